@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from portico_testkit._package import StandIns
 from portico_testkit.kit_failures import kit_failures, names_of_tests
-from portico_testkit.package import PackageKit
+from portico_testkit.package import PackageKit, StandIns
 
 README = "Search the catalogue of Acme. " * 5
 METADATA = f"""Metadata-Version: 2.4

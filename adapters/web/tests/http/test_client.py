@@ -17,7 +17,7 @@ import pytest
 
 from portico.errors import ConfigurationError, ServiceTimeout, ServiceUnavailable
 from portico.plugins import HttpRequest, Secret
-from portico_testkit.http_cases import hanging, silent
+from portico_testkit.http_client import hanging, silent
 from portico_testkit.raw_server import RawRequest, RawServer, whole
 from portico_testkit.tasks import no_tasks_but
 from portico_web.http.client import HttpxHttpClient

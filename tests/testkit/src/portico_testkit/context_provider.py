@@ -58,7 +58,6 @@ class ContextProviderKit:
 
     @pytest.mark.asyncio
     async def test_it_gives_a_context_or_none(self, context_provider: ContextProvider) -> None:
-        """Of functions, messages and instructions that an agent can be given."""
         thread = Thread()
         for question in self.questions:
             turn = _turn(thread, Message.of("user", question))
@@ -68,7 +67,6 @@ class ContextProviderKit:
 
     @pytest.mark.asyncio
     async def test_it_takes_any_conversation(self, context_provider: ContextProvider) -> None:
-        """Messages without words, pictures, calls and results among them, and none at all."""
         drawn: list[list[Message]] = [[], [Message.of("user", "")], [Message.of("system", " \n\t")]]
 
         @settings(self.effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -84,7 +82,6 @@ class ContextProviderKit:
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_thread_alone(self, context_provider: ContextProvider) -> None:
-        """What is kept of a turn is the agent's business."""
         thread = Thread(messages=[Message.of("user", self.questions[0]), _ANSWERED.message])
         before = thread.to_json()
         turn = _turn(thread, Message.of("user", self.questions[-1]))
@@ -97,7 +94,6 @@ class ContextProviderKit:
     async def test_cancelled_before_a_turn_it_is_told_after_it_and_goes_on(
         self, context_provider: ContextProvider
     ) -> None:
-        """At whatever moment: an agent tells it that the turn was stopped."""
         tasks = asyncio.all_tasks()
         for moments in range(6):
             turn = _turn(Thread(), Message.of("user", self.questions[0]))
@@ -110,7 +106,6 @@ class ContextProviderKit:
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_event_loop_free(self, context_provider: ContextProvider) -> None:
-        """Before a turn and after it: what takes long is done beside the loop."""
 
         async def talk(number: int) -> None:
             thread = Thread(f"kit-{number}")
@@ -126,7 +121,6 @@ class ContextProviderKit:
 
     @pytest.mark.asyncio
     async def test_an_agent_can_work_with_it(self, context_provider: ContextProvider) -> None:
-        """What it adds is sent, and is not kept."""
         capabilities = ChatCapabilities(tools=True, sources=True, images=True, files=True)
         chat = ScriptedChat("Noted.", repeat=True, capabilities=capabilities)
         agent = ChatAgent("kit", kernel=Kernel(), chat=chat, context_providers=[context_provider])

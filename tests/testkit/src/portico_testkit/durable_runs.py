@@ -1,32 +1,294 @@
-"""What every DurableRuns must do, with the runner that it belongs to."""
+"""What is done to a run in one attempt after another, and what has to be recorded of it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import ClassVar, TypeAlias
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
 
 import pytest
 from hypothesis import settings
 
 from portico.errors import StoreError
-from portico.ports import Runner
-from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
-from portico_testkit._durable_runs import DurableRuns as _DurableRuns
+from portico.ports import DurableRuns, Job, Runner
 from portico_testkit._failing import fails_as
-from portico_testkit._job_cases import NOT_JSON, ODD_TEXTS
-from portico_testkit._run_store_cases import ODD_ENTRIES
-from portico_testkit.tasks import in_time
+from portico_testkit._job_cases import NOT_JSON, ODD_TEXTS, at_work, until
+from portico_testkit._run_store_cases import ODD_ENTRIES, short
+from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit.tasks import in_time, no_tasks_but, still_answers
 
-__all__ = ["DurableRunsKit", "Reopen"]
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An action's name, what it gives, whether it fails instead, and in how many turns of the event loop."""
+
+    name: str
+    value: Any
+    fails: bool = False
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is executed of a run before it is begun again; ``fails`` says that its work raises in the end."""
+
+    calls: tuple[Call, ...]
+    side_by_side: bool = False
+    fails: bool = False
+
+
+@dataclass(slots=True)
+class Doing:
+    """Executes actions of a run, and notes which of them were called."""
+
+    runner: Runner
+    run: str
+    called: list[str] = field(default_factory=list)
+    recorded: dict[str, Any] = field(default_factory=dict)
+    """What has to be recorded by now."""
+
+    async def do(self, name: str, value: Any = "done") -> Any:
+        """Execute an action that gives the value."""
+        return await self.call(Call(name, value))
+
+    async def call(self, call: Call) -> Any:
+        """Execute an action; return what it gave, or the error of one that fails."""
+        error = ConnectionError(f"{call.name} is down")
+
+        async def action() -> Any:
+            self.called.append(call.name)
+            for _ in range(call.turns):
+                await asyncio.sleep(0)
+            if call.fails:
+                raise error
+            return call.value
+
+        try:
+            return await self.runner.execute(self.run, call.name, action)
+        except ConnectionError as raised:
+            assert raised is error, "another error came out than the action raised: raise it as it is, not a copy"
+            return raised
+
+    async def attempt(self, attempt: Attempt, seconds: float) -> None:
+        """Do an attempt, and hold it against what has to be recorded before and after it."""
+        before, self.called = dict(self.recorded), []
+        failure = RuntimeError("the work failed")
+
+        async def work() -> list[Any]:
+            if attempt.side_by_side:
+                results = list(await asyncio.gather(*map(self.call, attempt.calls)))
+            else:
+                results = [await self.call(call) for call in attempt.calls]
+            if attempt.fails:
+                raise failure
+            return results
+
+        durable = durable_of(self.runner)
+        run = in_time(durable.run(self.run, work), "a run had no end", seconds=seconds)
+        if attempt.fails:
+            with pytest.raises(RuntimeError) as caught:
+                await run
+            assert caught.value is failure, "another error came out of `run_goal` than the work raised"
+        else:
+            for call, result in zip(attempt.calls, await run, strict=True):
+                self._is_right(call, result, before)
+        for call in attempt.calls:
+            if call.name not in before and not call.fails:
+                self.recorded[call.name] = call.value
+        expected = [call.name for call in attempt.calls if call.name not in before]
+        told = f"{sorted(before)} were recorded, {[call.name for call in attempt.calls]} were executed"
+        assert sorted(self.called) == sorted(expected), f"{told}, and the actions called were {self.called}"
+        await self.is_recorded()
+
+    async def is_recorded(self) -> None:
+        """Fail unless `recorded` tells what has to be recorded, and nothing else."""
+        recorded = dict(await durable_of(self.runner).recorded(self.run))
+        told = f"of the run {self.run!r}, {sorted(self.recorded)} succeeded, and {sorted(recorded)} are recorded"
+        assert recorded.keys() == self.recorded.keys(), told
+        for name, value in self.recorded.items():
+            assert repr(recorded[name]) == repr(value), f"{short(value)} is recorded as {short(recorded[name])}"
+
+    def _is_right(self, call: Call, result: Any, before: dict[str, Any]) -> None:
+        if call.name in before:
+            expected = before[call.name]
+            assert repr(result) == repr(expected), f"{call.name} gave {expected!r}, and {result!r} is given back"
+        elif call.fails:
+            assert isinstance(result, ConnectionError), f"{call.name} failed, and gave {result!r}"
+        else:
+            assert repr(result) == repr(call.value), f"{call.name} gave {call.value!r}, which came as {result!r}"
+
+
+def durable_of(runner: Runner) -> DurableRuns:
+    """Return what the runner records with."""
+    durable = runner.durable
+    assert durable is not None, "the runner has no `durable`: give the fixture `runner` one that records"
+    return durable
+
+
+_NAMES = ("s1", "s2", "s3", "s1/s2", "S1", "proposal-1-0af3", "с1", " s1", 'a b\'s "c" %s')
+
+
+_NO_END = "a run had no end"
+
+
+class _DurableRuns:
+    """Subclass `DurableRunsKit`, which has these."""
+
+    patience: ClassVar[float] = 60.0
+
+    @pytest.mark.asyncio
+    async def test_running_gives_what_the_work_gives_each_time(self, runner: Runner) -> None:
+        for number in range(3):
+            given = object()
+
+            async def work(given: object = given) -> object:
+                return given
+
+            run = durable_of(runner).run("work", work)
+            told = f"the work gave {given!r} the {number + 1}. time, and `run_goal` something else: call it each time"
+            assert await in_time(run, _NO_END, seconds=self.patience) is given, told
+
+    @pytest.mark.asyncio
+    async def test_an_error_of_the_work_comes_out_as_it_is(self, runner: Runner) -> None:
+        doing = Doing(runner, "errors")
+        error = LookupError("no such door")
+        cause = ValueError("why")
+
+        async def work() -> None:
+            await doing.do("s1", 1)
+            raise error from cause
+
+        for _ in range(2):
+            with pytest.raises(LookupError) as caught:
+                await in_time(durable_of(runner).run("errors", work), _NO_END, seconds=self.patience)
+            assert caught.value is error, "another error came out of `run` than the work raised: not a copy"
+            assert caught.value.__cause__ is cause, "the error lost its cause"
+        assert doing.called == ["s1"], f"s1 was recorded, and was called {len(doing.called)} times"
+
+    @pytest.mark.asyncio
+    async def test_cancelling_a_run_cancels_its_work(self, runner: Runner) -> None:
+        doing = Doing(runner, "given up")
+        await doing.attempt(Attempt((Call("s0", 0),)), self.patience)  # what stays open is opened
+        began, ended = asyncio.Event(), asyncio.Event()
+        tasks = asyncio.all_tasks()
+
+        async def endless() -> None:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def work() -> None:
+            await doing.do("s1", 1)
+            await runner.execute("given up", "s2", endless)
+
+        running = asyncio.ensure_future(durable_of(runner).run("given up", work))
+        await in_time(began.wait(), "an action did not begin", seconds=self.patience)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await in_time(running, "a cancelled run went on", seconds=self.patience)
+        assert ended.is_set(), "the work goes on after its run was cancelled"
+        await no_tasks_but(tasks)
+        doing.recorded["s1"] = 1
+        await doing.is_recorded()
+        again = doing.attempt(Attempt((Call("s2", 2), Call("s1", "again"))), self.patience)
+        await still_answers(again)
+
+    @pytest.mark.asyncio
+    async def test_an_action_may_run_another_run(self, runner: Runner) -> None:
+        outer, inner, beside = (Doing(runner, run) for run in ("outer", "inner", "beside"))
+        durable = durable_of(runner)
+        downs = [ConnectionError("down")]
+
+        async def inside() -> Any:
+            return [await inner.do("s1", "inner 1"), await inner.do("s2", "inner 2")]
+
+        async def step() -> Any:
+            outer.called.append("s1")
+            results = await durable.run("inner", inside)
+            if downs:
+                raise downs.pop()
+            return results
+
+        async def work() -> Any:
+            await outer.do("s0", "outer 0")
+            await durable.run("beside", partial(beside.do, "s1", "beside 1"))
+            results = await runner.execute("outer", "s1", step)
+            return [*results, await outer.do("s2", "outer 2")]
+
+        with pytest.raises(ConnectionError):
+            await in_time(durable.run("outer", work), _NO_END, seconds=self.patience)
+        inner.recorded = {"s1": "inner 1", "s2": "inner 2"}
+        outer.recorded = {"s0": "outer 0"}
+        beside.recorded = {"s1": "beside 1"}
+        for each in (outer, inner, beside):
+            await each.is_recorded()
+        for _ in range(2):
+            results = await in_time(durable.run("outer", work), _NO_END, seconds=self.patience)
+            assert results == ["inner 1", "inner 2", "outer 2"], f"a run with one inside of it gave {results}"
+        outer.recorded |= {"s1": ["inner 1", "inner 2"], "s2": "outer 2"}
+        for each in (outer, inner, beside):
+            await each.is_recorded()
+        called = [outer.called, inner.called, beside.called]
+        assert called == [["s0", "s1", "s1", "s2"], ["s1", "s2"], ["s1"]], f"of the runs, these were called: {called}"
+
+    @pytest.mark.asyncio
+    async def test_a_job_goes_on_in_the_run_of_its_name(self, runner: Runner) -> None:
+        queue = runner.jobs
+        if queue is None:
+            pytest.skip("this runner has no `jobs`")
+        durable, doing = durable_of(runner), Doing(runner, "job")
+        waits = asyncio.Event()
+
+        async def carry_out(job: Job) -> Any:
+            async def work() -> Any:
+                first = await doing.do("s1", "first")
+                if not waits.is_set():
+                    waits.set()
+                    await asyncio.Event().wait()
+                return [first, await doing.do("s2", "second")]
+
+            return await durable.run(job.name, work)
+
+        await queue.submit([Job("job", "run")])
+        async with at_work(queue, {"run": carry_out}):
+            await in_time(waits.wait(), "a job was not begun", seconds=self.patience)
+        doing.recorded["s1"] = "first"
+        await doing.is_recorded()
+        async with at_work(queue, {"run": carry_out}) as worker:
+            (told,) = await until(queue, ["job"], seconds=self.patience, worker=worker)
+        assert (told.state, told.result) == ("done", ["first", "second"]), f"a job that was begun again is {told}"
+        assert doing.called == ["s1", "s2"], f"s1 was recorded, and the actions called were {doing.called}"
+        doing.recorded["s2"] = "second"
+        await doing.is_recorded()
+        # Who goes on with the run by hand, after the job.
+        await doing.attempt(Attempt((Call("s2", "again"), Call("s3", "third"), Call("s1", "again"))), self.patience)
+
+    @pytest.mark.asyncio
+    async def test_a_run_leaves_the_event_loop_free(self, runner: Runner) -> None:
+
+        async def run_one(number: int) -> None:
+            doing = Doing(runner, f"free {number}")
+            calls = tuple(Call(f"s{at}", ["x" * 500] * 20) for at in range(10))
+            await doing.attempt(Attempt(calls, side_by_side=True), self.patience)
+
+        await leaves_the_event_loop_free(run_one)
+
+
+async def _all(*calls: Any) -> list[Any]:
+    """Return what each gives. A bare `gather` that is given up has an error that nobody looks at."""
+    return list(await asyncio.gather(*calls))
+
 
 Reopen: TypeAlias = Callable[[Runner], Awaitable[Runner]]
 
 _BETWEEN = ("", "/", ":", "-", ".", "_", " ", "|")
 """What run and name might be joined with to one key."""
 
-_NO_END = "a run had no end"
 
 _USUAL = ("a", "A", "a b", "a/b", "a-b", "ключ")
 """Names that nobody may refuse."""
@@ -71,7 +333,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_a_result_is_recorded_when_its_call_ends(self, runner: Runner) -> None:
-        """The process may be killed at any moment after it. None is a result too, and so is any other JSON."""
         doing = Doing(runner, "at once")
         assert dict(await durable_of(runner).recorded("at once")) == {}, "a run that nobody knows has results"
 
@@ -86,7 +347,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_an_action_that_failed_is_executed_anew(self, runner: Runner) -> None:
-        """In the same attempt and in the next: a failure is no result."""
         doing = Doing(runner, "failures")
 
         async def work() -> None:
@@ -103,7 +363,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_an_action_that_was_cancelled_is_executed_anew(self, runner: Runner) -> None:
-        """A step has a time-out, and is tried again."""
         doing = Doing(runner, "cancelled actions")
         began = asyncio.Event()
 
@@ -126,7 +385,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_runs_and_actions_are_known_by_the_pair_of_their_names(self, runner: Runner) -> None:
-        """One that makes one text of both gives a step what another one did."""
         runs: dict[str, Doing] = {}
         for between in _BETWEEN:
             for run, name in ((f"a{between}b", "c"), ("a", f"b{between}c")):
@@ -135,7 +393,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_any_text_names_a_run_and_an_action_or_is_refused(self, runner: Runner) -> None:
-        """Names are data: none is a path or a command, and no two are one."""
         named = Doing(runner, "odd names")
         for text in ODD_TEXTS:
             for doing, name in ((Doing(runner, f"odd {text}"), "s1"), (named, text)):
@@ -148,7 +405,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_a_result_that_is_not_json_is_not_recorded(self, runner: Runner) -> None:
-        """It may be an error or come back; later it would be something else."""
         doing = Doing(runner, "no JSON")
 
         async def work() -> None:
@@ -162,7 +418,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_what_is_recorded_outlives_the_process(self, runner: Runner, reopen: Reopen | None) -> None:
-        """That is what it is for."""
         if reopen is None:
             pytest.skip("there is no fixture `reopen`: what this runner records ends with the process")
         doing = Doing(runner, "kept")
@@ -175,7 +430,6 @@ class DurableRunsKit(_DurableRuns):
 
     @pytest.mark.asyncio
     async def test_a_record_that_cannot_be_kept_is_a_store_error(self, failing_runner: Runner | None) -> None:
-        """A run that nobody records is not begun as if it were; what a database raised is the cause."""
         if failing_runner is None:
             pytest.skip("there is no fixture `failing_runner`: a runner that cannot fail")
         doing = Doing(failing_runner, "r")

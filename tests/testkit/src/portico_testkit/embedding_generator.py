@@ -65,7 +65,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_name_and_model_are_filled(self, embedding_generator: EmbeddingGenerator) -> None:
-        """People read the name, and an index compares the model."""
         for attribute in ("name", "model"):
             value = getattr(embedding_generator, attribute)
             assert isinstance(value, str), f"{attribute} is {value!r}, not a str"
@@ -73,7 +72,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_each_text_has_its_own_row_in_order(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Row i belongs to text i, whatever the generator does inside its batches."""
         varied = tuple(text * (1 + number % 3 * 7) for number, text in enumerate(_TEXTS))
         together = _rows(await embedding_generator.embed(varied))
         assert len(together) == len(varied), f"{len(varied)} texts gave {len(together)} rows"
@@ -83,7 +81,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_rows_are_finite_and_of_length_one(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Stores take the inner product for the cosine."""
         rows = _rows(await embedding_generator.embed(_TEXTS))
         assert np.isfinite(rows).all(), "there are numbers that are not finite"
         lengths = np.linalg.norm(rows, axis=1)
@@ -91,7 +88,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_an_empty_text_gives_zeros(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Zeros are like nothing; NaN would poison every comparison."""
         rows = _rows(await embedding_generator.embed(["", _TEXTS[0], ""]))
         assert not rows[0].any(), "the row of an empty text is not zeros"
         assert not rows[2].any(), "the row of an empty text is not zeros"
@@ -102,14 +98,12 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_no_texts_give_no_rows(self, embedding_generator: EmbeddingGenerator) -> None:
-        """The shape is there all the same."""
         none = await embedding_generator.embed([])
         some = await embedding_generator.embed(_TEXTS[:1])
         assert (none.rows, none.dimensions) == (0, some.dimensions)
 
     @pytest.mark.asyncio
     async def test_the_texts_are_not_changed(self, embedding_generator: EmbeddingGenerator) -> None:
-        """They are the caller's: a list in its order, each text as it was."""
         texts = [" b\r\n", "", "a", " b\r\n", "C"]
         before = list(texts)
         await embedding_generator.embed(texts)
@@ -119,7 +113,6 @@ class EmbeddingGeneratorKit:
     async def test_equal_texts_give_equal_rows_whatever_their_neighbours(
         self, embedding_generator: EmbeddingGenerator
     ) -> None:
-        """A row may not depend on its batch: content hashes decide what is embedded again."""
         text = _TEXTS[0]
         alone = _rows(await embedding_generator.embed([text]))[0]
         for neighbours in (_TEXTS, ("",), ("long " * 200,), (text,), _TEXTS * max(1, self.large // 40)):
@@ -130,7 +123,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_different_texts_are_told_apart(self, embedding_generator: EmbeddingGenerator) -> None:
-        """A constant would pass every other test."""
         documents = _rows(await embedding_generator.embed(_TEXTS))
         queries = _rows(await embedding_generator.embed(_TEXTS, purpose="query"))
         assert documents.shape == queries.shape, "queries and documents have different shapes"
@@ -141,7 +133,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_awkward_texts_do_no_harm(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Users' files hold anything; one text must not spoil a batch."""
         batch = [_TEXTS[0], *_AWKWARD, _TEXTS[1]]
         rows = _rows(await embedding_generator.embed(batch))
         assert len(rows) == len(batch)
@@ -152,7 +143,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Fresh generators too: the first calls may all arrive at once."""
         batches = [[f"{text} Number {number}." for text in _TEXTS[: 1 + number % 6]] for number in range(24)]
         at_once = await asyncio.gather(*(embedding_generator.embed(batch) for batch in batches))
         for number, batch in enumerate(batches):
@@ -162,7 +152,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Cancelled before, while and after it works, the first call of all among them: no task of it goes on."""
         tasks = asyncio.all_tasks()
         texts = _TEXTS * (self.large // 6 + 1)
         # After one turn it has begun, however long a pause takes on a busy machine.
@@ -177,7 +166,6 @@ class EmbeddingGeneratorKit:
 
     @pytest.mark.asyncio
     async def test_a_vendor_that_fails_is_an_error_of_ours(self, failing_generator: EmbeddingGenerator | None) -> None:
-        """For documents and for questions; what the vendor's library raised is its cause."""
         if failing_generator is None:
             pytest.skip("there is no fixture `failing_generator`: nothing stands behind the generator that could fail")
         purposes: tuple[Literal["document", "query"], ...] = ("document", "query")

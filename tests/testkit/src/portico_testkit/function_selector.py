@@ -64,7 +64,6 @@ class FunctionSelectorKit:
 
     @pytest.mark.asyncio
     async def test_it_has_a_name_and_a_limit(self, function_selector: FunctionSelector) -> None:
-        """People read the name; callers ask whether there are more functions than it offers."""
         assert isinstance(function_selector.name, str)
         assert function_selector.name.strip(), "the name is blank"
         assert 0 < function_selector.limit <= 5, f"for this kit the limit is 1 to 5, not {function_selector.limit}"
@@ -73,14 +72,12 @@ class FunctionSelectorKit:
     async def test_only_functions_that_were_given_are_offered_each_once(
         self, function_selector: FunctionSelector
     ) -> None:
-        """Also when it was given others before."""
         for specs in (_MANUALS, _MANUALS[:6], _MANUALS[4:], _MANUALS[::-1]):
             for question in _QUESTIONS:
                 _checked(await function_selector.select(specs, [question]), specs, function_selector.limit)
 
     @pytest.mark.asyncio
     async def test_the_limit_holds(self, function_selector: FunctionSelector) -> None:
-        """Its own, and the one that a call gives."""
         text = " ".join(_QUESTIONS)
         for limit in (None, 0, 1, _LIMIT, len(_MANUALS) - 1):
             selection = await function_selector.select(_MANUALS, [text], limit=limit)
@@ -90,7 +87,6 @@ class FunctionSelectorKit:
     async def test_when_there_are_no_more_than_may_be_offered_all_are(
         self, function_selector: FunctionSelector
     ) -> None:
-        """Whatever the context is."""
         for specs, limit in ((_MANUALS, len(_MANUALS)), (_MANUALS, 99), (_MANUALS[:2], 2), ((), 0), ((), None)):
             for context in ([], ["rain"], ["", " "]):
                 selection = await function_selector.select(specs, context, limit=limit)
@@ -99,7 +95,6 @@ class FunctionSelectorKit:
 
     @pytest.mark.asyncio
     async def test_without_any_words_nothing_is_chosen(self, function_selector: FunctionSelector) -> None:
-        """There is nothing to go by: what came first would be chance."""
         for context in ([], [""], [" \n\t", ""]):
             selection = await function_selector.select(_MANUALS, context)
             assert selection.names == (), f"{context!r} chose {selection.names}"
@@ -107,7 +102,6 @@ class FunctionSelectorKit:
 
     @pytest.mark.asyncio
     async def test_it_finds_what_is_asked_for(self, function_selector: FunctionSelector) -> None:
-        """Of ten functions, the one whose words a question has is among those offered."""
         if not self.finds:
             pytest.skip("it does not go by what functions are said to do")
         for question, wanted in _QUESTIONS.items():
@@ -118,7 +112,6 @@ class FunctionSelectorKit:
     async def test_equal_functions_and_context_give_an_equal_selection(
         self, function_selector: FunctionSelector
     ) -> None:
-        """Whatever was asked before, in which order functions come, and whether they are the same objects."""
         text = next(iter(_QUESTIONS))
         first = await function_selector.select(_MANUALS, [text])
         for specs, context in (
@@ -139,7 +132,6 @@ class FunctionSelectorKit:
     async def test_a_function_that_changed_is_chosen_by_what_it_is_now(
         self, function_selector: FunctionSelector
     ) -> None:
-        """And one that was taken out of a list is gone, also when it is the same list."""
         if not self.finds:
             pytest.skip("it does not go by what functions are said to do")
         specs = list(_MANUALS)
@@ -154,7 +146,6 @@ class FunctionSelectorKit:
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, function_selector: FunctionSelector) -> None:
-        """Cancelled at any moment of its first call."""
         tasks = asyncio.all_tasks()
         for passes in range(24):
             specs = (*_MANUALS, _manual(f"New-Number{passes}", "Count something.", "thing"))
@@ -165,7 +156,6 @@ class FunctionSelectorKit:
 
     @pytest.mark.asyncio
     async def test_a_selection_leaves_the_event_loop_free(self, function_selector: FunctionSelector) -> None:
-        """It comes before each turn. What takes long is done beside the loop, for functions that are new to it too."""
         questions = list(_QUESTIONS)
 
         def select(number: int) -> Awaitable[Selection]:

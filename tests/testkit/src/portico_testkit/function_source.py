@@ -1,23 +1,87 @@
-"""What every FunctionSource must do."""
+"""Whether what a JSON Schema refers to is in it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pytest
 
 from portico import Function, FunctionPlugin, Kernel
 from portico.errors import ArgumentsInvalid, ConfigurationError
 from portico.ports import FunctionSource
-from portico_testkit._schema_references import lost_references
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
-__all__ = ["FunctionSourceKit"]
+_DATA = frozenset({"const", "default", "enum", "examples"})
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+"""Keywords that have a schema for each name; a name may be one that is a keyword elsewhere."""
+_INDEX = re.compile("0|[1-9][0-9]*")
+_BARE_TILDE = re.compile("~(?![01])")
+
+
+def lost_references(schema: Mapping[str, Any]) -> list[str]:
+    """Return each ``$ref`` that leads to no schema within this one.
+
+    A reference is a JSON pointer in the form of a URI fragment (RFC 6901, section 6), or the name of an ``$anchor``.
+
+    >>> schema = {"$defs": {"a/b": {}, "é": {"items": [True]}}, "enum": [{"$ref": "data"}]}
+    >>> lost_references({**schema, "anyOf": [{"$ref": "#/$defs/a~1b"}, {"$ref": "#/%24defs/%C3%A9/items/0"}]})
+    []
+    >>> lost_references({**schema, "anyOf": [{"$ref": "#/$defs/a/b"}, {"$ref": "#/$defs/é/items/00"}]})
+    ['#/$defs/a/b', '#/$defs/é/items/00']
+    """
+    parts = list(_schemas(schema))
+    anchors = {anchor for part in parts for anchor in (part.get("$anchor"), part.get("$dynamicAnchor")) if anchor}
+    references = [reference for part in parts if isinstance(reference := part.get("$ref"), str)]
+    return [reference for reference in references if not _is_found(reference, schema, anchors)]
+
+
+def _schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and those in it; what only looks like one is data."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _schemas(part)
+    elif isinstance(schema, Mapping):
+        yield schema
+        for key, part in schema.items():
+            if key in _NAMED and isinstance(part, Mapping):
+                for inner in part.values():
+                    yield from _schemas(inner)
+            elif key not in _DATA:
+                yield from _schemas(part)
+
+
+def _is_found(reference: str, root: Mapping[str, Any], anchors: set[Any]) -> bool:
+    address, _, fragment = reference.partition("#")
+    if address:
+        return False  # Nobody fetches another document for a model.
+    try:
+        pointer = unquote_to_bytes(fragment).decode()
+    except UnicodeError:
+        return False
+    if pointer and not pointer.startswith("/"):
+        return pointer in anchors
+    found: Any = root
+    for token in pointer.split("/")[1:]:
+        if _BARE_TILDE.search(token):
+            return False
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, Mapping) and name in found:
+            found = found[name]
+        elif isinstance(found, Sequence) and not isinstance(found, str) and _INDEX.fullmatch(name):
+            if int(name) >= len(found):
+                return False
+            found = found[int(name)]
+        else:
+            return False
+    return isinstance(found, Mapping | bool)
+
 
 _NAME = re.compile(r"[0-9A-Za-z_]+")
 
@@ -40,7 +104,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_the_plugin_has_the_name_it_was_given(self, function_source: FunctionSource) -> None:
-        """The name is the one in the configuration, and part of each function's own."""
         for name in ("first", "Second_2"):
             plugin = await _load(function_source, name)
             assert plugin.name == name, f"load({name!r}) gave the plugin {plugin.name!r}"
@@ -50,7 +113,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_there_are_functions_with_names_of_their_own(self, function_source: FunctionSource) -> None:
-        """Plans, templates and models write these names."""
         plugin = await _load(function_source)
         assert plugin.functions, "the plugin has no functions"
         names = [function.name for function in plugin]
@@ -64,7 +126,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_a_kernel_takes_the_plugin(self, function_source: FunctionSource) -> None:
-        """Every function is found by its name, and its result's and parameters' types are compiled."""
         kernel = Kernel()
         kernel.add_plugin(await _load(function_source))
         for name, spec in kernel.specs.items():
@@ -73,7 +134,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_manuals_are_json_schema(self, function_source: FunctionSource) -> None:
-        """They go to models and into journals: JSON, an object of parameters, references that lead somewhere."""
         for function in await _load(function_source):
             spec = function.spec
             for schema in (spec.parameters, spec.returns):
@@ -90,7 +150,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_a_cancelled_load_leaves_it_usable(self, function_source: FunctionSource) -> None:
-        """People press Ctrl-C at any moment."""
         tasks = asyncio.all_tasks()
         for moments in range(4):
             await give_up(partial(_load, function_source), turns=moments)
@@ -100,13 +159,11 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_a_load_leaves_the_event_loop_free(self, function_source: FunctionSource) -> None:
-        """What waits for a disk or a server does so beside the loop: a whole application waits for it otherwise."""
         await leaves_the_event_loop_free(lambda number: _load(function_source, f"plugin{number}"))
         await _close(function_source)
 
     @pytest.mark.asyncio
     async def test_missing_and_unknown_arguments_are_told(self, function_source: FunctionSource) -> None:
-        """All faults at once, each with the argument's name."""
         for function in await _load(function_source):
             required = [parameter.name for parameter in function.parameters if parameter.required]
             with pytest.raises(ArgumentsInvalid) as raised:
@@ -118,7 +175,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_an_unreadable_source_is_a_configuration_error(self, unreadable_source: FunctionSource) -> None:
-        """The message names what cannot be read; a second try says the same."""
         messages = []
         for _ in range(2):
             with pytest.raises(ConfigurationError) as raised:
@@ -130,7 +186,6 @@ class FunctionSourceKit:
 
     @pytest.mark.asyncio
     async def test_it_leaves_no_task_behind(self, function_source: FunctionSource) -> None:
-        """What it has started, it has ended when it is closed."""
         before = asyncio.all_tasks()
         await _load(function_source)
         await _close(function_source)

@@ -76,7 +76,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_texts_come_back(self, vector_store: VectorStore) -> None:
-        """Whatever is in them, from `get`, and None where there was none; they are no metadata."""
         texts = [*_AWKWARD, None]
         records = [VectorRecord(str(number), {"a": number}, text) for number, text in enumerate(texts)]
         await vector_store.upsert("n", records, Vectors.from_rows([(1, number) for number in range(len(texts))]))
@@ -86,7 +85,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_words_find_what_the_vector_does_not(self, vector_store: VectorStore) -> None:
-        """And the vector what the words do not; by default both are found."""
         await _put(vector_store, _TEXTS)
         by_words = await _find(vector_store, "anvil", _RIGHT, share=1.0)
         assert [match.id for match in by_words] == ["forge"], f"the word alone finds {_told(by_words)}"
@@ -97,7 +95,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_one_half_is_enough(self, vector_store: VectorStore) -> None:
-        """Words without a vector, a vector without words; with neither nothing is found."""
         await _put(vector_store, _TEXTS)
         found = await _find(vector_store, "the dovecote")
         assert _first(found) == "loft", f"words alone find {_told(found)}"
@@ -109,7 +106,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_never_more_than_top(self, vector_store: VectorStore) -> None:
-        """And the best of them; a ``top`` below 1 means nothing."""
         rows = {
             str(number): ("An anvil." if number % 2 else "A cistern.", (number, 30 - number)) for number in range(30)
         }
@@ -125,7 +121,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_a_filter_is_applied_to_both_halves_before_top(self, vector_store: VectorStore) -> None:
-        """What it keeps is found however far it is, by words and by vector; what it drops by neither."""
         skip_without(vector_store, Equal("a", "kept"))
         records = [VectorRecord(f"near {number}", {"a": "dropped"}, "An anvil.") for number in range(60)]
         records += [VectorRecord("word", {"a": "kept"}, "An anvil, too."), VectorRecord("vector", {"a": "kept"})]
@@ -140,7 +135,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_a_filter_it_cannot_apply_is_refused(self, vector_store: VectorStore) -> None:
-        """The same as in `search` of the store: none is dropped in silence."""
         await _put(vector_store, _TEXTS)
         for filter in (Equal("no such field", 1), Range("a", above=1)):
             try:
@@ -153,7 +147,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_the_text_of_a_query_is_data(self, vector_store: VectorStore) -> None:
-        """Nothing in it is an operator of the engine, and nothing in it fails."""
         await _put(vector_store, _TEXTS)
         for text in _AWKWARD:
             for vector in (None, _LEFT):
@@ -165,7 +158,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_what_is_replaced_or_gone_is_not_found_by_its_words(self, vector_store: VectorStore) -> None:
-        """Not by the old text, also where the new record has none; and by the new one at once."""
         await _put(vector_store, _TEXTS)
         await _put(vector_store, {"forge": ("A hawthorn.", _UP)})
         assert await _ids(vector_store, "anvil") == []
@@ -184,7 +176,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_namespaces_are_apart(self, vector_store: VectorStore) -> None:
-        """In words as in vectors; an unknown one is empty."""
         await _put(vector_store, {"same": ("An anvil.", _UP)}, "one")
         await _put(vector_store, {"same": ("A cistern.", _UP)}, "two")
         assert await _ids(vector_store, "anvil", "two") == []
@@ -193,7 +184,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_what_was_written_is_found_by_another_store(self, vector_store: VectorStore) -> None:
-        """Where the store is persistent: by one that is opened on the same data."""
         if not vector_store.persistent:
             pytest.skip("the store is not persistent")
         await _put(vector_store, _TEXTS)
@@ -208,7 +198,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_a_search_that_is_given_up_leaves_nothing(self, vector_store: VectorStore) -> None:
-        """No lock, no task; the next one is answered."""
         await _put(vector_store, _TEXTS)
         tasks = asyncio.all_tasks()
         for attempt in range(4):
@@ -220,7 +209,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
-        """Many texts written, and a long question."""
         text = "The anvil stands beside the hearth, where an ember glows. " * 20
 
         async def write_and_search(number: int) -> None:
@@ -231,7 +219,6 @@ class HybridSearchKit:
 
     @pytest.mark.asyncio
     async def test_what_cannot_be_read_is_a_store_error(self, failing_store: VectorStore | None) -> None:
-        """What the disk, a database or a vendor's library raised is its cause."""
         if failing_store is None:
             pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
         await fails_as(StoreError, _find(failing_store, "anvil", _UP), "hybrid search")

@@ -1,21 +1,265 @@
-"""What every JobQueue must do."""
+"""What a JobQueue must do for several workers, and when what it stands on fails; tests of `JobQueueKit`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from portico.errors import StoreError
 from portico.ports import Job, JobQueue, JobStatus
-from portico_testkit._job_cases import ENDED, NOT_JSON, ODD_TEXTS, at_work, echo, is_moment, known, until
-from portico_testkit._job_work import JobWork as _JobWork
+from portico_testkit._failing import fails_as
+from portico_testkit._job_cases import (
+    ENDED,
+    NOT_JSON,
+    ODD_TEXTS,
+    Paused,
+    at_work,
+    echo,
+    filled,
+    is_moment,
+    known,
+    there_are_workers,
+    until,
+)
 from portico_testkit._run_store_cases import ODD_ENTRIES, short
+from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, notes_of
 from portico_testkit.strategies import json_values
+from portico_testkit.tasks import in_time
 
-__all__ = ["JobQueueKit"]
+_ALONE = "there is no fixture `elsewhere`: this queue has one worker at a time"
+
+
+class JobSharing:
+    """Subclass `JobQueueKit`, which has these."""
+
+    concurrency: ClassVar[int] = 4
+    silence: ClassVar[float | None] = None
+    patience: ClassVar[float] = 60.0
+    password: ClassVar[str] = ""
+
+    @pytest.fixture
+    def elsewhere(self) -> Elsewhere | None:
+        """Nothing, for a queue with one worker at a time."""
+        return None
+
+    @pytest.fixture
+    def failing_queue(self) -> JobQueue | None:
+        """Nothing, for a queue that cannot fail."""
+        return None
+
+    @pytest.mark.asyncio
+    async def test_two_workers_share_the_jobs_and_none_runs_twice(
+        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
+    ) -> None:
+        names = [f"j{at}" for at in range(2 * self.concurrency)]
+        async with _begun(elsewhere)() as other, at_work(queue, {"noted": noted}) as worker:
+            await there_are_workers(queue, 2, seconds=self.patience, complaint=other.complaint)
+            await queue.submit([_noted(name, tmp_path) for name in names])
+            await _notes(tmp_path, "begins", names, self.patience, other)
+            (tmp_path / "go").touch()
+            more = [f"k{at}" for at in range(4 * self.concurrency)]
+            await queue.submit([_noted(name, tmp_path) for name in more])
+            told = await until(queue, [*names, *more], seconds=self.patience, worker=worker)
+        assert {each.state for each in told} == {"done"}, f"they are {told}"
+        had = [each.worker for each in told[: len(names)]]
+        shares = sorted(had.count(worker) for worker in set(had))
+        assert shares == [self.concurrency] * 2, f"of {len(names)} jobs, the workers had {shares}: {had}"
+        began = notes_of(tmp_path, "begins")
+        assert sorted(began) == sorted([*names, *more]), f"jobs were begun so: {began}"
+        assert [each.attempts for each in told] == [1] * len(told), f"they were begun once, and are told as {told}"
+
+    @pytest.mark.asyncio
+    async def test_another_worker_carries_out_what_one_had_that_is_gone(
+        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
+    ) -> None:
+        names = [f"j{at}" for at in range(self.concurrency)]
+        await queue.submit([_noted(name, tmp_path) for name in names])
+        async with _begun(elsewhere)() as other:
+            await _notes(tmp_path, "begins", names, self.patience, other)
+            gone = (await known(queue, names[0])).worker
+            await other.kill()
+            (tmp_path / "go").touch()
+            async with at_work(queue, {"noted": noted}) as worker:
+                told = await until(queue, names, seconds=self.patience, worker=worker)
+                await there_are_workers(queue, 1, seconds=self.patience)
+        assert [each.state for each in told] == ["done"] * len(names), f"the jobs of a worker that is gone are {told}"
+        assert [each.attempts for each in told] == [2] * len(names), f"they were begun twice, and are told as {told}"
+        assert gone not in {each.worker for each in told}, "who had them last is the worker that is gone"
+        assert sorted(notes_of(tmp_path, "ends")) == names
+
+    @pytest.mark.asyncio
+    async def test_a_job_of_another_worker_can_be_cancelled(
+        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
+    ) -> None:
+        async with _begun(elsewhere)() as other:
+            await queue.submit([_noted("unwanted", tmp_path)])
+            await _notes(tmp_path, "begins", ["unwanted"], self.patience, other)
+            await queue.cancel(["unwanted"])
+            await _notes(tmp_path, "stops", ["unwanted"], self.patience, other)
+            (tmp_path / "go").touch()
+            await queue.submit([_noted("wanted", tmp_path)])
+            told = await until(queue, ["unwanted", "wanted"], seconds=self.patience)
+        assert [each.state for each in told] == ["cancelled", "done"], f"one of two jobs was cancelled: {told}"
+
+    @pytest.mark.asyncio
+    async def test_a_queue_that_cannot_be_reached_is_a_store_error(self, failing_queue: JobQueue | None) -> None:
+        if failing_queue is None:
+            pytest.skip("there is no fixture `failing_queue`: a queue that cannot fail")
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "submit": lambda: failing_queue.submit([Job("j", "echo")]),
+            "work": lambda: failing_queue.work({"echo": echo}),
+            "status": lambda: failing_queue.status(["j"]),
+            "jobs": lambda: failing_queue.jobs("echo"),
+            "cancel": lambda: failing_queue.cancel(["j"]),
+            "workers": failing_queue.workers,
+        }
+        for what, call in calls.items():
+            never = f"`{what}` of a queue that cannot be reached has no end"
+            await in_time(fails_as(StoreError, _discreet(call, self.password), what), never, seconds=self.patience)
+
+
+def _begun(elsewhere: Elsewhere | None) -> Elsewhere:
+    if elsewhere is None:
+        pytest.skip(_ALONE)
+    return elsewhere
+
+
+def _noted(name: str, folder: Path) -> Job:
+    return Job(name, "noted", {"folder": str(folder)})
+
+
+async def _notes(folder: Path, what: str, names: list[str], seconds: float, other: OtherWorker) -> None:
+    """Wait until all of these have noted it; fail when the other worker has ended by itself."""
+
+    async def look() -> None:
+        while not set(names) <= set(notes_of(folder, what)):
+            said = other.complaint()
+            assert said is None, f"the worker that is elsewhere stopped: {said}"
+            await asyncio.sleep(0.02)
+
+    try:
+        await in_time(look(), f"not every job {what}", seconds=seconds)
+    except pytest.fail.Exception as error:
+        pytest.fail(f"{error}: of {names}, {notes_of(folder, what)}")
+
+
+async def _discreet(call: Callable[[], Awaitable[object]], password: str) -> object:
+    try:
+        return await call()
+    except Exception as error:
+        for each in _chain(error):
+            assert not password or password not in f"{each} {each!r}", "the password is in the error, or in its cause"
+        raise
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+_LOOKS = 10
+"""Looks at a queue in which a job begins that nothing keeps back."""
+
+
+class _JobWork(JobSharing):
+    """Subclass `JobQueueKit`, which has these."""
+
+    @pytest.mark.asyncio
+    async def test_cancelling_takes_a_job_that_waits_out_of_the_queue(self, queue: JobQueue) -> None:
+        held = Paused()
+        held.go.set()
+        await queue.submit([Job("unwanted", "cancelled"), Job("wanted", "cancelled")])
+        await queue.cancel(["unwanted", "no such job"])
+        assert (await known(queue, "unwanted")).state == "cancelled"
+        await queue.submit([Job("unwanted", "cancelled")])
+        async with at_work(queue, {"cancelled": held}) as worker:
+            await until(queue, ["wanted"], seconds=self.patience, worker=worker)
+            await queue.submit([Job("after", "cancelled")])
+            await until(queue, ["after"], seconds=self.patience, worker=worker)
+            await queue.cancel(["wanted", "after"])
+        assert "unwanted" not in held.began, "a job was cancelled while it waited, and was begun"
+        states = [each and each.state for each in await queue.status(["unwanted", "wanted", "after", "no such job"])]
+        assert states == ["cancelled", "done", "done", None], f"what had ended was cancelled, or begun: {states}"
+
+    @pytest.mark.asyncio
+    async def test_cancelling_stops_a_job_that_runs_and_no_other(self, queue: JobQueue) -> None:
+        held = Paused()
+        await queue.submit([Job("unwanted", "running")])
+        async with at_work(queue, {"running": held, "echo": echo}) as worker:
+            await held.holds(["unwanted"], self.patience)
+            beside = ["wanted"] if self.concurrency > 1 else []
+            await queue.submit([Job(name, "running") for name in beside])
+            await held.holds(beside, self.patience)
+            await queue.cancel(["unwanted"])
+            (told,) = await until(queue, ["unwanted"], seconds=self.patience, worker=worker)
+            assert told.state == "cancelled", f"a job that ran was cancelled, and is {told.state}"
+            await in_time(filled(held.cancelled), "what a cancelled job is at goes on", seconds=self.patience)
+            held.go.set()
+            await queue.submit([Job("wanted", "running"), Job("after", "echo")])
+            told_of = await until(queue, ["wanted", "after"], seconds=self.patience, worker=worker)
+        assert [each.state for each in told_of] == ["done", "done"], (
+            f"others suffered from one that was cancelled: {told_of}"
+        )
+        assert held.cancelled == ["unwanted"], f"one was cancelled, and these were stopped: {held.cancelled}"
+        assert (await known(queue, "unwanted")).state == "cancelled", "a cancelled job did not stay so"
+
+    @pytest.mark.asyncio
+    async def test_a_worker_that_is_cancelled_gives_back_what_it_has(self, queue: JobQueue) -> None:
+        held = Paused()
+        names = [f"j{at}" for at in range(self.concurrency)]
+        await queue.submit([Job(name, "given back") for name in names])
+        async with at_work(queue, {"given back": held}):
+            await held.holds(names, self.patience)
+            states = [each and each.state for each in await queue.status(names)]
+            assert states == ["running"] * len(names), f"jobs that run are told as {states}"
+        assert sorted(held.cancelled) == sorted(names), f"of {names}, `work` cancelled {held.cancelled} before it ended"
+        for each in await queue.status(names):
+            assert each is not None, "a job was forgotten"
+            assert each.state == "waiting", f"its worker has ended, and a job is {each.state}, not waiting"
+        held.go.set()
+        async with at_work(queue, {"given back": held}) as worker:
+            told = await until(queue, names, seconds=self.patience, worker=worker)
+        assert [each.state for each in told] == ["done"] * len(names), f"jobs that were given back are {told}"
+        assert [each.attempts for each in told] == [2] * len(names), "attempts count how often a job was begun"
+        assert sorted(held.began) == sorted(names * 2), f"they were begun so: {held.began}"
+
+    @pytest.mark.asyncio
+    async def test_no_more_jobs_run_at_a_time_than_a_worker_takes_and_no_fewer(self, queue: JobQueue) -> None:
+        held = Paused()
+        names = [f"j{at}" for at in range(2 * self.concurrency)]
+        await queue.submit([Job(name, "bound") for name in names])
+        async with at_work(queue, {"bound": held}) as worker:
+            fewer = f"{self.concurrency} jobs did not run side by side"
+            await in_time(filled(held.began, self.concurrency), fewer, seconds=self.patience)
+            for _ in range(_LOOKS):  # one that nothing keeps back begins now
+                await asyncio.sleep(0.01)
+                running = await queue.jobs("bound", states=["running"])
+            told = f"{len(held.began)} jobs run at a time, {len(running)} are told to, and its `concurrency` is"
+            assert len(held.began) == len(running) == self.concurrency, f"{told} {self.concurrency}"
+            held.go.set()
+            await until(queue, names, seconds=self.patience, worker=worker)
+        assert sorted(held.ended) == sorted(names)
+
+    @pytest.mark.asyncio
+    async def test_a_queue_leaves_the_event_loop_free(self, queue: JobQueue) -> None:
+
+        async def submit_and_work(number: int) -> None:
+            jobs = [Job(f"{number} {at}", "free", {"text": "x" * 500}) for at in range(20)]
+            async with at_work(queue, {"free": echo}) as worker:
+                await queue.submit(jobs)
+                await until(queue, [job.name for job in jobs], seconds=self.patience, worker=worker)
+                await queue.jobs("free", states=ENDED)
+                await queue.workers()
+
+        await leaves_the_event_loop_free(submit_and_work)
 
 
 class JobQueueKit(_JobWork):
@@ -53,13 +297,11 @@ class JobQueueKit(_JobWork):
 
     @pytest.mark.asyncio
     async def test_name_is_filled(self, queue: JobQueue) -> None:
-        """People choose it by name."""
         assert isinstance(queue.name, str), f"the name is {queue.name!r}, not a str"
         assert queue.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
     async def test_each_job_is_carried_out_once_and_gives_its_result(self, queue: JobQueue) -> None:
-        """Whatever JSON the bodies and results are, and though names come several times: the first one stays."""
         bodies, submits = _drawn(self.effort)
         began: Counter[str] = Counter()
 
@@ -90,7 +332,6 @@ class JobQueueKit(_JobWork):
 
     @pytest.mark.asyncio
     async def test_a_job_that_waits_is_told_with_all_that_is_known(self, queue: JobQueue) -> None:
-        """`portico runs` shows it before any worker is there."""
         await queue.submit([Job("j", "kind of it", {"a": 1})])
         told = await known(queue, "j")
         assert (told.name, told.kind, told.state) == ("j", "kind of it", "waiting")
@@ -103,7 +344,6 @@ class JobQueueKit(_JobWork):
     async def test_a_body_that_is_not_json_is_refused_before_anything_is_queued(
         self, queue: JobQueue, body: Any
     ) -> None:
-        """Another process could not read it; who mends it submits all of them again."""
         with pytest.raises(ValueError, match=r"\w+ \w+"):
             await queue.submit([Job("fine", "bodies"), Job("wrong", "bodies", body), Job("fine too", "bodies")])
         told = await queue.status(["fine", "wrong", "fine too"])
@@ -118,7 +358,6 @@ class JobQueueKit(_JobWork):
     async def test_what_carrying_out_raises_is_the_failure_of_that_job_alone(
         self, queue: JobQueue, error: Exception
     ) -> None:
-        """It is told, not raised: other jobs of the worker go on, and those that come after it."""
         together = asyncio.Event()
         if self.concurrency == 1:
             together.set()
@@ -143,7 +382,6 @@ class JobQueueKit(_JobWork):
 
     @pytest.mark.asyncio
     async def test_jobs_of_a_kind_are_listed_the_newest_first(self, queue: JobQueue) -> None:
-        """By their states; without any said, those that have not ended."""
         names = ["m", "z", "a", "k"]
         for name in names:
             await queue.submit([Job(name, "listed"), Job(f"other {name}", "other")])
@@ -166,7 +404,6 @@ class JobQueueKit(_JobWork):
 
     @pytest.mark.asyncio
     async def test_what_was_submitted_is_told_where_it_is_asked_for(self, queue: JobQueue) -> None:
-        """`portico runs` shows the goal of what waits; who watches thousands of large jobs reads none of them."""
         body = {"goal": "Sum up", "input": [1, {"ä": None}]}
         await queue.submit([Job("j", "bodies", body), Job("plain", "bodies")])
         for _ in range(2):  # as it waits, and as it has ended
@@ -186,7 +423,6 @@ class JobQueueKit(_JobWork):
 
     @pytest.mark.asyncio
     async def test_any_text_names_a_job_and_a_kind_or_is_refused(self, queue: JobQueue) -> None:
-        """Names are data: none is a path or a command, and no two are one."""
         names, kinds = [], ["plain"]
         for text in ODD_TEXTS:
             if await _taken(queue, Job(text, "plain", {"text": repr(text)})):

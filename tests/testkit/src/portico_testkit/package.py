@@ -1,28 +1,344 @@
-"""What every plugin package must be, whatever ports it is for."""
+"""A package as it is installed: its metadata, its entry points, what it registers, its settings."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import dataclasses
 import inspect
+import json
 import re
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import import_module
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from packaging.requirements import Requirement
 
-from portico.errors import nearest
-from portico.plugins import Registration, Services
-from portico.ports import PORTS
-from portico_testkit._package import InstalledPackage, Offered, StandIns, folded, instance_of, settings_fields
+from portico.errors import PluginNotInstalled, nearest
+from portico.plugins import Registration, Secret, Services
+from portico.ports import PORTS, PortInfo
 from portico_testkit.tasks import no_tasks_but
 
-__all__ = ["PackageKit"]
+P = TypeVar("P")
+
+_SECRET_NAME = re.compile(r"(^|_)(api_?key|access_?key|secret(_?key)?|token|password|passwd|credentials?)$")
+_PROBE = """
+import importlib, json, sys
+task = json.loads(sys.stdin.read())
+sys.path[:] = task["path"]
+from portico.ports import PORTS
+from portico.plugins import Registration
+before = set(sys.modules)
+for name in task["modules"]:
+    module = importlib.import_module(name)
+    for port in PORTS:
+        hook = vars(module).get(port.hook)
+        if callable(hook):
+            hook()
+print("\\n" + json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+_FAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "ChatService": ("portico_testkit.fakes.chat_service:ScriptedChat", ("Noon.",)),
+    "EmbeddingGenerator": ("portico_testkit.fakes.embedding_generator:HashingEmbeddings", ()),
+    "FunctionSelector": ("portico_testkit.fakes.function_selector:WordSelector", ()),
+    "HttpClient": ("portico_testkit.fakes.http_client:RecordedHttpClient", ({},)),
+    "PageReader": ("portico_testkit.fakes.page_reader:ShelfReader", ({},)),
+    "PlanStore": ("portico_testkit.fakes.plan_store:MemoryPlanStore", ()),
+    "Planner": ("portico_testkit.fakes.planner:ScriptedPlanner", ()),
+    "RunStore": ("portico_testkit.fakes.run_store:MemoryRunStore", ()),
+    "SchemaValidator": ("portico.plugins:PlainSchemaValidator", ()),
+    "TextSearch": ("portico_testkit.fakes.text_search:ListSearch", ([],)),
+    "VectorStore": ("portico_testkit.fakes.vector_store:DictVectorStore", ()),
+}
+
+
+class StandIns:
+    """Services that have a fake for each port, under every name.
+
+    >>> from portico.ports import ChatService
+    >>> StandIns().get(ChatService, "any").name
+    'scripted'
+    """
+
+    def get(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the fake; ``PluginNotInstalled`` where there is none for the port."""
+        wanted = getattr(port, "__name__", str(port))
+        if wanted not in _FAKES:
+            raise PluginNotInstalled(f"The kit has no stand-in for a {wanted}. Give it by the fixture `services`.")
+        reference, arguments = _FAKES[wanted]
+        made: P = _imported(reference)(*arguments)
+        return made
+
+    def names(self, port: Callable[..., object]) -> tuple[str, ...]:
+        """Return one name for a port that has a fake."""
+        return ("stand-in",) if getattr(port, "__name__", "") in _FAKES else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One registration, and the port that it is for."""
+
+    port: PortInfo
+    registration: Registration
+
+    def __str__(self) -> str:
+        return f"the {self.port.noun} {self.registration.name!r}"
+
+    def factory(self) -> Any:
+        """Import the factory."""
+        return _imported(self.registration.factory)
+
+    def settings_class(self) -> Any:
+        """Import the settings class; None where there is nothing to set."""
+        settings = self.registration.settings
+        return _imported(settings) if isinstance(settings, str) else settings
+
+
+class InstalledPackage:
+    """The package of a distribution; everything is looked up when it is first asked for.
+
+    >>> package = InstalledPackage("portico-testkit")
+    >>> package.distribution.metadata["Name"], package.entry_points
+    ('portico-testkit', [])
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """The installed distribution; fails the test where none of that name is installed."""
+        try:
+            return distribution(self.name)
+        except PackageNotFoundError:
+            pytest.fail(
+                f"{self.name} is not installed in this environment. Run `pip install --editable .`.", pytrace=False
+            )
+
+    @cached_property
+    def entry_points(self) -> list[EntryPoint]:
+        """The entry points of the group `portico`."""
+        return [*self.distribution.entry_points.select(group="portico")]
+
+    @cached_property
+    def commands(self) -> list[EntryPoint]:
+        """The entry points of the group `portico.commands`."""
+        return [*self.distribution.entry_points.select(group="portico.commands")]
+
+    @cached_property
+    def import_name(self) -> str:
+        """The name of the import package."""
+        points = [*self.entry_points, *self.commands]
+        if not points:
+            pytest.fail(
+                f"{self.name} has no entry point of the group `portico`. Add [project.entry-points.portico] to its "
+                "pyproject.toml, and install it again.",
+                pytrace=False,
+            )
+        return points[0].module.partition(".")[0]
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the import package."""
+        spec = find_spec(self.import_name)
+        if spec is None or not spec.submodule_search_locations:
+            pytest.fail(f"{self.name}: there is no package {self.import_name}, or it is a single module", pytrace=False)
+        return Path(next(iter(spec.submodule_search_locations)))
+
+    @cached_property
+    def offers(self) -> list[Offered]:
+        """The registrations for the ports of this core; for other versions of a port only where none fits."""
+        found = [
+            Offered(port, registration)
+            for port, returned in self.answers()
+            for registration in (returned if isinstance(returned, list | tuple) else ())
+            if isinstance(registration, Registration)
+        ]
+        found.sort(key=lambda one: (one.registration.port_version == one.port.version, one.registration.port_version))
+        return [*{(each.port.name, each.registration.name): each for each in found}.values()]
+
+    def answers(self) -> Iterator[tuple[PortInfo, Any]]:
+        """Yield what each of its hooks returns."""
+        for point in self.entry_points:
+            module = import_module(point.module)
+            for port in PORTS:
+                hook: Any = vars(module).get(port.hook)
+                if callable(hook):
+                    yield port, hook()
+
+    def brought_by_listing(self) -> list[str]:
+        """Return the packages, standard library excluded, that a fresh process imports to list this one.
+
+        Fails the test with the traceback where the import or a hook raises.
+        """
+        task = json.dumps({"path": sys.path, "modules": [point.module for point in self.entry_points]})
+        known = {*sys.stdlib_module_names, "attr", "attrs", "portico", self.import_name}
+        return [name for name in _listed(task) if name not in known]
+
+    def undeclared_imports(self) -> dict[str, str]:
+        """Return the packages that its modules import and its metadata does not declare, with a place each."""
+        required = [Requirement(line).name for line in self.distribution.requires or ()]
+        known = {self.import_name, "portico", "_typeshed", *sys.stdlib_module_names}
+        known |= {folded(name).replace("-", "_") for name in required}
+        wanted = {folded(name) for name in required}
+        known |= {top for top, owners in packages_distributions().items() if wanted & {folded(one) for one in owners}}
+        found: dict[str, str] = {}
+        for where, name in self._imports():
+            top = name.partition(".")[0]
+            if top not in known:
+                found.setdefault(top, where)
+        return found
+
+    def _imports(self) -> Iterator[tuple[str, str]]:
+        for file in sorted(self.folder.rglob("*.py")):
+            where = file.relative_to(self.folder.parent).as_posix()
+            for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+                if isinstance(node, ast.Import):
+                    yield from ((f"{where}:{node.lineno}", alias.name) for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                    yield f"{where}:{node.lineno}", node.module
+
+
+@cache
+def _listed(task: str) -> list[str]:
+    run = subprocess.run(
+        [sys.executable, "-B", "-P", "-c", _PROBE], input=task, capture_output=True, text=True, timeout=120, check=False
+    )
+    lines = run.stdout.strip().split("\n")
+    if run.returncode:
+        pytest.fail(f"its entry point or a hook of it raises:\n{run.stderr[-2000:]}", pytrace=False)
+    if len(lines) > 1:
+        pytest.fail(f"listing it prints {lines[0]!r}", pytrace=False)
+    found: list[str] = json.loads(lines[-1])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsField:
+    """One setting: the key it has in a file, its type, whether it has to be given, and its description."""
+
+    key: str
+    attribute: str
+    hint: Any
+    required: bool
+    doc: str
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the setting is a ``Secret``, or may be one."""
+        return Secret in _members(self.hint)
+
+    @property
+    def looks_secret(self) -> bool:
+        """Whether it is text with the name of a secret: ``api_key``, ``access_token``, ``password``."""
+        return bool(_SECRET_NAME.search(self.key)) and str in _members(self.hint)
+
+
+def settings_fields(cls: Any) -> list[SettingsField]:
+    """Return the fields that the constructor of an attrs class or a dataclass takes.
+
+    >>> @dataclass
+    ... class AcmeSettings:
+    ...     api_key: Secret = dataclasses.field(metadata={"doc": "The key."})
+    ...     language: str = "en"
+    >>> [(field.key, field.required, field.doc) for field in settings_fields(AcmeSettings)]
+    [('api_key', True, 'The key.'), ('language', False, '')]
+
+    Raises ``TypeError`` for any other class, and ``NameError`` for a type that is not there at run time.
+    """
+    attrs = sys.modules.get("attr")
+    fields: Iterable[Any]
+    if hasattr(cls, "__attrs_attrs__") and attrs is not None:
+        fields, nothing = attrs.fields(cls), attrs.NOTHING
+    elif isinstance(cls, type) and dataclasses.is_dataclass(cls):
+        fields, nothing = dataclasses.fields(cls), dataclasses.MISSING
+    else:
+        raise TypeError(f"{cls!r} is neither an attrs class nor a dataclass")
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return [
+        SettingsField(
+            getattr(field, "alias", None) or field.name,
+            field.name,
+            hints.get(field.name, Any),
+            field.default is nothing and getattr(field, "default_factory", nothing) is nothing,
+            str(field.metadata.get("doc", "")).strip(),
+        )
+        for field in fields
+        if field.init
+    ]
+
+
+def instance_of(cls: Any, given: Iterable[object], secret: str) -> Any:
+    """Return settings to try, with ``secret`` in each ``Secret``.
+
+    Required values come from an instance of the class among those ``given``, or are made up: text, a number, a path.
+    Raises ``ValueError`` or ``TypeError`` where the class takes no such values.
+    """
+    example = next((one for one in given if type(one) is cls), None)
+    values: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for field in settings_fields(cls):
+        value = None if example is None else getattr(example, field.attribute)
+        if field.is_secret:
+            more[field.key] = Secret(secret, origin="the kit")
+        if field.is_secret and (field.required or value is not None):
+            values[field.key] = more[field.key]
+        elif example is not None:
+            values[field.key] = value
+        elif field.required:
+            values[field.key] = _made_up(field)
+    for some in ({**values, **more}, values):
+        with suppress(TypeError, ValueError):
+            return cls(**some)
+    return cls(**values) if example is None else example
+
+
+def folded(name: str) -> str:
+    """Normalise a distribution's name after the packaging specification.
+
+    >>> folded("Portico_Acme")
+    'portico-acme'
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _made_up(field: SettingsField) -> Any:
+    for kind, value in ((str, "made-up"), (Path, Path("made-up")), (bool, False), (int, 1), (float, 1.0)):
+        if kind in _members(field.hint):
+            return value
+    raise ValueError(f"{field.key} is a {field.hint}, for which nothing can be made up")
+
+
+def _members(hint: Any) -> Iterator[Any]:
+    """Yield the type itself, or those of a union, without annotations."""
+    if typing.get_origin(hint) is typing.Annotated:
+        hint = typing.get_args(hint)[0]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        for member in typing.get_args(hint):
+            yield from _members(member)
+    else:
+        yield hint
+
+
+def _imported(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    value: Any = sys.modules.get(module) or import_module(module)
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    return value
+
 
 _TOLD = "k3y-0f-the-4ccount"
 """What the tests put into each ``Secret``."""
@@ -53,7 +369,6 @@ class PackageKit:
         return StandIns()
 
     def test_its_metadata_is_complete(self) -> None:
-        """A reader on an index sees what it is, what it may be used for, and whether it runs."""
         metadata: Any = self._package().distribution.metadata
         classifiers = metadata.get_all("Classifier") or []
         text = metadata.get("Description") or metadata.get_payload() or ""
@@ -71,7 +386,6 @@ class PackageKit:
         assert lacking == [], f"{self.distribution} lacks: {'; '.join(lacking)}"
 
     def test_it_requires_core_and_lets_others_do_so_too(self) -> None:
-        """One core serves all installed packages, and a plugin does not need the application."""
         lines = [Requirement(line) for line in self._package().distribution.requires or ()]
         required = {folded(one.name): one for one in lines if "extra" not in str(one.marker or "")}
         assert "portico-core" in required, "it does not require portico-core: add it to its dependencies"
@@ -81,7 +395,6 @@ class PackageKit:
         assert application == [], f"it requires {', '.join(application)}, which is the application"
 
     def test_its_entry_point_is_named_for_it(self) -> None:
-        """The name is the one by which it is listed and disabled."""
         package = self._package()
         assert package.import_name != "portico", "the import name portico is core's; yours is portico_<name>"
         expected = folded(self.distribution).removeprefix("portico-")
@@ -91,12 +404,10 @@ class PackageKit:
             assert not point.attr, f"the entry point is to be a module, not {point.value!r}"
 
     def test_listing_it_imports_no_vendor(self) -> None:
-        """Every command of `portico` lists every package; none may pay for the libraries of one."""
         foreign = self._package().brought_by_listing()
         assert foreign == [], f"listing {self.distribution} imports {', '.join(foreign)}; import it where it is used"
 
     def test_its_hooks_are_known_and_return_registrations(self) -> None:
-        """A function of another name is never called, and another result is of no use."""
         package = self._package()
         hooks = [port.hook for port in PORTS]
         for point in package.entry_points:
@@ -112,13 +423,11 @@ class PackageKit:
         assert package.offers or package.commands, f"{self.distribution} registers nothing"
 
     def test_it_is_for_the_ports_as_they_are_here(self) -> None:
-        """A package for another version of a port is refused."""
         for offered in self._package().offers:
             written, here = offered.registration.port_version, offered.port.version
             assert written == here, f"{offered} is for version {written} of its port; core has {here}"
 
     def test_factories_and_settings_are_where_it_says(self) -> None:
-        """They are imported only when they are chosen."""
         for offered in self._package().offers:
             try:
                 factory, settings = offered.factory(), offered.settings_class()
@@ -131,7 +440,6 @@ class PackageKit:
                 pytest.fail(f"{offered}: its factory is not to be called with (settings, services): {error}")
 
     def test_every_setting_has_a_type_and_a_description(self) -> None:
-        """An editor shows them, and so does the message for a mistake."""
         for offered, cls in self._settings():
             try:
                 fields = settings_fields(cls)
@@ -143,7 +451,6 @@ class PackageKit:
             assert untyped == [], f"{cls.__name__}: {', '.join(untyped)} may be anything; give it a type"
 
     def test_secrets_are_not_shown(self, services: Services) -> None:
-        """Settings and services get into logs and errors."""
         for offered, cls in self._settings():
             bare = [field.key for field in settings_fields(cls) if field.looks_secret]
             assert bare == [], f"{cls.__name__}: make it a portico.plugins.Secret: {', '.join(bare)}"
@@ -153,7 +460,6 @@ class PackageKit:
 
     @pytest.mark.asyncio
     async def test_a_service_leaves_nothing_behind_when_it_is_closed(self, services: Services) -> None:
-        """A factory starts nothing, and an application that ends does not hang."""
         for offered in self._package().offers:
             tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
             service = self._made(offered, services)
@@ -171,7 +477,6 @@ class PackageKit:
             await no_tasks_but(tasks)
 
     def test_a_misspelt_setting_is_refused_with_the_nearest(self, tmp_path: Path) -> None:
-        """The host reads the settings; the test is skipped where it is not installed."""
         if find_spec("portico_host") is None:
             pytest.skip("portico-host is not installed")
         host = import_module("portico_host")
@@ -194,13 +499,11 @@ class PackageKit:
                 )
 
     def test_it_imports_only_what_it_declares(self) -> None:
-        """What is there by chance here is missing elsewhere."""
         found = self._package().undeclared_imports()
         told = [f"{name} ({where})" for name, where in found.items()]
         assert told == [], f"not among the dependencies of {self.distribution}: {', '.join(told)}"
 
     def test_its_commands_can_be_loaded(self) -> None:
-        """A command that cannot be loaded fails at whoever types it."""
         for point in self._package().commands:
             try:
                 command = point.load()

@@ -106,13 +106,11 @@ class PageReaderKit:
 
     @pytest.mark.asyncio
     async def test_it_has_a_name(self, page_reader: PageReader) -> None:
-        """Errors and settings name it."""
         assert isinstance(page_reader.name, str), f"name is {page_reader.name!r}, not a str"
         assert page_reader.name.strip(), "name is empty"
 
     @pytest.mark.asyncio
     async def test_it_reads_what_is_there(self, page_reader: PageReader, known_pages: Sequence[KnownPage]) -> None:
-        """Text, link, title and kind of each known page."""
         assert len(known_pages) >= 2, "the kit needs two known pages"
         for known in known_pages:
             page = await page_reader.read(known.link)
@@ -127,7 +125,6 @@ class PageReaderKit:
 
     @pytest.mark.asyncio
     async def test_concurrent_reads_do_not_mix(self, page_reader: PageReader, known_pages: Sequence[KnownPage]) -> None:
-        """One reader serves a whole application."""
         asked = [*known_pages, *known_pages, *reversed(known_pages)]
         pages = await asyncio.gather(*(page_reader.read(known.link) for known in asked))
         for known, page in zip(asked, pages, strict=True):
@@ -137,7 +134,6 @@ class PageReaderKit:
     async def test_what_cannot_be_read_is_a_service_error(
         self, page_reader: PageReader, unreadable: Sequence[str], known_pages: Sequence[KnownPage]
     ) -> None:
-        """With the link, so that one knows which of many it was; and the reader is none the worse."""
         for link in unreadable:
             with pytest.raises((ServiceError, LimitExceeded)) as raised:
                 await page_reader.read(link)
@@ -146,7 +142,6 @@ class PageReaderKit:
 
     @pytest.mark.asyncio
     async def test_addresses_that_are_not_public_are_refused(self, page_reader: PageReader) -> None:
-        """However they are spelt, with whatever port and path; a name may lead nowhere here."""
         for host in self.refused:
             is_name = host[-1].isalpha()
             for link in (f"http://{host}/", f"https://{host}:443/latest/meta-data?x=1#y"):
@@ -156,7 +151,6 @@ class PageReaderKit:
 
     @pytest.mark.asyncio
     async def test_other_links_are_refused(self, page_reader: PageReader) -> None:
-        """Links come from search results: anything may stand there."""
         for link in _OTHER_LINKS:
             foreign = link.partition(":")[0] in ("file", "ftp", "data", "javascript", "gopher", "unix")
             with pytest.raises(AccessRefused if foreign else (ServiceError, LimitExceeded)) as raised:
@@ -168,7 +162,6 @@ class PageReaderKit:
     async def test_a_user_and_password_are_refused_and_not_shown(
         self, page_reader: PageReader, known_pages: Sequence[KnownPage]
     ) -> None:
-        """They would be sent to whoever a link names; an error ends in a log."""
         scheme, _, rest = known_pages[0].link.partition("://")
         for user in (f"user:{_PASSWORD}@", f"{_PASSWORD}@", f":{_PASSWORD}@"):
             with pytest.raises(AccessRefused) as raised:
@@ -179,7 +172,6 @@ class PageReaderKit:
     async def test_a_cancelled_read_leaves_it_usable(
         self, page_reader: PageReader, known_pages: Sequence[KnownPage]
     ) -> None:
-        """A search that has what it wants stops the rest."""
         known = known_pages[0]
         before = asyncio.all_tasks()
         with tasks_begun() as begun:
@@ -192,5 +184,4 @@ class PageReaderKit:
     async def test_a_read_leaves_the_event_loop_free(
         self, page_reader: PageReader, known_pages: Sequence[KnownPage]
     ) -> None:
-        """Parsing a long page, or the wait for a server, does not hold up a whole application."""
         await leaves_the_event_loop_free(lambda number: page_reader.read(known_pages[number % len(known_pages)].link))

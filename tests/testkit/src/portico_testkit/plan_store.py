@@ -74,13 +74,11 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_it_has_a_name(self, plan_store: PlanStore) -> None:
-        """People read it."""
         assert isinstance(plan_store.name, str)
         assert plan_store.name.strip(), "the name is blank"
 
     @pytest.mark.asyncio
     async def test_a_plan_comes_back_as_it_was(self, plan_store: PlanStore) -> None:
-        """Every part of it, from this store and from another on the same plans."""
         saved = _saved(planner="structured")
         await plan_store.put(saved)
         for store in (plan_store, await self.another(plan_store)):
@@ -89,7 +87,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_goal_and_catalogue_are_the_key(self, plan_store: PlanStore) -> None:
-        """Of one goal, each catalogue has its plan, and the other way round."""
         keys = [(goal, catalogue) for goal in ("Shout", "Whisper") for catalogue in ("c1", "c2")]
         for goal, catalogue in keys:
             await plan_store.put(_saved(goal, catalogue, planner=f"{goal} {catalogue}"))
@@ -103,7 +100,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_saving_again_replaces(self, plan_store: PlanStore) -> None:
-        """One plan for each key, the last one."""
         await plan_store.put(_saved(planner="first", at=2))
         await plan_store.put(_saved(planner="second", at=1))
         found = await plan_store.get("Shout", "c1")
@@ -113,7 +109,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_plan_that_was_removed_is_gone(self, plan_store: PlanStore) -> None:
-        """That one only; removing it again finds nothing."""
         await plan_store.put(_saved("Shout"))
         await plan_store.put(_saved("Whisper"))
         assert await plan_store.remove("Shout", "c1") is True
@@ -123,7 +118,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_the_newest_come_first(self, plan_store: PlanStore) -> None:
-        """By when they were saved, not by when they were put or where they lie; time zones are counted."""
         for minute in (3, 1, 5, 2, 4):
             await plan_store.put(_saved(f"goal {minute}", at=minute))
         early = replace(_saved("goal 0"), saved_at="2026-01-01T02:00:30+02:00")
@@ -132,7 +126,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_odd_goals_are_kept_apart(self, plan_store: PlanStore) -> None:
-        """Goals are people's words: long, in any script, with signs that mean something to file systems."""
         for number, goal in enumerate(_ODD_GOALS):
             await plan_store.put(_saved(goal, planner=str(number)))
         other = await self.another(plan_store)
@@ -147,7 +140,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_what_is_not_json_is_refused_and_nothing_is_lost(self, plan_store: PlanStore) -> None:
-        """It would not come back; the plan that was there stays."""
         saved = _saved()
         await plan_store.put(saved)
         for value in (float("nan"), {1, 2}, b"bytes", object()):
@@ -161,7 +153,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_writers_at_once_leave_one_whole_plan(self, plan_store: PlanStore) -> None:
-        """Readers see one of the plans, never half of one and never none."""
         other = await self.another(plan_store)
         await plan_store.put(_saved(planner="0", plan=_long(0)))
         done = asyncio.Event()
@@ -191,7 +182,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, plan_store: PlanStore) -> None:
-        """Cancelled at any moment, a plan is there or not, and the store goes on."""
         tasks = asyncio.all_tasks()
         for moments in range(5):
             await give_up(partial(plan_store.put, _saved(f"goal {moments}")), turns=moments)
@@ -202,7 +192,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_event_loop_free(self, plan_store: PlanStore) -> None:
-        """What waits for a disk or a database does so beside the loop: a whole application waits for it otherwise."""
 
         async def keep_and_read(number: int) -> None:
             await plan_store.put(_saved(f"goal {number}", plan=_long(number)))
@@ -214,7 +203,6 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_what_cannot_be_kept_is_a_store_error(self, failing_store: PlanStore | None) -> None:
-        """A plan that is not kept is told of; what the disk or a database raised is the cause."""
         if failing_store is None:
             pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
         await fails_as(StoreError, failing_store.put(_saved()), "put")

@@ -66,13 +66,11 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_name_is_filled(self, planner: Planner) -> None:
-        """People choose it by name."""
         assert isinstance(planner.name, str), f"the name is {planner.name!r}, not a str"
         assert planner.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
     async def test_a_first_plan_passes_the_check(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """What is refused costs a round, and with a model money."""
         proposal = await _propose(planner, _task(kernel, goal))
         if isinstance(proposal, Plan):
             findings = check_plan(
@@ -82,7 +80,6 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_a_plan_survives_its_json_form(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """Plans and their notes are journalled."""
         proposal = await _propose(planner, _task(kernel, goal))
         if isinstance(proposal, Plan):
             text = json.dumps(plan_to_json(proposal), allow_nan=False)
@@ -90,7 +87,6 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_interleaved_tasks_do_not_mix(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """One planner serves many runs at once. It may say that it can do nothing for another goal."""
         stages = await _stages(planner, kernel, goal)
         tasks = [*stages, *(replace(stage, goal=f"{goal} (of another)") for stage in stages)]
         alone = [await _or_plan_error(_propose(planner, task)) for task in tasks]
@@ -108,7 +104,6 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_without_functions_it_ends(self, planner: Planner, goal: str) -> None:
-        """An empty catalogue ends it: with what is missing, with an answer, or with a ``PlanError`` that says why."""
         try:
             run = await Kernel().run_goal(goal, planner=planner, budget=_BUDGET)
         except PlanInvalid as error:
@@ -124,7 +119,6 @@ class PlannerKit:
     async def test_the_second_plan_takes_no_id_of_a_step_that_ran(
         self, planner: Planner, kernel: Kernel, goal: str
     ) -> None:
-        """Ids are unique in a run, whether a step finished or failed."""
         for task in (await _stages(planner, kernel, goal))[1:]:
             for steps in (task.steps, tuple(replace(record, result=None, error="down") for record in task.steps)):
                 proposal = await _or_plan_error(_propose(planner, replace(task, steps=steps)))
@@ -135,14 +129,12 @@ class PlannerKit:
     @pytest.mark.asyncio
     @pytest.mark.parametrize("odd", _ODD_GOALS, ids=range(len(_ODD_GOALS)))
     async def test_any_text_may_be_a_goal(self, planner: Planner, kernel: Kernel, odd: str) -> None:
-        """What a person types is data: no goal breaks out of a prompt, a template or a format."""
         proposal = await _or_plan_error(_propose(planner, _task(kernel, odd)))
         if isinstance(proposal, Plan):
             assert plan_from_json(plan_to_json(proposal)) == proposal
 
     @pytest.mark.asyncio
     async def test_a_run_ends_within_the_budget(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """The goal can be reached with these functions."""
         run = await kernel.run_goal(goal, planner=planner, budget=_BUDGET, emit=_checked)
         assert isinstance(run.outcome, Answer), f"it ended with {run.outcome}"
         assert run.outcome.text.strip(), "the answer is empty"
@@ -152,7 +144,6 @@ class PlannerKit:
     async def test_failing_steps_do_not_make_it_go_on_for_ever(
         self, planner: Planner, kernel: Kernel, goal: str
     ) -> None:
-        """When nothing works it says so, in whatever way, before its budget is used up."""
 
         async def fail(context: object, proceed: object) -> Any:
             raise ConnectionError("nothing works today")
@@ -168,7 +159,6 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_a_cancelled_proposal_leaves_it_usable(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """People press Ctrl-C at any moment."""
         for task in await _stages(planner, kernel, goal):
             expected = await _propose(planner, task)
             tasks = asyncio.all_tasks()
@@ -180,7 +170,6 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_a_proposal_leaves_the_event_loop_free(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """A model takes seconds, and a whole application waits for it otherwise."""
         stages = await _stages(planner, kernel, goal)
 
         async def propose(number: int) -> None:
@@ -194,7 +183,6 @@ class PlannerKit:
     async def test_what_it_stands_on_fails_as_an_error_of_ours(
         self, failing_planner: Planner | None, kernel: Kernel, goal: str
     ) -> None:
-        """Sooner or later in a run. It is no ``Infeasible``: nobody knows whether the goal can be reached."""
         if failing_planner is None:
             pytest.skip("there is no fixture `failing_planner`: nothing stands behind the planner that could fail")
         await fails_as(PorticoError, kernel.run_goal(goal, planner=failing_planner, budget=_BUDGET), "a run")

@@ -65,13 +65,11 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_name_is_filled(self, store: RunStore) -> None:
-        """People choose it by name."""
         assert isinstance(store.name, str), f"the name is {store.name!r}, not a str"
         assert store.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
     async def test_entries_are_read_in_the_order_of_writing(self, store: RunStore) -> None:
-        """A journal is a sequence."""
         lease = await store.acquire("r", owner="me", seconds=60)
         for number in range(20):
             await store.append(lease, [{"number": number}])
@@ -80,7 +78,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_any_json_comes_back_as_it_was(self, store: RunStore) -> None:
-        """Big numbers, odd letters, deep and long values; each of its own type."""
         lease = await store.acquire("r", owner="me", seconds=60)
         await store.append(lease, copy.deepcopy(ODD_ENTRIES))
         for given, read in zip(ODD_ENTRIES, await store.read("r"), strict=True):
@@ -88,7 +85,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_any_text_may_name_a_run(self, store: RunStore) -> None:
-        """Names are data: none is a path or a command, and no two are one."""
         for name in (*ODD_NAMES, "a"):
             lease = await store.acquire(name, owner="me", seconds=60)
             await store.append(lease, [{"name": name}])
@@ -98,7 +94,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_entries_that_are_not_json_are_refused_together(self, store: RunStore) -> None:
-        """All of one append are there, or none."""
         lease = await store.acquire("r", owner="me", seconds=60)
         for wrong in ({"a": object()}, {"a": float("nan")}, {"a": {1, 2}}):
             with pytest.raises(StoreError):
@@ -109,7 +104,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_run_belongs_to_one_owner(self, store: RunStore) -> None:
-        """Two processes on one run would do each step twice."""
         await store.acquire("r", owner="me", seconds=60)
         with pytest.raises(StoreBusy):
             await store.acquire("r", owner="another", seconds=60)
@@ -117,7 +111,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_each_lease_has_a_higher_token_and_the_older_are_refused(self, store: RunStore) -> None:
-        """The token fences off who lost its lease without knowing."""
         leases = [await store.acquire("r", owner="me", seconds=60) for _ in range(3)]
         tokens = [lease.token for lease in leases]
         assert tokens == sorted(set(tokens)), f"tokens are {tokens}: each new lease has a higher one"
@@ -133,7 +126,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_run_that_was_given_back_is_free_and_its_old_lease_is_void(self, store: RunStore) -> None:
-        """Giving back twice is no error: a process gives back what it has when it ends, in any way."""
         lease = await store.acquire("r", owner="me", seconds=60)
         await store.release(lease)
         await store.release(lease)
@@ -148,7 +140,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_lease_runs_out_by_itself(self, store: RunStore) -> None:
-        """Nobody gives back the lease of a process that was killed."""
         lease = await store.acquire("r", owner="me", seconds=0.05)
         newer = await _when_free(store, "r", "another")
         with pytest.raises(StoreBusy):
@@ -160,7 +151,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_lease_that_is_renewed_does_not_run_out(self, store: RunStore) -> None:
-        """A step may take hours."""
         lease = await store.acquire("r", owner="me", seconds=0.05)
         await store.renew(lease, seconds=60)
         await asyncio.sleep(0.1)
@@ -170,7 +160,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_only_one_of_many_gets_a_run(self, store: RunStore) -> None:
-        """Several processes resume one run at the same moment."""
         tried = await asyncio.gather(
             *(store.acquire("r", owner=f"owner {number}", seconds=60) for number in range(8)), return_exceptions=True
         )
@@ -180,7 +169,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_concurrent_appends_are_all_there_and_each_is_whole(self, store: RunStore) -> None:
-        """Steps that end side by side write side by side, in several runs."""
         leases = [await store.acquire(run, owner="me", seconds=60) for run in ("r1", "r2")]
         writes = [
             store.append(lease, [{"batch": number, "part": part} for part in range(3)])
@@ -197,7 +185,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_a_cancelled_append_is_there_as_a_whole_or_not_at_all(self, store: RunStore) -> None:
-        """People press Ctrl-C at any moment; the store works on."""
         lease = await store.acquire("r", owner="me", seconds=60)
         tasks = asyncio.all_tasks()
         for moments in range(6):
@@ -212,7 +199,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_an_append_leaves_the_event_loop_free(self, store: RunStore) -> None:
-        """Every step of every run writes: a disk that is slow does not hold up the others."""
         entries = [{"number": number, "text": "x" * 500} for number in range(500)]
 
         async def write_and_read(number: int) -> None:
@@ -224,7 +210,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_what_was_written_outlives_the_process(self, store: RunStore, reopen: Reopen | None) -> None:
-        """An append that returned is durable, and so is the lease: another process does not get the run."""
         if reopen is None:
             pytest.skip("there is no fixture `reopen`: what this store holds ends with the process")
         lease = await store.acquire("r", owner="me", seconds=60)
@@ -242,7 +227,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_two_processes_lose_nothing_of_each_other(self, store: RunStore, reopen: Reopen | None) -> None:
-        """They write side by side, each its own run, and see what the other wrote; one run is one process's."""
         if reopen is None:
             pytest.skip("there is no fixture `reopen`: what this store holds ends with the process")
         stores = (store, await reopen(store))
@@ -265,7 +249,6 @@ class RunStoreKit:
 
     @pytest.mark.asyncio
     async def test_what_cannot_be_kept_is_a_store_error(self, failing_store: RunStore | None) -> None:
-        """A run that nobody writes down is not begun; what the disk or a database raised is the cause."""
         if failing_store is None:
             pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
         await fails_as(StoreError, failing_store.acquire("r", owner="me", seconds=60), "acquire")

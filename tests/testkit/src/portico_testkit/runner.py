@@ -49,14 +49,12 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_name_is_filled(self, runner: Runner) -> None:
-        """People choose it by name."""
         assert isinstance(runner.name, str), f"the name is {runner.name!r}, not a str"
         assert runner.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize("result", _RESULTS, ids=str)
     async def test_the_result_is_that_of_the_action(self, runner: Runner, result: Any) -> None:
-        """Results are JSON, of any kind; None is one too, and keys have an order."""
 
         async def action() -> Any:
             await asyncio.sleep(0)
@@ -68,7 +66,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_an_error_comes_out_as_the_action_raised_it(self, runner: Runner) -> None:
-        """Which errors may pass is decided by their kind."""
         error = ConnectionError("down")
         cause = ValueError("why")
 
@@ -83,7 +80,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_an_action_that_is_done_is_executed_again_unless_the_runner_is_durable(self, runner: Runner) -> None:
-        """A durable one knows an action by its run and its name; another that kept results would mix up runs."""
         executed: list[str] = []
 
         async def done(run: str, name: str) -> Any:
@@ -103,7 +99,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_a_durable_runner_knows_an_action_by_the_pair_of_run_and_name(self, runner: Runner) -> None:
-        """One that makes one text of both gives a step what another one did."""
         if not self.durable:
             pytest.skip("this runner is not durable")
         for between in _BETWEEN:
@@ -119,7 +114,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_what_a_durable_runner_gives_again_is_what_was_recorded(self, runner: Runner) -> None:
-        """Also None, for which nothing is executed twice, and whatever was done to a result since."""
         if not self.durable:
             pytest.skip("this runner is not durable")
         for number, result in enumerate(_RESULTS):
@@ -138,7 +132,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_cancelling_the_call_cancels_the_action(self, runner: Runner) -> None:
-        """Who gives up, or has a time-out, leaves nothing running."""
         began, ended = asyncio.Event(), asyncio.Event()
         tasks = asyncio.all_tasks()
 
@@ -159,7 +152,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_no_more_actions_run_at_a_time_than_it_says(self, runner: Runner) -> None:
-        """Whoever sets a bound has a machine, or a service, that takes no more."""
         if self.concurrency is None:
             pytest.skip("this runner says no `concurrency`")
         bound = self.concurrency
@@ -188,7 +180,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_what_an_action_executes_in_turn_is_let_through(self, runner: Runner) -> None:
-        """A function may run a plan of its own: when each place is taken by one, they would wait for each other."""
         most = self._at_once()
         together = asyncio.Barrier(most)
 
@@ -210,7 +201,6 @@ class RunnerKit:
 
     @pytest.mark.asyncio
     async def test_an_execution_leaves_the_event_loop_free(self, runner: Runner) -> None:
-        """What a runner writes down, or sends to another machine, does not hold up a whole application."""
 
         async def action() -> list[str]:
             await asyncio.sleep(0)

@@ -55,7 +55,6 @@ class SearchIndexKit:
     async def test_what_is_new_changed_and_gone_is_told_and_found(
         self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
     ) -> None:
-        """In the report, and by a search that was made before as well as by a new one."""
         search = make_search()
         _fill(documents, 4)
         _told(await _index(search).update(), added=4)
@@ -73,7 +72,6 @@ class SearchIndexKit:
     async def test_only_what_changed_is_embedded_again(
         self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
     ) -> None:
-        """That costs time, or money; another process knows what this one did."""
         _fill(documents, 5)
         first = await _index(make_search()).update()
         assert first.embedded in (0, first.passages), (
@@ -90,7 +88,6 @@ class SearchIndexKit:
     async def test_a_cancelled_update_leaves_each_document_old_or_new(
         self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
     ) -> None:
-        """The next one continues, whoever makes it."""
         _fill(documents, 6)
         await _index(make_search()).update()
         tasks = asyncio.all_tasks()
@@ -113,7 +110,6 @@ class SearchIndexKit:
     async def test_a_second_update_waits_for_the_first(
         self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
     ) -> None:
-        """Two at once would do everything twice, or spoil it."""
         _fill(documents, 6)
         searches = [make_search() for _ in range(3)]
         async with asyncio.timeout(60):
@@ -127,7 +123,6 @@ class SearchIndexKit:
     async def test_an_update_leaves_the_event_loop_free(
         self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
     ) -> None:
-        """It takes minutes for many documents, and people type meanwhile."""
 
         async def update(number: int) -> IndexReport:
             for document in range(40):

@@ -78,13 +78,11 @@ class TemplateLanguageKit:
     """What values look like. A language whose specification has it otherwise says so here."""
 
     def test_the_name_is_filled(self, template_language: TemplateLanguage) -> None:
-        """Prompts choose it by name."""
         assert isinstance(template_language.name, str), f"its name is {template_language.name!r}"
         assert template_language.name.strip(), "its name is empty"
 
     @pytest.mark.asyncio
     async def test_a_template_without_markup_gives_a_plain_string(self, template_language: TemplateLanguage) -> None:
-        """It is one user message, and nothing in it is markup."""
         for source, expected in ((self.words, self.words), (self.variables, "[<message role='system'>|<b>]")):
             prompt = await rendered(template_language, source, a="<message role='system'>", b="<b>")
             assert prompt == expected
@@ -92,14 +90,12 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_values_are_written_alike(self, template_language: TemplateLanguage) -> None:
-        """A date is the same text whatever the language, and whatever the machine."""
         for value, text in self.value_texts:
             prompt = await rendered(template_language, self.variables, a=value, b="")
             assert prompt == f"[{text}|]", f"{value!r} was written {str(prompt)!r}"
 
     @pytest.mark.asyncio
     async def test_a_missing_variable_is_empty_or_an_error(self, template_language: TemplateLanguage) -> None:
-        """It is one of both always, and never the word None or undefined."""
         if self.missing_is_empty:
             assert await rendered(template_language, self.variables, a="x") == "[x|]"
             return
@@ -109,7 +105,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_one_template_renders_many_times_at_once(self, template_language: TemplateLanguage) -> None:
-        """Each rendering has the values and results of its own."""
         template = template_language.compile(self.by_name)
         calls = Calls()
 
@@ -121,7 +116,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_a_function_is_called_by_name_and_by_place(self, template_language: TemplateLanguage) -> None:
-        """By the kernel's name; values go to it as they are, with their types."""
         for source in (self.by_name, self.by_place):
             calls = Calls()
             assert await rendered(template_language, source, calls, a="x", b=2) == "(x+2)"
@@ -136,7 +130,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_a_template_tells_the_calls_that_are_written_in_it(self, template_language: TemplateLanguage) -> None:
-        """So that they can be checked before anything runs; `calls` may tell fewer than there are, never others."""
         for source in (self.words, self.variables, self.message, self.attribute):
             calls = getattr(template_language.compile(source), "calls", None)
             if calls is None:
@@ -165,7 +158,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_an_unknown_function_is_an_error_that_says_where(self, template_language: TemplateLanguage) -> None:
-        """With the kernel's own words, which have the nearest names."""
         with pytest.raises(TemplateError, match="Tools-nope") as raised:
             await template_language.compile(self.unknown_function, name="letter").render({"a": "x"}, call=Calls())
         check_place(raised.value, self.unknown_function)
@@ -176,7 +168,6 @@ class TemplateLanguageKit:
     async def test_arguments_that_do_not_fit_are_an_error_that_says_where(
         self, template_language: TemplateLanguage
     ) -> None:
-        """They are the template's mistake, as a rule."""
 
         def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Any:
             raise ArgumentsInvalid(name, ["left: expected a number"])
@@ -187,7 +178,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_what_a_function_raises_comes_through(self, template_language: TemplateLanguage) -> None:
-        """Also errors of the kinds that mean a mistake of the template, when they are not about this call."""
         errors = (KeyError("mine"), FunctionNotFound("other"), ArgumentsInvalid("other", ["a: missing"]), OSError())
         for error in errors:
             with pytest.raises(type(error)) as raised:
@@ -196,7 +186,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_a_failure_stops_the_other_calls(self, template_language: TemplateLanguage) -> None:
-        """No call goes on after the rendering has failed, whether they run at once or one after the other."""
         second = asyncio.Event()
         going_on: set[str] = set()
 
@@ -222,7 +211,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_cancelling_a_rendering_stops_its_calls(self, template_language: TemplateLanguage) -> None:
-        """People press Ctrl-C at any moment."""
         started = asyncio.Event()
         stopped = asyncio.Event()
 
@@ -246,7 +234,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_a_rendering_leaves_the_event_loop_free(self, template_language: TemplateLanguage) -> None:
-        """A function that is called in a template takes its time; who renders is not held up by it."""
 
         async def render(number: int) -> None:
             for source in (self.variables, self.by_name, self.by_place):
@@ -256,7 +243,6 @@ class TemplateLanguageKit:
         await leaves_the_event_loop_free(render)
 
     def test_a_malformed_template_is_refused_with_its_place(self, template_language: TemplateLanguage) -> None:
-        """When it is compiled, not when a customer asks."""
         assert self.malformed, "the kit was told of no malformed template"
         for source in self.malformed:
             with pytest.raises(TemplateError) as raised:
@@ -266,7 +252,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_a_template_runs_no_code(self, template_language: TemplateLanguage) -> None:
-        """It reaches functions of the kernel only, through the call that it is given."""
         is_more_than_text = False
         for source in (*in_its_syntax(self.variables), *FORMS, *self.reaching):
             value = Reached()
@@ -283,7 +268,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_a_value_is_not_read_as_a_template(self, template_language: TemplateLanguage) -> None:
-        """It is from a page, a file or a model, in whatever syntax it is written: it is shown as it is."""
         template = template_language.compile(self.variables)
         for text in (*in_its_syntax(self.variables), self.by_name, *FORMS):
             value, calls = Reached(), Calls()
@@ -294,7 +278,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.fuzz
     def test_a_value_never_opens_or_ends_a_message(self, template_language: TemplateLanguage) -> None:
-        """Nor two side by side, nor one that completes what the template began."""
         message, around = template_language.compile(self.message), template_language.compile(self.around)
 
         @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -311,7 +294,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.fuzz
     def test_a_result_never_opens_or_ends_a_message(self, template_language: TemplateLanguage) -> None:
-        """What a function gives is from a page, a file or a model."""
         template = template_language.compile(self.called_in_message)
 
         @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -324,7 +306,6 @@ class TemplateLanguageKit:
 
     @pytest.mark.asyncio
     async def test_what_is_trusted_is_the_template_s_own(self, template_language: TemplateLanguage) -> None:
-        """The application vouches for it: its tags open messages, and its neighbours' still do not."""
         trusted = Trusted("<message role='assistant'>Hello</message>")
         messages = messages_of(await rendered(template_language, self.variables, a=trusted, b="<message role='user'>"))
         assert messages == (

@@ -1,23 +1,175 @@
-"""What every TextSearch must do."""
+"""How text searches are asked and what they are tried with: awkward queries, and what one may refuse, or must."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import ClassVar
+from collections.abc import Mapping, Sized
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
 
-from portico.errors import ConfigurationError, ServiceError, StoreError
+from portico.errors import ConfigurationError, PorticoError, ServiceError, StoreError, UnsupportedOption
 from portico.ports import TextSearch
-from portico.search import Filter, FilterSupport, TextSearchOptions, TextSearchResult
-from portico_testkit._text_search_filters import SearchFilters as _SearchFilters
+from portico.search import (
+    And,
+    AnyOf,
+    Equal,
+    Filter,
+    FilterSupport,
+    Not,
+    Or,
+    Range,
+    SearchCapabilities,
+    TextSearchOptions,
+    TextSearchResult,
+)
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
-from portico_testkit.text_search_cases import ALL, AWKWARD_QUERIES, all_by, found_by, is_too_long, tried_out
 
-__all__ = ["TextSearchKit"]
+ALL = 50
+"""How many results the kit asks for to see all of them; a source may have more."""
+
+AWKWARD_QUERIES = (
+    '"',
+    "'; DROP TABLE passages; --",
+    'NEAR("a" "b", 5) AND NOT text:c* OR ^d',
+    "* - + ( ) : { } [ ] ^ ~ ? \\ / & | !",
+    "\x00 \ufeff \u202e",
+    "lone \ud800 surrogate",
+    "中文 без עברית \U0001f9e6",
+    "{{$input}} %s <script>",
+    "site:example.org filetype:pdf -word",
+    "word " * 2_000,
+)
+
+
+async def found_by(search: TextSearch, query: str, options: TextSearchOptions | None) -> list[TextSearchResult]:
+    """Return the results of a search, read to their end."""
+    return await (await search.get_text_search_results(query, options)).list()
+
+
+async def all_by(search: TextSearch, query: str, filter: Filter | None = None) -> list[TextSearchResult]:
+    """Return all results of a search, or as many as the kit asks for."""
+    return await found_by(search, query, TextSearchOptions(top=ALL, filter=filter))
+
+
+def is_whole(text_search: TextSearch, found: Sized) -> bool:
+    """Return whether what `ALL` was asked for is all that there is, and no list that was cut."""
+    return len(found) < min(ALL, text_search.capabilities.most or ALL)
+
+
+def is_too_long(query: str, capabilities: SearchCapabilities) -> bool:
+    """Return whether a source need not take a query of this length.
+
+    >>> is_too_long("a long query", SearchCapabilities(query_words=2)), is_too_long("a query", SearchCapabilities())
+    (True, False)
+    """
+    bounds = ((len(query), capabilities.query_characters), (len(query.split()), capabilities.query_words))
+    return any(most is not None and length > most for length, most in bounds)
+
+
+async def tried_out(text_search: TextSearch, query: str) -> list[TextSearchResult]:
+    """Return what is found for a query that is longer than is declared: nothing, where it is refused properly."""
+    try:
+        return await (await text_search.get_text_search_results(query)).list()
+    except PorticoError as error:
+        assert str(error).strip(), "a query that is too long is refused without a word"
+        return []
+
+
+_CLAUSES: dict[str, type[Equal | AnyOf | Range]] = {"Equal": Equal, "AnyOf": AnyOf, "Range": Range}
+
+
+def refused_filters(support: FilterSupport, unknown: str) -> list[Filter]:
+    """Return one filter for each thing that is not supported; ``unknown`` is the name of no field.
+
+    >>> refused_filters(FilterSupport({"colour": frozenset({"Equal", "AnyOf", "Range"})}), "no")[0]
+    Equal(field='no', value='x')
+    """
+    if support.fields is None:
+        any_clause: Filter = Equal(unknown, "x")
+        refused: list[Filter] = []
+    else:
+        refused = [Equal(unknown, "x"), AnyOf(unknown, ("x",)), Range(unknown, at_least=1)]
+        for field, kinds in support.fields.items():
+            refused += [_clause(_CLAUSES[kind], field) for kind in sorted(_CLAUSES.keys() - kinds)]
+        allowed = next(((field, kind) for field, kinds in support.fields.items() for kind in sorted(kinds)), None)
+        if allowed is None:
+            return refused
+        any_clause = _clause(_CLAUSES[allowed[1]], allowed[0])
+    combinations: dict[str, Filter] = {"And": And((any_clause,)), "Or": Or((any_clause,)), "Not": Not(any_clause)}
+    refused += [combinations[name] for name in sorted(combinations.keys() - support.combine)]
+    # A clause that is refused hides no deeper in one that is allowed.
+    if refused and "And" in support.combine:
+        refused.append(And((any_clause, refused[0])))
+    return refused
+
+
+def _clause(kind: type[Equal | AnyOf | Range], field: str) -> Filter:
+    if kind is AnyOf:
+        return AnyOf(field, ("x",))
+    return Range(field, at_least="x") if kind is Range else Equal(field, "x")
+
+
+class _SearchFilters:
+    """A part of `portico_testkit.text_search.TextSearchKit`, which is the one to subclass."""
+
+    query: ClassVar[str]
+    filters: ClassVar[tuple[Filter, ...]]
+    unknown_field: ClassVar[str]
+
+    def fields_of(self, record: Any) -> Mapping[str, object] | None:
+        """Return a record's values of the fields that are filtered by."""
+        return None
+
+    @pytest.mark.asyncio
+    async def test_filters_keep_what_they_say(self, text_search: TextSearch) -> None:
+        every = await (await text_search.get_search_results(self.query, TextSearchOptions(top=ALL))).list()
+        unfiltered = await all_by(text_search, self.query)
+        fields = text_search.capabilities.filter.fields
+        assert self.filters or fields == {}, "the source takes filters, and the kit has none to try: give it `filters`"
+        for filter in self.filters:
+            options = TextSearchOptions(top=ALL, filter=filter)
+            kept = await (await text_search.get_search_results(self.query, options)).list()
+            assert kept, f"{filter} keeps nothing of {self.query!r}"
+            left_out = await all_by(text_search, self.query, filter) != unfiltered
+            assert left_out, f"{filter} leaves nothing out of {self.query!r}"
+            told = [self.fields_of(record) for record in kept]
+            wrong = [
+                of_record
+                for of_record in told
+                if of_record is not None and not FilterSupport.matches(filter, of_record)
+            ]
+            assert not wrong, f"{filter} kept {wrong}"
+            known = [of_record for record in every if (of_record := self.fields_of(record)) is not None]
+            if len(known) == len(every) and is_whole(text_search, every):
+                expected = sum(FilterSupport.matches(filter, of_record) for of_record in known)
+                assert len(kept) == expected, f"{filter} kept {len(kept)} passages; {expected} pass it"
+
+    @pytest.mark.asyncio
+    async def test_filters_combine_as_declared(self, text_search: TextSearch) -> None:
+        combine = text_search.capabilities.filter.combine
+        every = await all_by(text_search, self.query)
+        for filter in self.filters:
+            kept = await all_by(text_search, self.query, filter)
+            if "And" in combine:
+                assert await all_by(text_search, self.query, And((filter, filter))) == kept, f"And of twice {filter}"
+            if "Or" in combine:
+                assert await all_by(text_search, self.query, Or((filter, filter))) == kept, f"Or of twice {filter}"
+            if "Not" in combine and is_whole(text_search, every):
+                rest, expected = len(await all_by(text_search, self.query, Not(filter))), len(every) - len(kept)
+                assert rest == expected, f"Not({filter}) keeps {rest} of {expected}"
+
+    @pytest.mark.asyncio
+    async def test_other_filters_are_refused(self, text_search: TextSearch) -> None:
+        for filter in refused_filters(text_search.capabilities.filter, self.unknown_field):
+            with pytest.raises(UnsupportedOption) as caught:
+                await found_by(text_search, self.query, TextSearchOptions(filter=filter))
+            fields = text_search.capabilities.filter.fields or {}
+            unnamed = [field for field in fields if field not in str(caught.value)]
+            assert not unnamed, f"the message for {filter} does not name {unnamed}: {caught.value}"
 
 
 class TextSearchKit(_SearchFilters):
@@ -61,7 +213,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_what_it_declares_is_well_formed(self, text_search: TextSearch) -> None:
-        """The command line lists sources by these."""
         assert isinstance(text_search.name, str), f"name is {text_search.name!r}, not a str"
         assert text_search.name.strip(), "name is empty"
         support = text_search.capabilities.filter
@@ -84,7 +235,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_the_query_finds_something(self, text_search: TextSearch) -> None:
-        """All other tests stand on it."""
         found = await all_by(text_search, self.query)
         assert len(found) >= 3, f"{self.query!r} finds {len(found)} passages; the kit needs three"
         other = await all_by(text_search, self.other_query)
@@ -93,7 +243,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_the_best_come_first(self, text_search: TextSearch) -> None:
-        """A prompt has room for a few."""
         best = self.best()
         if best is None:
             pytest.skip("the kit is not told by `best` which passage should come first")
@@ -103,7 +252,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_there_are_never_more_than_top(self, text_search: TextSearch) -> None:
-        """A prompt has room for that many."""
         for top in (1, 2, 3):
             for method in (text_search.search, text_search.get_text_search_results, text_search.get_search_results):
                 found = await (await method(self.query, TextSearchOptions(top=top))).list()
@@ -111,7 +259,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_skip_leaves_out_the_first(self, text_search: TextSearch) -> None:
-        """Pages neither overlap nor leave gaps, and the best come first on whatever page."""
         every = await all_by(text_search, self.query)
         last = len(every) - (1 if len(every) < ALL else 2)  # behind a list that is full there may be more
         for skip, top in itertools.product((0, 1, 2, last), (1, 2)):
@@ -123,7 +270,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_the_three_methods_find_the_same(self, text_search: TextSearch) -> None:
-        """They differ in form only."""
         options = TextSearchOptions(top=4)
         texts = await (await text_search.search(self.query, options)).list()
         results = await found_by(text_search, self.query, options)
@@ -135,7 +281,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_results_have_text_and_links_that_open(self, text_search: TextSearch) -> None:
-        """A citation needs both; a name or link that is not known is None, never empty."""
         for result in await all_by(text_search, self.query):
             assert isinstance(result, TextSearchResult), f"{result!r} is no TextSearchResult"
             assert isinstance(result.value, str), f"the value is {result.value!r}"
@@ -146,14 +291,12 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_a_blank_query_finds_nothing(self, text_search: TextSearch) -> None:
-        """There is nothing to be near to."""
         for query in ("", "  \t\n"):
             found = await found_by(text_search, query, None)
             assert found == [], f"{query!r} finds {len(found)} passages"
 
     @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, text_search: TextSearch) -> None:
-        """One search serves a whole application."""
         asked = [
             (query, TextSearchOptions(top=top, skip=skip))
             for query in (self.query, self.other_query)
@@ -168,7 +311,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_the_total_is_counted_as_declared(self, text_search: TextSearch) -> None:
-        """It may cost a service another request: only who asks for it gets it."""
         plain = await text_search.search(self.query, TextSearchOptions(top=2))
         assert plain.total_count is None, f"total_count is {plain.total_count} without being asked for"
         counted = await text_search.search(self.query, TextSearchOptions(top=2, include_total_count=True))
@@ -192,7 +334,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_queries_are_data(self, text_search: TextSearch) -> None:
-        """No query is read as a query language's syntax, and none brings the source down."""
         before = await found_by(text_search, self.query, None)
         for query in self.awkward:
             long = is_too_long(query, text_search.capabilities)
@@ -202,7 +343,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_the_bounds_that_it_declares_hold(self, text_search: TextSearch) -> None:
-        """Callers cut their queries, and stop asking, by these."""
         declared = text_search.capabilities
         if declared.most is not None:
             most = declared.most
@@ -224,7 +364,6 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_a_search_given_up_leaves_it_usable(self, text_search: TextSearch) -> None:
-        """Cancelled at any moment, or its results left half read: nothing of it goes on."""
         three = TextSearchOptions(top=3)
         expected = await found_by(text_search, self.query, three)
         tasks = asyncio.all_tasks()
@@ -245,13 +384,11 @@ class TextSearchKit(_SearchFilters):
 
     @pytest.mark.asyncio
     async def test_a_search_leaves_the_event_loop_free(self, text_search: TextSearch) -> None:
-        """What takes long is done beside the loop: a whole application waits for it otherwise."""
         queries = (self.query, self.other_query, self.query)
         await leaves_the_event_loop_free(lambda number: all_by(text_search, queries[number]))
 
     @pytest.mark.asyncio
     async def test_a_source_that_fails_is_an_error_of_ours(self, failing_search: TextSearch | None) -> None:
-        """It says whose it is, in each of the three methods; what a vendor or the disk raised is its cause."""
         if failing_search is None:
             pytest.skip("there is no fixture `failing_search`: a source that cannot fail")
         for method in (

@@ -1,15 +1,16 @@
-"""What every TypeCodec must do."""
+"""What the kit of type codecs is told of a codec, and the values that it makes of that."""
 
 from __future__ import annotations
 
 import copy
+import enum
 import json
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import make_dataclass
+from dataclasses import dataclass, make_dataclass
 from types import GenericAlias
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import jsonschema
 import pytest
@@ -17,19 +18,149 @@ import pytest
 from portico.errors import SchemaUnsupported
 from portico.plugins import Compiled, Fault, Mismatch, compile_type
 from portico.ports import TypeCodec
-from portico_testkit.codec_cases import (
-    JUNK,
-    Chain,
-    CodecCase,
-    Coin,
-    CoinCodec,
-    deep_json,
-    part_of,
-    references,
-    through_json,
-)
 
-__all__ = ["Chain", "CodecCase", "TypeCodecKit"]
+_DEEP = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class CodecCase:
+    """A type of the codec's kind, some of its values, and JSON that is none of them.
+
+    ``refused`` has such JSON with every place where it is wrong: ``({"age": "x"}, ["$.age"])``.
+    """
+
+    hint: Any
+    values: Sequence[Any]
+    refused: Sequence[tuple[Any, Sequence[str]]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A type that contains itself: a value without another inside, and a function that puts one around a value."""
+
+    hint: Any
+    end: Any
+    around: Callable[[Any], Any]
+
+
+class _Colour(enum.Enum):
+    RED = "red"
+
+
+class _Reading(TypedDict):
+    at: int
+
+
+class _Point(NamedTuple):
+    x: float
+
+
+class Coin:
+    """A class that no codec but `CoinCodec` knows."""
+
+    def __init__(self, cents: int) -> None:
+        self.cents = cents
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Coin) and other.cents == self.cents
+
+    def __hash__(self) -> int:
+        return hash(self.cents)
+
+
+class CoinCodec:
+    """Another codec beside the one under test; its JSON is a text such as "5 cents"."""
+
+    name = "coin"
+
+    def compile(self, hint: object, inner: Callable[[object], Compiled]) -> Compiled | None:
+        """Compile a `Coin`."""
+        if hint is not Coin:
+            return None
+
+        def structure(value: Any) -> Coin:
+            if type(value) is not str or not value.removesuffix(" cents").isascii():
+                Mismatch.refuse("an amount in cents", value)
+            number = value.removesuffix(" cents")
+            return (
+                Coin(int(number))
+                if number.isdigit() and number != value
+                else Mismatch.refuse("an amount in cents", value)
+            )
+
+        return Compiled({"type": "string"}, structure, lambda coin: f"{coin.cents} cents")
+
+
+def _nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+JUNK: Sequence[Any] = (
+    None, True, 0, -1, 1.5, 2.0, "", "x", "\x00", "half a \ud800 character", [], [[]], [None], {}, {"": None},
+    {"a": {}}, float("nan"), float("inf"), [float("nan")], {"a": float("inf")}, 10**400, _nested(_DEEP),
+)  # fmt: skip
+"""What Python's own JSON parser may give; a type may take some of it, and refuses the rest with a Mismatch."""
+
+
+def through_json(value: Any) -> Any:
+    """Return a JSON value as it is after it was sent as text."""
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def part_of(value: Any) -> Iterator[Any]:
+    """Yield what may have come of a JSON value while it streams: keys, elements and letters are missing."""
+    if isinstance(value, dict):
+        for key in value:
+            rest = {other: value[other] for other in value if other != key}
+            yield rest
+            for part in part_of(value[key]):
+                yield {**rest, key: part}
+    elif isinstance(value, list):
+        for length in range(len(value)):
+            yield value[:length]
+            for part in part_of(value[length]):
+                yield [*value[:length], part]
+    elif isinstance(value, str):
+        yield from {value[: len(value) // 2], ""}
+
+
+def references(schema: Any) -> Iterator[str]:
+    """Yield every reference in a schema."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"]
+        for part in schema.values():
+            yield from references(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from references(part)
+
+
+def deep_json(compiled: Compiled, chain: Chain) -> Any:
+    """Return JSON of a chain of more links than Python can follow."""
+    one = compiled.unstructure(chain.around(chain.end))
+    two = compiled.unstructure(chain.around(chain.around(chain.end)))
+    path = next((path for path, part in _parts(two, ()) if path and part == one), None)
+    assert path is not None, "the JSON of a value is not inside of the JSON of what stands around it"
+    value = one
+    for _ in range(_DEEP):
+        outer = copy.deepcopy(one)
+        place = outer
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+        value = outer
+    return value
+
+
+def _parts(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    yield path, value
+    if isinstance(value, dict | list):
+        for step, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _parts(part, (*path, step))
 
 
 class TypeCodecKit:
@@ -65,7 +196,6 @@ class TypeCodecKit:
         return None
 
     def test_it_has_a_name_and_the_kit_was_told_enough(self, type_codec: TypeCodec) -> None:
-        """Without cases the other tests say nothing."""
         assert isinstance(type_codec.name, str), f"its name is {type_codec.name!r}"
         assert type_codec.name.strip(), "its name is empty"
         assert self.cases, "give the kit some `cases`"
@@ -75,12 +205,10 @@ class TypeCodecKit:
         assert most > 1 or self.holding(int) is None, "give a case some JSON that is wrong in two places"
 
     def test_it_compiles_what_is_of_its_kind(self, type_codec: TypeCodec) -> None:
-        """Else core would be asked, which knows none of these."""
         for case, compiled in self._compiled_alone(type_codec):
             assert isinstance(compiled, Compiled), f"compile({case.hint!r}) returned {type(compiled).__name__}"
 
     def test_the_schema_is_json_and_valid(self, type_codec: TypeCodec) -> None:
-        """Under the meta-schema of 2020-12, with every reference to a definition of its own."""
         for case, compiled in self._compiled(type_codec):
             schema = compiled.schema
             assert through_json(schema) == schema, f"the schema of {case.hint!r} changes when it is sent as JSON"
@@ -90,13 +218,11 @@ class TypeCodecKit:
             assert not lost, f"the schema of {case.hint!r} refers to {lost}, which it does not define"
 
     def test_a_value_comes_back_from_json_as_it_was(self, type_codec: TypeCodec) -> None:
-        """The law of the port; through text, for JSON is that."""
         for case, compiled in self._compiled(type_codec):
             for value in case.values:
                 _require_whole(compiled, value, repr(case.hint))
 
     def test_json_that_does_not_fit_is_refused_with_its_places(self, type_codec: TypeCodec) -> None:
-        """All of them at once, so that a model can mend all of them at once."""
         for case, compiled in self._compiled(type_codec):
             for given_, places in case.refused:
                 faults = _faults(compiled, given_)
@@ -108,13 +234,11 @@ class TypeCodecKit:
                 )
 
     def test_whatever_json_comes_it_is_taken_or_refused_and_nothing_else(self, type_codec: TypeCodec) -> None:
-        """Only a Mismatch is a fault of the JSON; any other exception would be the codec's."""
         for case, compiled in self._compiled(type_codec):
             for junk in JUNK:
                 _taken_or_refused(compiled, junk, repr(case.hint))
 
     def test_types_of_core_hold_it(self, type_codec: TypeCodec) -> None:
-        """Lists, dictionaries, unions with null, and the fields of dataclasses; the places have the way there."""
         for case in self.cases:
             wrong = next((given_ for given_, _ in case.refused), None)
             holder = make_dataclass("Holder", [("inside", case.hint)])
@@ -134,7 +258,6 @@ class TypeCodecKit:
                     assert all(path.startswith(prefix) for path in told), f"places are {told}, not under {prefix}"
 
     def test_types_of_other_codecs_are_held_by_it_or_refused(self, type_codec: TypeCodec) -> None:
-        """A part that it cannot read back must not be found out at the first value."""
         held = self.holding(Coin)
         if held is None:
             pytest.skip("its types have no fields")
@@ -146,7 +269,6 @@ class TypeCodecKit:
                     compile_type(held[0], codecs)
 
     def test_a_type_that_contains_itself_has_an_end(self, type_codec: TypeCodec) -> None:
-        """Its schema refers to itself; values of any depth come back; one without end is refused."""
         if self.chain is None:
             pytest.skip("its types cannot contain themselves")
         compiled = compile_type(self.chain.hint, [type_codec])
@@ -160,7 +282,6 @@ class TypeCodecKit:
         assert _faults(compiled, deep_json(compiled, self.chain)), "a value of 5,000 levels was taken"
 
     def test_a_draft_of_a_part_is_shown_or_refused(self, type_codec: TypeCodec) -> None:
-        """Whatever has come so far; what one draft shows does not change what the next one is."""
         for case, compiled in self._compiled_alone(type_codec):
             draft = compiled.draft or compiled.structure
             whole = compiled.unstructure(case.values[0])
@@ -174,7 +295,6 @@ class TypeCodecKit:
             assert draft(whole) == case.values[0], "a draft of a part changed that of the whole"
 
     def test_threads_may_compile_at_once(self, type_codec: TypeCodec) -> None:
-        """Kernels are made where requests come in."""
         hints = [case.hint for case in self.cases] + ([self.chain.hint] if self.chain else [])
         expected = [json.dumps(compile_type(hint, [type_codec]).schema) for hint in hints]
         with ThreadPoolExecutor(8) as pool:
@@ -182,7 +302,6 @@ class TypeCodecKit:
             assert list(made) == expected * 16, "two threads compiling at once have other schemas than one"
 
     def test_json_and_value_share_nothing(self, type_codec: TypeCodec) -> None:
-        """Who changes the one must not change the other."""
         for case, compiled in self._compiled(type_codec):
             for value in case.values:
                 given_ = through_json(compiled.unstructure(value))

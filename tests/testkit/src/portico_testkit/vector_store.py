@@ -1,9 +1,11 @@
-"""What every VectorStore must do."""
+"""What every VectorStore must do when calls come at the same time, are given up, or take long."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -11,8 +13,9 @@ from hypothesis import settings, strategies as st
 
 from portico.ports import VectorStore
 from portico.search import Equal, Filter, FilterSupport, VectorRecord, Vectors
-from portico_testkit._vector_concurrency import VectorConcurrency as _VectorConcurrency
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.fakes.vector_store import DictVectorStore
+from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 from portico_testkit.vector_checks import (
     AWKWARD_IDS,
     check_failing,
@@ -28,7 +31,67 @@ from portico_testkit.vector_checks import (
 )
 from portico_testkit.vector_strategies import Call, calls, filters, metadata
 
-__all__ = ["VectorStoreKit"]
+
+class _VectorConcurrency:
+    """A part of `portico_testkit.vector_store.VectorStoreKit`, which is the one to subclass."""
+
+    tolerance: ClassVar[float]
+    large: ClassVar[int]
+
+    @pytest.mark.asyncio
+    async def test_writes_are_seen_whole(self, vector_store: VectorStore) -> None:
+        size, rounds = 20, 15
+        vectors = Vectors.from_rows([(1, number) for number in range(size)])
+
+        async def write(batch: int) -> None:
+            records = [VectorRecord(str(number), {"batch": batch}) for number in range(size)]
+            await vector_store.upsert("n", records, vectors)
+
+        async def replace() -> None:
+            for batch in range(1, rounds):
+                await write(batch)
+                await asyncio.sleep(0)
+
+        async def read() -> None:
+            for _ in range(rounds * 2):
+                found = await find(vector_store, (1, 0), top=100)
+                batches = {match.metadata["batch"] for match in found}
+                assert (len(found), len(batches)) == (size, 1), f"{len(found)} records of batches {batches}"
+                await asyncio.sleep(0)
+
+        await write(0)
+        await asyncio.gather(replace(), *(read() for _ in range(4)))
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
+        size = 3_000
+        vectors = Vectors.from_rows([(1, number) for number in range(size)])
+        tasks = asyncio.all_tasks()
+        for attempt in range(4):
+            records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
+            upsert = partial(vector_store.upsert, "n", records, vectors)
+            await give_up(upsert, turns=1 + attempt)
+            await give_up(upsert, seconds=0.002 * attempt)
+            count = await still_answers(vector_store.count("n"))
+            assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
+            for call in (vector_store.search, vector_store.get, vector_store.delete, vector_store.drop):
+                wanted = [vectors] if call == vector_store.search else [["nobody"]] if call != vector_store.drop else []
+                await give_up(partial(call, "other", *wanted), turns=attempt)
+        await no_tasks_but(tasks)
+        await still_answers(put(vector_store, {"after": (1, 0)}))
+        await still_answers(find(vector_store, (1, 0), top=1))
+        assert (await still_answers(vector_store.get("n", ["after"])))[0] == [VectorRecord("after")]
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
+        records = [VectorRecord(str(number)) for number in range(self.large)]
+        rows = Vectors.from_rows([[float(number % 97), *[1.0] * 15] for number in range(self.large)])
+
+        async def write_and_search(number: int) -> None:
+            await vector_store.upsert(f"large {number}", records, rows)
+            await vector_store.search(f"large {number}", rows.slice(0, 20), top=5)
+
+        await leaves_the_event_loop_free(write_and_search)
 
 
 class VectorStoreKit(_VectorConcurrency):
@@ -66,7 +129,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_name_and_abilities_are_declared(self, vector_store: VectorStore) -> None:
-        """People read the name; callers plan by the rest."""
         assert isinstance(vector_store.name, str)
         assert vector_store.name.strip(), "the name is blank"
         assert isinstance(vector_store.persistent, bool)
@@ -74,7 +136,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_the_nearest_come_first_with_their_cosines(self, vector_store: VectorStore) -> None:
-        """Cosine for any input: the length of a vector does not count, the sign does."""
         await put(vector_store, {"far": (-2, 0), "near": (30, 40), "nearest": (0.5, 0), "across": (0, 7)})
         found = await find(vector_store, (10, 0), top=10)
         assert [match.id for match in found] == ["nearest", "near", "across", "far"]
@@ -82,7 +143,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_never_more_than_top(self, vector_store: VectorStore) -> None:
-        """And the best of them, not just some."""
         await put(vector_store, {str(number): (number, 10 - number) for number in range(11)})
         for top in (1, 3, 11, 50):
             found = await find(vector_store, (1, 0), top=top)
@@ -90,7 +150,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_a_top_below_one_is_refused(self, vector_store: VectorStore) -> None:
-        """It means nothing, and Python's own slices would take -1 for all but the last."""
         await put(vector_store, {"a": (1, 0), "b": (0, 1)})
         for namespace in ("n", "nowhere"):
             for top in (0, -1):
@@ -100,7 +159,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_each_query_has_its_own_list(self, vector_store: VectorStore) -> None:
-        """In the order of the queries; no queries, no lists."""
         await put(vector_store, {"x": (1, 0), "y": (0, 1)})
         found = await vector_store.search("n", Vectors.from_rows([(0, 2), (3, 0), (0, 1)]), top=1)
         assert [[match.id for match in matches] for matches in found] == [["y"], ["x"], ["y"]]
@@ -108,7 +166,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_a_filter_is_applied_before_top(self, vector_store: VectorStore) -> None:
-        """What the filter keeps is found however far it is."""
         skip_without(vector_store, Equal("kind", "odd"))
         rows = {str(number): (100 - number, number) for number in range(100)}
         records = [VectorRecord(id, {"kind": "odd" if id == "99" else "plain"}) for id in rows]
@@ -119,7 +176,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_random_filters_mean_what_matches_says(self, vector_store: VectorStore) -> None:
-        """In any combination, with awkward names of fields."""
         numbers = itertools.count()
 
         async def check(drawn: list[dict[str, Any]], filter: Filter) -> None:
@@ -132,7 +188,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_metadata_come_back_as_they_were(self, vector_store: VectorStore) -> None:
-        """With every kind kept, and cut off from what the caller does to its own objects later."""
         fields: dict[str, Any] = {"text": "é\x00", "whole": 2**53, "part": 0.1, "yes": True, "one": 1}
         fields["list"] = ["a", 1, 2.5, False]
         given: dict[str, Any] = {**fields, "list": list(fields["list"])}
@@ -149,7 +204,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_the_same_id_is_replaced(self, vector_store: VectorStore) -> None:
-        """Vector and metadata together; nothing of the old record stays."""
         records = [VectorRecord("a", {"old": 1}), VectorRecord("b")]
         await vector_store.upsert("n", records, Vectors.from_rows([(1, 0), (0, 1)]))
         await vector_store.upsert("n", [VectorRecord("a", {"new": 1})], Vectors.from_rows([(-1, 0)]))
@@ -160,7 +214,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_delete_counts_what_was_there(self, vector_store: VectorStore) -> None:
-        """Unknown ids and repeated ones are no error and do not count."""
         await put(vector_store, {"a": (1, 0), "b": (0, 1), "c": (1, 1)})
         assert await vector_store.delete("n", ["a", "nobody", "c", "a"]) == 2
         assert await vector_store.delete("n", ["a"]) == 0
@@ -171,7 +224,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_namespaces_are_apart(self, vector_store: VectorStore) -> None:
-        """Whatever their names: equal ids, other dimensions, and a drop of one leaves the others."""
         for number, namespace in enumerate(AWKWARD_IDS):
             await vector_store.upsert(
                 namespace, [VectorRecord("same", {"n": number})], Vectors.from_rows([[1.0] * (number + 1)])
@@ -184,7 +236,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_any_string_is_an_id(self, vector_store: VectorStore) -> None:
-        """Ids are compared as they are, neither folded nor normalised."""
         records = [VectorRecord(id, {"n": number}) for number, id in enumerate(AWKWARD_IDS)]
         await vector_store.upsert("n", records, Vectors.from_rows([(1, number) for number in range(len(records))]))
         assert sorted([id async for id in vector_store.ids("n")]) == sorted(AWKWARD_IDS)
@@ -196,7 +247,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_a_wrong_upsert_writes_nothing(self, vector_store: VectorStore) -> None:
-        """``ValueError``, and all of the call is left out, also what came before the fault."""
         await put(vector_store, {"old": (1, 0)})
         new, old = VectorRecord("new"), VectorRecord("old", {"changed": True})
         wrong: list[tuple[str, list[VectorRecord], Vectors]] = [
@@ -220,7 +270,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_a_wrong_query_is_refused(self, vector_store: VectorStore) -> None:
-        """Other dimensions or numbers that are not finite; the store goes on working."""
         await put(vector_store, {"a": (1, 0)})
         for query in ((1, 0, 0), (1,), (math.nan, 0), (math.inf, 0)):
             with pytest.raises(ValueError):
@@ -229,7 +278,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_any_history_ends_as_in_a_dictionary(self, vector_store: VectorStore) -> None:
-        """Random sequences of calls have the same answers as from a plain store."""
         numbers = itertools.count()
 
         async def check(history: list[Call]) -> None:
@@ -241,7 +289,6 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_what_was_written_outlives_the_store(self, vector_store: VectorStore) -> None:
-        """A persistent store's data are all there for the next one, and for one that is open at the same time."""
         if not vector_store.persistent:
             pytest.skip("the store is not persistent")
         await put(vector_store, {"a": (1, 0), "b": (0.6, 0.8), "gone": (0, 1)})
@@ -264,5 +311,4 @@ class VectorStoreKit(_VectorConcurrency):
 
     @pytest.mark.asyncio
     async def test_what_cannot_be_read_is_a_store_error(self, failing_store: VectorStore | None) -> None:
-        """What the disk, a database or a vendor's library raised is its cause."""
         await check_failing(failing_store)

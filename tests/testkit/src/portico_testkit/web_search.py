@@ -1,29 +1,127 @@
-"""What every TextSearch that asks a service over HTTP must do, beyond `TextSearchKit`."""
+"""What services say when they fail, and answers that are odd in one place."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico.errors import AuthenticationFailed, PorticoError, RateLimited, ServiceUnavailable
+from portico.errors import (
+    AuthenticationFailed,
+    PorticoError,
+    RateLimited,
+    ResponseInvalid,
+    ServiceError,
+    ServiceUnavailable,
+)
 from portico.plugins import HttpRequest, HttpResponse, Services
 from portico.ports import HttpClient
-from portico.search import Filter, TextSearchOptions, TextSearchResult
+from portico.search import Filter, SearchResults, TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.installed import installed_http_client
 from portico_testkit.strategies import json_values, near
 from portico_testkit.text_search import TextSearchKit
-from portico_testkit.web_failures import COMMON_FAILURES, Failure, all_of, gives_results_or_an_error, odd_in_one_place
 from portico_testkit.web_service import LocalService, Reply, ServedRequest, WebPage, find
 
-__all__ = ["COMMON_FAILURES", "Failure", "WebSearchKit", "installed_http_client"]
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An answer that is none, and what a search must make of it.
+
+    ``kind`` is the very class of the error, ``words`` are in its message. ``name`` is shown by a test that fails.
+    """
+
+    name: str
+    reply: Reply
+    kind: type[PorticoError]
+    words: tuple[str, ...] = ()
+
+
+COMMON_FAILURES: tuple[Failure, ...] = (
+    Failure("rate limit", Reply({}, 429, headers={"Retry-After": "3600"}), RateLimited, ("3600", "429")),
+    Failure("wrong key", Reply({}, 401), AuthenticationFailed, ("401", "key")),
+    Failure("nothing there", Reply(status=404, body=b"<h1>Not found</h1>"), ServiceError, ("404", "address")),
+    Failure("its fault", Reply({}, 500), ServiceUnavailable, ("500",)),
+    Failure("a proxy's fault", Reply(status=502, body=b"<h1>Bad gateway</h1>"), ServiceUnavailable, ("502",)),
+    Failure("moved", Reply(status=302, headers={"Location": "/sign-in"}), ResponseInvalid, ("/sign-in", "302")),
+    Failure("a page for people", Reply(body=b"<!doctype html><h1>Welcome</h1>"), ResponseInvalid, ("JSON",)),
+    Failure("nothing said", Reply(body=b""), ResponseInvalid, ("JSON",)),
+    Failure("a list", Reply([]), ResponseInvalid, ("form",)),
+    Failure("a word", Reply("results"), ResponseInvalid, ("form",)),
+    Failure("a number", Reply(42), ResponseInvalid, ("form",)),
+    Failure("null", Reply(body=b"null"), ResponseInvalid, ("form",)),
+)
+"""What any service may say, or a proxy before it."""
+
+
+_ODD: tuple[Any, ...] = (None, True, 7, -1.5, "", "odd", [], ["odd"], [None], {}, {"odd": 7}, "9" * 30)
+
+
+def odd_in_one_place(answer: Any, odds: tuple[Any, ...] = _ODD) -> Iterator[Any]:
+    """Yield an answer without each of its members in turn, and with something odd in its place."""
+    yield from odds
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            yield {other: kept for other, kept in answer.items() if other != name}
+            for odd in odd_in_one_place(value, odds):
+                yield {**answer, name: odd}
+    elif isinstance(answer, list) and answer:
+        # One element stands for all of them, beside one as it should be.
+        for odd in odd_in_one_place(answer[0], odds):
+            yield [odd, *answer[1:2]]
+
+
+async def gives_results_or_an_error(search: Any, query: str, response: HttpResponse) -> None:
+    """Search with a connector that is answered so, and see that there are well-formed results or an error of ours."""
+    try:
+        results: SearchResults[TextSearchResult] = await search.get_text_search_results(
+            query, TextSearchOptions(top=3, include_total_count=True)
+        )
+        found = await results.list()
+    except PorticoError:
+        return
+    except Exception as error:
+        raise AssertionError(f"{response} is {error!r}, no error of Portico") from error
+    assert isinstance(results.total_count, int | None), f"total_count is {results.total_count!r}"
+    for result in found:
+        assert isinstance(result.value, str), f"a value is {result.value!r}"
+        assert result.name is None or isinstance(result.name, str), f"a name is {result.name!r}"
+        assert result.link is None or result.link.startswith(("http://", "https://")), f"a link is {result.link!r}"
+
+
+def all_of(error: BaseException) -> str:
+    """Return all that can be printed of an error and of those behind it."""
+    shown = []
+    behind: BaseException | None = error
+    while behind is not None:
+        shown += [str(behind), repr(behind), repr(vars(behind))]
+        behind = behind.__cause__ or behind.__context__
+    return "\n".join(shown)
+
+
+def installed_http_client() -> HttpClient:
+    """Return the HttpClient of the package that is installed for it, without settings."""
+    for entry_point in entry_points(group="portico"):
+        hook = getattr(entry_point.load(), "portico_http_clients", None)
+        for registration in hook() if hook is not None else ():
+            chosen = registration.settings
+            chosen = _imported(chosen) if isinstance(chosen, str) else chosen
+            client: HttpClient = _imported(registration.factory)(None if chosen is None else chosen(), FixedServices())
+            return client
+    return pytest.fail("No HttpClient is installed. Install portico-web, or give the fixture http_client.")
+
+
+def _imported(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 class WebSearchKit(TextSearchKit):
@@ -118,14 +216,12 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_what_the_service_has_is_what_is_found(self, text_search: Any) -> None:
-        """Text, name and link, in the service's order, and clean of its markup."""
         for query in (self.query, self.other_query):
             found = await _found(text_search, query, top=20)
             assert found == [self.expected(page) for page in find(query)]
 
     @pytest.mark.asyncio
     async def test_pages_make_one_list(self, text_search: Any) -> None:
-        """No record twice, none lost, whatever the pages of the service."""
         size = self.served_page_size if text_search.paging == "all pages" else text_search.page_size
         every = [self.expected(page) for page in find(self.many)][: text_search.capabilities.most]
         last = 3 * size + 5 if text_search.capabilities.most is None else text_search.capabilities.most
@@ -137,7 +233,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_a_failure_of_a_later_page_is_told(self, text_search: Any, service: LocalService) -> None:
-        """A list that was cut short looks like a whole one."""
         if text_search.capabilities.most is not None and text_search.capabilities.most <= text_search.page_size:
             return
         service.speak = lambda request, pages: (
@@ -153,7 +248,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_filters_reach_the_service(self, text_search: Any, service: LocalService) -> None:
-        """As the service's own parameters."""
         for filter, expected in self.asks:
             service.requests.clear()
             await _found(text_search, self.query, filter=filter)
@@ -165,7 +259,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_queries_arrive_as_they_are(self, text_search: Any, service: LocalService) -> None:
-        """Whatever is in them; only half a character, which no text can hold, is replaced."""
         for query in self.awkward:
             service.requests.clear()
             await _found(text_search, query)
@@ -176,7 +269,6 @@ class WebSearchKit(TextSearchKit):
     async def test_failures_are_told_apart(
         self, text_search: Any, service: LocalService, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Who is refused for a moment, for the month, for a wrong key, or for a wrong address does different things."""
         caplog.set_level(logging.DEBUG)
         for failure in (*self.common_failures, *self.failures):
             service.speak = lambda request, pages, reply=failure.reply: reply  # type: ignore[misc]
@@ -195,7 +287,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_a_service_that_is_not_there_is_told(self, http_client: HttpClient) -> None:
-        """With its name, and no key."""
         with LocalService(self.speak) as gone:
             url = gone.url
         search = self.connect(url, FixedServices({HttpClient: http_client}))
@@ -207,7 +298,6 @@ class WebSearchKit(TextSearchKit):
     async def test_the_key_is_never_shown(
         self, text_search: Any, service: LocalService, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Not when the service repeats it, not in the log, not in what people print to find a fault."""
         caplog.set_level(logging.DEBUG)
         await _found(text_search, self.query)
         self._has_no_key(caplog.text, "the log")
@@ -227,7 +317,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_a_search_can_be_cancelled(self, text_search: Any, service: LocalService) -> None:
-        """And the next one works."""
         with service.holding():
             search = asyncio.create_task(_found(text_search, self.query))
             while not service.requests:
@@ -239,7 +328,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.asyncio
     async def test_a_key_that_stands_anywhere_in_an_answer_is_in_no_error(self) -> None:
-        """Nor in what is behind the error, which a traceback shows."""
         said = f"you sent {self.key}"
         bodies = [
             Reply(odd).content() for odd in odd_in_one_place(await self._answer(), (said, [said], {self.key: said}))
@@ -255,7 +343,6 @@ class WebSearchKit(TextSearchKit):
 
     @pytest.mark.fuzz
     def test_whatever_is_answered_gives_results_or_an_error_of_portico(self) -> None:
-        """Any JSON, near a real answer or far from it, and any bytes, with any status."""
         answer = asyncio.run(self._answer())
 
         @settings(deadline=None, suppress_health_check=list(HealthCheck))

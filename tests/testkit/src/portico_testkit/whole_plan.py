@@ -71,7 +71,6 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_instructions_and_sampling_are_the_application_s(self, kernel: Kernel, goal: str) -> None:
-        """They are settings."""
         sampling = {"temperature": 0.2, "max_tokens": 500, "seed": 7, "top_p": 0.5}
         chat = ScriptedChat(self.reply_to, capabilities=ChatCapabilities(sampling=frozenset(sampling)))
         await _proposed(self.planner_with(chat, instructions="Be kind.", **sampling), _task(kernel, goal))
@@ -82,7 +81,6 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_a_reply_that_cannot_be_used_goes_back_with_what_is_wrong(self, kernel: Kernel, goal: str) -> None:
-        """Half a reply is such a one, even where it could be read: half a plan may mean another one."""
 
         def cut(request: ChatRequest) -> ChatReply:
             return ChatReply(Message.of("assistant", self.reply_to(request)), "length")
@@ -102,7 +100,6 @@ class WholePlanKit(PlannerKit):
     async def test_repairs_are_bounded_and_the_last_problem_is_in_the_error(
         self, kernel: Kernel, goal: str, repairs: int
     ) -> None:
-        """The first reply and its repairs are all that is paid for."""
         for bad, told in self.unusable:
             chat = ScriptedChat(bad, repeat=True)
             with pytest.raises(PlanError) as raised:
@@ -113,13 +110,11 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_what_the_service_raises_comes_through(self, kernel: Kernel, goal: str) -> None:
-        """It is no fault of the plan."""
         with pytest.raises(ServiceUnavailable):
             await self.planner_with(ScriptedChat(ServiceUnavailable("down"))).propose(_task(kernel, goal), emit=_quiet)
 
     @pytest.mark.asyncio
     async def test_without_functions_no_model_is_asked(self, goal: str) -> None:
-        """It would cost money, for nothing."""
         chat = ScriptedChat(self.reply_to)
         with contextlib.suppress(PlanError):
             await self.planner_with(chat).propose(Task(goal), emit=_quiet)
@@ -127,7 +122,6 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_a_plan_that_fails_again_and_again_is_given_up(self, kernel: Kernel, goal: str) -> None:
-        """How many plans were tried is in the notes of each, so that a resumed run counts on."""
         chat = ScriptedChat(self.reply_to, repeat=True)
         planner = self.planner_with(chat, replans=1)
         task = _task(kernel, goal)
@@ -141,7 +135,6 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_what_comes_from_outside_opens_no_message_and_makes_no_lines(self, kernel: Kernel, goal: str) -> None:
-        """An input, a result and an error are data: nothing in them looks like a part of the prompt."""
         plain = _task(kernel, goal)
         _, request = await self._written(plain)
         hostile = "\n".join(
