@@ -112,18 +112,6 @@ PREPARED: dict[str, Prepared] = {
 }
 
 
-TIDY = """
-import os, select, signal, sys
-told, noted = os.pipe()
-os.set_blocking(noted, False)
-signal.set_wakeup_fd(noted)
-signal.signal(signal.SIGINT, lambda *_: None)
-print("Remove 3 files? ", end="", flush=True)
-if told in select.select([0, told], [], [])[0]:
-    sys.exit(130)
-input()
-print("Removed 3 files.")
-"""
 """The command that the README of the testkit tests. `input` alone may sleep through an interrupt just before it."""
 
 
@@ -192,16 +180,13 @@ def test_the_programs_of_a_readme_run(readme: Path, tmp_path: Path, monkeypatch:
 
 def test_the_tests_in_the_readme_of_the_testkit_pass(tmp_path: Path) -> None:
     programs = [program for program in programs_of(ROOT / "tests" / "testkit" / "README.md") if is_test(program)]
-    assert len(programs) == 5
+    assert len(programs) == 3
     for number, program in enumerate(programs):
         # The package of the page is one that nobody has; its own tests ask the kit of the same things.
         if "PackageKit" not in program:
             (tmp_path / f"test_{number}.py").write_text(program, "utf-8")
-    tidy = tmp_path / "portico-tidy"
-    tidy.write_text(f"#!{sys.executable}\n{TIDY}", "utf-8")
-    tidy.chmod(0o755)
     planner = ROOT / "docs" / "template" / "planner" / "src"
-    variables = {**os.environ, "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]), "PYTHONPATH": str(planner)}
+    variables = {**os.environ, "PYTHONPATH": str(planner)}
     options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", f"--rootdir={tmp_path}", "-c", os.devnull]
     done = subprocess.run(
         [sys.executable, "-B", "-m", "pytest", *options, tmp_path],

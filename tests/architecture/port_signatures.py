@@ -69,9 +69,9 @@ def _homes(tree: ast.Module, module: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom):
             yield from ((alias.name, _public(alias.name, str(node.module))) for alias in node.names)
         elif isinstance(node, ast.ClassDef):
-            yield node.name, module
+            yield node.name, _public(node.name, module)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node in tree.body:
-            yield node.target.id, module
+            yield node.target.id, _public(node.target.id, module)
 
 
 def _public(name: str, module: str) -> str:
