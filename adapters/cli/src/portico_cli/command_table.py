@@ -21,7 +21,7 @@ BUILT_IN = {
     "chat": "Talk with an agent that has your sources and functions.",
     "plan": "Propose a plan without running it, or check one.",
     "run": "Check a plan in a file, and run it.",
-    "resume": "Continue a run that was held or broke off.",
+    "resume": "Continue a run that was paused, failed or was interrupted.",
     "runs": "List the runs of the journal, or show one.",
     "submit": "Hand goals over to workers.",
     "cancel": "Give up a run that waits for a worker or is in one.",
@@ -32,7 +32,7 @@ BUILT_IN = {
     "plugins": "List the installed packages and what they offer.",
     "doctor": "Check the installation and say how to mend it.",
     "config": "Show, describe or begin a portico.toml.",
-    "new": "Make a package of your own that works, with its tests.",
+    "new": "Make your own package that works, with its tests.",
 }
 
 """Our commands with what the help says of them, so that it imports none."""

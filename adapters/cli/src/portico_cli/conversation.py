@@ -207,7 +207,7 @@ class Conversation:
     _code: int = DONE
 
     def talk(self) -> int:
-        """Take turns until the messages end, and return the exit code: 1 if something failed and nobody saw it."""
+        """Take turns until the messages end, and return the exit code: 1 if something failed and no one saw it."""
         said = [message.text for message in self._thread.messages if message.role == "user"]
         lines = TerminalLines(_NAMES, said) if self.commands else PipedLines()
         while True:
@@ -238,7 +238,7 @@ class Conversation:
             turn = self._take(text)
         except KeyboardInterrupt:
             if not self.commands or self._task is None or not self._task.done():
-                # Nobody is there to continue; or the person did not wait for the turn to end.
+                # No one is there to continue; or the person did not wait for the turn to end.
                 raise
             self._screen.stopped()
         except (OutputClosed, OutputFailed):

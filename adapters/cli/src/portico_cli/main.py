@@ -16,7 +16,7 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; nothing is raised.
 
-    0 done, 1 failed, 2 usage or configuration, 3 infeasible, 4 held, 130 interrupted.
+    0 done, 1 failed, 2 usage or configuration, 3 infeasible, 4 paused, 130 interrupted.
     """
     if arguments is None:
         code = main(sys.argv[1:])

@@ -138,7 +138,7 @@ class Opened:
         """Put workflows into their queues, all or none; what is there already stays as it is.
 
         DBOS gives those of one transaction one moment, in SQLite those of one second, and takes and lists them by that.
-        So each new one is given a moment of its own: they keep their order.
+        So each new one is given its own moment: they keep their order.
         """
         import sqlalchemy as sa
 

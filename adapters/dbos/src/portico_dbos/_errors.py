@@ -18,9 +18,9 @@ _STARTING = ("starting up", "shutting down", "recovery", "too many clients", "re
 
 
 def own_dbos() -> StoreError:
-    """Return the error for a process in which something else has made a DBOS of its own."""
+    """Return the error for a process in which something else has made its own DBOS."""
     return StoreError(
-        "This process runs a DBOS of its own, and DBOS is there once in a process. Call `DBOS.destroy()` before the "
+        "This process runs its own DBOS, and DBOS is there once in a process. Call `DBOS.destroy()` before the "
         "runner is used, or let another process run and work."
     )
 
@@ -35,7 +35,7 @@ def other_database(place: str, mine: str) -> StoreBusy:
 
 def second_worker(place: str) -> StoreBusy:
     """Return the error for a second worker in one process."""
-    return StoreBusy(f"This process is a worker on {place} already. Begin another in a process of its own.")
+    return StoreBusy(f"This process is a worker on {place} already. Begin another in its own process.")
 
 
 def closed(place: str) -> StoreError:
@@ -109,7 +109,7 @@ def _of_postgres(error: BaseException, place: str) -> StoreError:
             if any(word in str(error) for word in _STARTING):
                 return StoreUnavailable(f"{place} takes no connection now: {said}. Try again in a moment.")
             if error.sqlstate is None and "FATAL" in str(error):
-                # Nobody to ask again: a wrong password, user or database, as the library tells it while connecting.
+                # No one to ask again: a wrong password, user or database, as the library tells it while connecting.
                 return StoreError(f"{place} refused the connection: {said}. Check `uri` in [runner.dbos].")
             return StoreUnavailable(
                 f"{place} cannot be reached: {said}. Start the server, or correct `uri` in [runner.dbos]."

@@ -1,4 +1,4 @@
-"""DBOS as it runs in this process: there is one at most, in a thread of its own.
+"""DBOS as it runs in this process: there is one at most, in its own thread.
 
 DBOS is a singleton. Runners on the same database share it; one on another database has to wait until it is free, and
 is told so. That it is one for the process is DBOS's doing, and the reason for what this module keeps globally.

@@ -1,6 +1,6 @@
 """What the actions of a run gave, recorded as steps of a workflow of DBOS.
 
-DBOS lives in a thread of its own, with its own event loop, so that neither its pools nor its waiting are the
+DBOS lives in its own thread, with its own event loop, so that neither its pools nor its waiting are the
 application's. An action does not: it is awaited by whoever calls `execute`, in its own task and context, so that it is
 cancelled and fails as it would without a runner. Its step begins before it and is told what it gave.
 
@@ -181,7 +181,7 @@ class _Step:
         return await self._result
 
     def _settle(self, future: asyncio.Future[bool], value: bool) -> None:
-        with suppress(RuntimeError):  # the caller's loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the caller's loop has ended, and no one waits
             self._home.call_soon_threadsafe(_set, future, value)
 
     def _fail(self, error: Exception) -> None:

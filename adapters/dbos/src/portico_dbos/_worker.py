@@ -29,7 +29,7 @@ _AFTER: dict[Why, str] = {"cancelled": "cancelled", "lost": "waiting", "put back
 
 
 class JobFailed(Exception):
-    """What DBOS is told of a job that failed: the text of the failure, and nothing else of it."""
+    """What DBOS keeps of a job that failed: the text of the failure, and nothing else of it."""
 
 
 class Stopped(Exception):
@@ -99,7 +99,7 @@ class Carrying:
 
     def _told(self, task: asyncio.Task[str]) -> None:
         if task.cancelled():
-            # Nobody wanted it to end: it awaited something that was cancelled, and that is its failure.
+            # No one wanted it to end: it awaited something that was cancelled, and that is its failure.
             self._tell(JobFailed("it was cancelled from inside") if self._why is None else Stopped(self._why))
         elif (error := task.exception()) is not None:
             self._tell(error if isinstance(error, JobFailed) else JobFailed(_text(error)))
@@ -344,7 +344,7 @@ class Worker:
         if asyncio.get_running_loop() is self._home:
             self._emitted(self._emit, status)
         else:
-            with suppress(RuntimeError):  # the application's loop has ended, and nobody watches
+            with suppress(RuntimeError):  # the application's loop has ended, and no one watches
                 self._home.call_soon_threadsafe(self._emitted, self._emit, status, context=self._context)
 
     def _emitted(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:

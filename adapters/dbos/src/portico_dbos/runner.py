@@ -80,7 +80,7 @@ class DbosJobs:
         self._database.hold(self._owner)
         worker = _Worker(carry_out, emit, self._database, self._recordings)
         stop = asyncio.Event()
-        # A task of its own: ending takes a moment, and is not cut short by who waits for it no longer.
+        # Its own task: ending takes a moment, and is not cut short by who waits for it no longer.
         working = asyncio.ensure_future(self._work(worker, stop))
         self._working[working] = stop
         working.add_done_callback(self._ended)
@@ -280,7 +280,7 @@ class DbosRuns:
         try:
             await self._there(running, end)
         except RuntimeError:
-            end.close()  # the runner was closed; the workflow is left without an end, and nobody begins it again
+            end.close()  # the runner was closed; the workflow is left without an end, and no one begins it again
 
     async def _there(self, running: RunningDbos, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, running.loop))

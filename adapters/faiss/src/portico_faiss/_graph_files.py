@@ -100,7 +100,7 @@ class GraphFiles:
 
 
 def remove_if_possible(file: Path) -> None:
-    """Remove a file that nobody needs any more, unless the system says no."""
+    """Remove a file that no one needs any more, unless the system says no."""
     try:
         file.unlink(missing_ok=True)
     except OSError:

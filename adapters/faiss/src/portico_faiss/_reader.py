@@ -1,4 +1,4 @@
-"""Reading a namespace's folder: snapshots, kept as long as nobody writes."""
+"""Reading a namespace's folder: snapshots, kept as long as no one writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FolderReader:
         self._text = 0
 
     def current(self) -> View | None:
-        """Return the state if it is in memory and nobody has written since; None when that takes longer to say."""
+        """Return the state if it is in memory and no one has written since; None when that takes longer to say."""
         if not self._lock.acquire(blocking=False):
             return None
         try:

@@ -187,7 +187,7 @@ def open(
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
-    """Check everything, and go on with the packages, and with what fits, when the configuration itself is wrong."""
+    """Check everything, and continue the packages, and with what fits, when the configuration itself is wrong."""
     try:
         configuration, mistakes = read_what_fits(config, overrides=overrides)
     except PorticoError as error:
@@ -204,7 +204,7 @@ def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:
 
 
 async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
-    """Load a function source; one that fails in a way of its own is its package's fault, and said so."""
+    """Load a function source; one that fails in its own way is its package's fault, and said so."""
     from portico import FunctionPlugin
     from portico.ports import FunctionSource
 

@@ -78,7 +78,7 @@ def printing_to_stderr() -> Iterator[None]:
         _thread.quiet = quiet
         with _lock:
             stream.inside -= 1
-            # Where somebody has put another one there, and puts ours back later, ours goes on with what it stands for.
+            # Where somebody has put another one there, and puts ours back later, ours continues what it stands for.
             if not stream.inside and sys.stdout is cast("Any", stream):
                 sys.stdout = stream.stdout
 

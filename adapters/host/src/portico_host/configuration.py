@@ -36,13 +36,13 @@ __all__ = [
 FILE_NAME = "portico.toml"
 _MAXIMUM_BYTES = 1_048_576
 NAME_PATTERN = r"[0-9A-Za-z_-]+"
-"""What the name of a table of one's own is made of."""
+"""What the name of your own table is made of."""
 _NAME = re.compile(NAME_PATTERN)
 _KEYS = {(port.table, port.key): port for port in PORTS if port.key != "use"}
 
 
 def names_what_it_uses(port: PortInfo) -> bool:
-    """Tell whether a named table means the plugin of its own name where it has no `use`.
+    """Tell whether a named table means its own plugin name where it has no `use`.
 
     ``[templates.handlebars]`` does: prompts choose a language by that name, configured or not.
     """
@@ -57,7 +57,7 @@ def can_be_none(port: PortInfo) -> bool:
 def is_beside(port: PortInfo) -> bool:
     """Tell whether a port shares the table of another one, ``[functions]``.
 
-    What stands there and is no table of its own is the choice and the settings of this port.
+    What stands there and is no table is the choice and the settings of this port.
     """
     return port.key != "use"
 
@@ -152,7 +152,7 @@ class Configuration:
         mistakes = []
         for key, sentence in unfit.faults:
             full = (*entry.key, *key)
-            # Where nobody gave any, the only origin near is that of the plugin's choice: `--chat` has no settings.
+            # Where no one gave any, the only origin near is that of the plugin's choice: `--chat` has no settings.
             place = self.place(full) if entry.settings else self._file
             mistakes.append(Mistake(place, dotted(full), sentence))
         return SettingsInvalid(mistakes)
@@ -191,7 +191,7 @@ def read_what_fits(
 ) -> tuple[Configuration, tuple[Mistake, ...]]:
     """Read it as `read_configuration` does, and leave out what is wrong; the mistakes come with the rest.
 
-    So all others can be found too, those that only the plugins know. Of a table of one's own, ``[search.docs]``, all is
+    So all others can be found too, those that only the plugins know. Of your own table, ``[search.docs]``, all is
     left out, since without its `use` the rest means nothing. Raises ``ConfigurationError`` for a file that is no TOML.
     """
     environ = os.environ if environ is None else environ

@@ -87,5 +87,5 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Callable[[], Any]]] = {
 
 
 def default_settings(port: str, name: str) -> dict[str, Any]:
-    """Return the settings that the embedded default has for a plugin chosen by nobody."""
+    """Return the settings that the embedded default has for a plugin chosen by no one."""
     return {key: make() for key, make in _SETTINGS.get((port, name), {}).items()}

@@ -73,7 +73,7 @@ class Mistake:
 
 
 class SettingsInvalid(ConfigurationError):
-    """Settings are wrong; ``mistakes`` are all of them, the text lists each on a line of its own."""
+    """Settings are wrong; ``mistakes`` are all of them, the text lists each on its own line."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         self.mistakes = tuple(mistakes)

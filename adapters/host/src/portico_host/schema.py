@@ -115,7 +115,7 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
         entry = {
             "type": "object",
             "description": f"A {port.noun}: which one to use, and its settings.",
-            # Said by itself too, so that a name that is not installed is told of as such.
+            # Said by itself too, so that a name that is not installed is reported as such.
             "properties": {"use": _use(port, choices)},
             "required": ["use"],
             "anyOf": named,

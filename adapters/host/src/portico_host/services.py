@@ -203,7 +203,7 @@ class HostServices:
 
         All are closed whatever happens; what they raised comes out at the end, several as an exception group. It is
         ``PluginBroken`` where it is no error of Portico's: for a ``SystemExit`` too, and for a ``CancelledError`` where
-        nobody cancels.
+        no one cancels.
         """
         with self._lock:
             self._closed = True
@@ -352,7 +352,7 @@ class HostServices:
         """Return a service that is what its port asks for: whoever uses another would fail in words of Python's."""
         try:
             misfit = misfit_of(offer.port, service, offer.registration.factory)
-        except Exception as error:  # noqa: BLE001 - to ask what it has may run code of its own
+        except Exception as error:  # noqa: BLE001 - to ask what it has may run its own code
             failure = self._fault(offer, f"{type(service).__qualname__} cannot be asked what it has", error)
         else:
             if not misfit:

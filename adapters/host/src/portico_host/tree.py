@@ -128,7 +128,7 @@ class Tree:
         base = tuple(key[:-1])
         if isinstance(node.get(key[-1]), Given) and isinstance(nested, dict):
             self._mistake(
-                variable, tuple(key), f"{dotted(tuple(key))} has a value of its own, from {self.place(tuple(key))}."
+                variable, tuple(key), f"{dotted(tuple(key))} has its own value, from {self.place(tuple(key))}."
             )
             return
         self._merge(node, {key[-1]: nested}, base, variable)

@@ -30,7 +30,7 @@ def quoted(word: str, *, windows: bool = os.name == "nt") -> str:
 
 
 def with_variable(variable: str, value: str, command: str, *, windows: bool = os.name == "nt") -> str:
-    """Return a command with an environment variable of its own, as the shells here take it.
+    """Return a command with its own environment variable, as the shells here take it.
 
     ``cmd`` has no prefix for that, and PowerShell another word for `set`; this is taken by both. A blank before `&&`
     would be part of the value.

@@ -50,7 +50,7 @@ def schema_validator(services: HostServices) -> SchemaValidator | None:
 def run_store(services: HostServices) -> RunStore | None:
     """Make the chosen journal, or the default one where it is installed; None where there is none.
 
-    The default that nobody chose is no reason to refuse a question: where it cannot be written, a run goes on
+    The default that no one chose is no reason to refuse a question: where it cannot be written, a run goes on
     without a journal, with a warning in the log.
     """
     if not services.names(RunStore):
@@ -75,7 +75,7 @@ def _spared(services: HostServices, port: Callable[..., P], name: str) -> P | No
 
 
 class _Spared:
-    """A codec that nobody asked for: a failure of its own is no reason to refuse a type that others know."""
+    """A codec that no one asked for: its own failure is no reason to refuse a type that others know."""
 
     def __init__(self, codec: TypeCodec) -> None:
         self.name = codec.name
@@ -97,7 +97,7 @@ class _Spared:
 
 
 class _SparedJournal(RunStore):
-    """A journal that nobody chose: a new run does without it where it cannot be opened."""
+    """A journal that no one chose: a new run does without it where it cannot be opened."""
 
     def __init__(self, store: RunStore) -> None:
         self.name = store.name
@@ -112,7 +112,7 @@ class _SparedJournal(RunStore):
         except StoreBusy:
             raise
         except StoreError as error:
-            # What has been read is to be gone on with, and what has happened in it must not happen twice.
+            # What has been read is to be continued, and what has happened in it must not happen twice.
             if run in self._known:
                 raise
             _LOG.warning("%s This run is not recorded and cannot be resumed.", error)

@@ -1,1 +1,1 @@
-"""A language model on this machine for Portico: llama.cpp in a process of its own, weights from a file."""
+"""A language model on this machine for Portico: llama.cpp in its own process, weights from a file."""

@@ -1,6 +1,6 @@
 """The model's own process: loads the weights, then answers requests that come as lines of JSON.
 
-A process of its own, since loading holds the interpreter's lock for as long as it takes (xllamacpp 2026.10), llama.cpp
+Its own process, since loading holds the interpreter's lock for as long as it takes (xllamacpp 2026.10), llama.cpp
 writes to standard error whatever it likes, and one failed assertion in it ends the process that it is in.
 
 Comes on standard input: the configuration, then requests as ``1 {…}`` and withdrawals as ``-1``. Goes to standard
@@ -159,7 +159,7 @@ class _Worker:
             try:
                 if not stop.is_set():
                     self.send(b'{"id":%d,"chunk":%s}' % (id, chunk))
-            except OSError:  # nobody listens any more
+            except OSError:  # no one listens any more
                 return True
             return stop.is_set()
 
@@ -192,7 +192,7 @@ def _main() -> None:
     worker.send(json.dumps({"ready": about}).encode())
     for line in sys.stdin.buffer:
         worker.obey(line)
-    # Nobody listens any more, and there is nothing to save: neither threads nor destructors are waited for.
+    # No one listens any more, and there is nothing to save: neither threads nor destructors are waited for.
     os._exit(0)
 
 

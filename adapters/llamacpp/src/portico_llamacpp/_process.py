@@ -1,6 +1,6 @@
 """The model's process as this one sees it: started once, asked by lines, ended with the service.
 
-Threads read and write the pipes, so that no event loop ever waits for them; a call says how it is told of what comes.
+Threads read and write the pipes, so that no event loop ever waits for them; each call says where its results go.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ModelProcess:
         call.tell(end)
 
     def cancel(self, call: Call) -> None:
-        """Withdraw a request, or stop it at its next piece; it is told of nothing more. Does nothing at its end."""
+        """Withdraw a request, or stop it at its next piece; it gets nothing more. Does nothing at its end."""
         with self._lock:
             call.tell = _ignore
             if call in self._waiting:
@@ -186,7 +186,7 @@ class ModelProcess:
 
 
 def _start(*, show_log: bool) -> subprocess.Popen[bytes]:
-    # -P: a file in the working directory must not pass for a module. A session of its own: Ctrl-C is for the
+    # -P: a file in the working directory must not pass for a module. Its own session: Ctrl-C is for the
     # application, which ends this process as it sees fit.
     command = [sys.executable, "-P", "-m", "portico_llamacpp._child"]
     try:
@@ -209,4 +209,4 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _ignore(event: Event) -> None:
-    """Tell nobody."""
+    """Tell no one."""

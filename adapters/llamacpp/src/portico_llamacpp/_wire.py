@@ -173,7 +173,7 @@ def result_text(result: ToolResult) -> str:
 
 
 def with_system_message(messages: list[dict[str, Any]], system_message: str) -> list[dict[str, Any]]:
-    """Put the default first where a conversation has no system message of its own.
+    """Put the default first where a conversation has no system its own message.
 
     Templates make one up otherwise, and that of SmolLM2 leads the model astray.
     """
@@ -201,7 +201,7 @@ def response_format(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 def sampling_of(request: ChatRequest) -> dict[str, Any]:
     """Write the settings of a request that are set. Raises ``ValueError`` for one that makes no sense.
 
-    llama.cpp would take any number, and give it a meaning that nobody asked for.
+    llama.cpp would take any number, and give it a meaning that no one asked for.
     """
     for name, value, least, most in (
         ("temperature", request.temperature, 0, math.inf),

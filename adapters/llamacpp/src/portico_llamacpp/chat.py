@@ -19,7 +19,7 @@ from portico_llamacpp.config import LlamaCppSettings
 
 
 class LlamaCppChat:
-    """Answer with a language model on this machine, run by llama.cpp in a process of its own.
+    """Answer with a language model on this machine, run by llama.cpp in its own process.
 
     >>> chat = LlamaCppChat(LlamaCppSettings(context_size=4096, temperature=0))
     >>> chat.capabilities.tools, chat.capabilities.response_schema
@@ -72,7 +72,7 @@ class LlamaCppChat:
         def tell(event: Event) -> None:
             try:
                 loop.call_soon_threadsafe(events.put_nowait, event)
-            except RuntimeError:  # the loop was closed, and nobody waits any more
+            except RuntimeError:  # the loop was closed, and no one waits any more
                 process.cancel(call)
 
         call = Call(write_json(body), tell)

@@ -34,7 +34,7 @@ class LlamaCppSettings:
     parallel: int = field(
         default=1,
         validator=[validators.ge(1), validators.le(64)],
-        metadata={"doc": "Calls answered at once, each with a context of its own; the others wait for their turn."},
+        metadata={"doc": "Calls answered at once, each with its own context; the others wait for their turn."},
     )
     threads: int | None = field(
         default=None,
@@ -51,7 +51,7 @@ class LlamaCppSettings:
     )
     system_message: str = field(
         default="You are a helpful assistant.",
-        metadata={"doc": "Sent first where a conversation has no system message of its own; empty sends none."},
+        metadata={"doc": "Sent first where a conversation has no system its own message; empty sends none."},
     )
     temperature: float = field(
         default=0.2,

@@ -50,7 +50,7 @@ class LiteServer:
             return running
 
     def release(self) -> None:
-        """Stop the server when nobody uses it any more; what is in memory is then in files."""
+        """Stop the server when no one uses it any more; what is in memory is then in files."""
         with _GUARD:
             self.users -= 1
             if self.users:

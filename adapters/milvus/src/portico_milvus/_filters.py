@@ -85,7 +85,7 @@ def _translated(filter: Filter, *, surely: bool) -> Expression:
 
 
 def _any_of(field: str, values: Sequence[Scalar]) -> Expression:
-    # A NaN is nobody's equal.
+    # A NaN is no one's equal.
     wanted = dict.fromkeys(_term(field, value) for value in values if not _is_nan(value))
     if not wanted:
         return False

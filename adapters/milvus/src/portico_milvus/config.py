@@ -148,7 +148,7 @@ class MilvusSettings:
 
     def __attrs_post_init__(self) -> None:
         if self.token is not None and not self.is_server:
-            raise ValueError("token is for a server, and uri is a folder: Milvus Lite asks nobody who they are")
+            raise ValueError("token is for a server, and uri is a folder: Milvus Lite asks no one who they are")
 
     @property
     def is_server(self) -> bool:

@@ -85,7 +85,7 @@ class Namespaces:
             self.reading(namespace, False, work)
 
     def delete(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove records and return how many there were, when nobody else deletes the same at that moment.
+        """Remove records and return how many there were, when no one else deletes the same at that moment.
 
         The server does not say how many it deletes, so they are looked for first.
         """
@@ -420,7 +420,7 @@ class MilvusVectorStore(VectorStore):
             await asyncio.to_thread(self._connection.close)
 
     async def _run(self, call: Callable[[], _T]) -> _T:
-        # Threads of its own: the event loop has few, and with a strong consistency each of them waits for the server.
+        # its own Threads: the event loop has few, and with a strong consistency each of them waits for the server.
         with self._starting:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(self._settings.concurrency, "portico-milvus")

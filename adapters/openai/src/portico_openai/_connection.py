@@ -64,7 +64,7 @@ def sdk_client(
 async def own_http_client(settings: ConnectionSettings) -> httpx2.AsyncClient:
     """Make an HTTP client on aiohttp; reading the certificates that are trusted, in a thread, takes a moment."""
     if settings.base_url.startswith("http:") and not getproxies():
-        # One that trusts nobody: no TLS is spoken with this address.
+        # One that trusts no one: no TLS is spoken with this address.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
         context = await asyncio.to_thread(httpx2.create_ssl_context)
@@ -175,7 +175,7 @@ class _Place:
 
 
 class ClientPerLoop:
-    """Make a client when a loop first needs one, and close it when that loop ends, if nobody closed it before.
+    """Make a client when a loop first needs one, and close it when that loop ends, if no one closed it before.
 
     A client's connections belong to the loop on which they were made. A service that scripts use from one
     ``asyncio.run`` after another, or from threads that each have a loop, needs one client for each.
@@ -209,7 +209,7 @@ class ClientPerLoop:
                 sdk = await self._make()
                 if self._own:
                     # When a loop ends it closes its asynchronous generators: the one moment at which a client
-                    # that nobody closed can be closed properly.
+                    # that no one closed can be closed properly.
                     place.until_the_loop_ends = _closing(sdk)
                     await anext(place.until_the_loop_ends)
                     if self.closed:
@@ -253,7 +253,7 @@ _FAILURES = (*TRANSPORT_ERRORS, RuntimeError)
 class Connection:
     """Send requests to one service with the SDK's retries and authentication, on aiohttp.
 
-    Each event loop has a client of its own. An unclosed client of the SDK that is garbage-collected makes later
+    Each event loop has its own client. An unclosed client of the SDK that is garbage-collected makes later
     requests hang, which is why each service owns its clients. An injected HTTP client is used as it is and not closed.
     """
 
@@ -299,7 +299,7 @@ class Connection:
                 try:
                     await self._read_whole(sdk, path, body, pieces)
                 except httpx2.NetworkError:
-                    # The SDK tries again until an answer begins. One that breaks off has reached nobody yet.
+                    # The SDK tries again until an answer begins. One that breaks off has reached no one yet.
                     if not self.settings.max_retries:
                         raise
                     pieces.clear()

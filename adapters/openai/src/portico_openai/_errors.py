@@ -137,7 +137,7 @@ def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> Servi
 
 
 def timed_out(peer: Peer, seconds: float, setting: str, *, received: int = 0) -> ServiceTimeout:
-    """Return the error for a bound of our own on time."""
+    """Return the error for our own bound on time."""
     progress = f"fell silent after {received:,} bytes of its reply" if received else "did not answer"
     return ServiceTimeout(peer.says(f"{progress}: {seconds:g} s have passed ({setting})."))
 
@@ -154,7 +154,7 @@ def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvali
 def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
     """Return the error for an answer with a status other than 2xx."""
     if 300 <= status < 400:
-        # Following it would send the conversation to an address that nobody configured.
+        # Following it would send the conversation to an address that no one configured.
         location = headers.get("location", "somewhere else")
         return ServiceError(
             peer.says(f"redirects to {peer.shortened(location)}. Set base_url to the service's new address.")

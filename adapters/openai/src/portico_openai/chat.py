@@ -156,7 +156,7 @@ class Gathering:
         return deltas
 
     def end(self) -> list[ChatDelta]:
-        """Return what is still to be told of before the reply: arguments that the service left empty."""
+        """Return what is still to be reported before the reply: arguments that the service left empty."""
         deltas = []
         for index, call in enumerate(self._calls):
             if not any(call.arguments):

@@ -76,7 +76,7 @@ def unit_rows(answer: bytes, count: int, peer: Peer) -> tuple[Rows, int]:
     if len(lengths) != 1 or 0 in lengths:
         raise invalid(peer, f"sent vectors of {_few(sorted(lengths))} numbers: all must have one length, and not 0.")
     rows = np.empty((count, lengths.pop()), dtype=np.float32)
-    # A number that is too large for float32 becomes infinite, and is told of below.
+    # A number that is too large for float32 becomes infinite, and is listed below.
     with np.errstate(over="ignore"):
         for place, vector in zip(places, vectors, strict=True):
             rows[place] = vector

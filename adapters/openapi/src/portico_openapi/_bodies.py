@@ -174,7 +174,7 @@ def _behind(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def write_form(value: Any, encodings: Mapping[str, Encoding]) -> bytes:
-    """Return a form's pairs; without a style of its own a property is written as HTML forms do.
+    """Return a form's pairs; without its own style a property is written as HTML forms do.
 
     >>> write_form({"a": "x y", "b": [1, 2], "c": {"d": True}}, {})
     b'a=x+y&b=1&b=2&c=%7B%22d%22%3Atrue%7D'
@@ -271,7 +271,7 @@ _PREFERRED: tuple[_Kind, ...] = ("json", "form", "multipart", "text", "file")
 class Body:
     """A request's body: the parameters that it makes, and how their values become bytes.
 
-    ``members`` are the properties by parameter, when each has a parameter of its own; None when the whole body is
+    ``members`` are the properties by parameter, when each has its own parameter; None when the whole body is
     one parameter.
     """
 
@@ -323,7 +323,7 @@ class _Form(NamedTuple):
 def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: Collection[str]) -> Body | None:
     """Return the body of an operation; ``taken`` are the names of its other parameters.
 
-    The rule for parameters: the properties of an object become parameters of their own when that says all there is
+    The rule for parameters: the properties of an object become their own parameters when that says all there is
     to say. It does not when a name is taken already, when other properties or rules between properties are declared,
     or when the body may be left out although a property may not. Then the whole is one parameter, ``body``.
     Raises `Wrong`.

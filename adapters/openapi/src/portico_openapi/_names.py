@@ -35,7 +35,7 @@ def function_names(operations: Iterable[tuple[str, str, str | None]]) -> list[st
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Tell equal names apart by numbers; a name that is nobody else's stays as it is, wherever it stands.
+    """Tell equal names apart by numbers; a name that is no one else's stays as it is, wherever it stands.
 
     >>> distinct(["pets", "pets", "pets_2"])
     ['pets', 'pets_3', 'pets_2']

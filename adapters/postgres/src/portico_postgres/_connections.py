@@ -58,7 +58,7 @@ class _Lost(Exception):
 class Connections:
     """The connections of one store to the tables of its part.
 
-    Nothing is opened before the first call. Each event loop has a pool of its own, which is closed by `aclose` or when
+    Nothing is opened before the first call. Each event loop has its own pool, which is closed by `aclose` or when
     the loop ends; a later call opens another. The tables are made by the first `write`.
     Raises ``ConfigurationError`` for an option in the URI that PostgreSQL's library does not take.
     """
@@ -243,7 +243,7 @@ class Connections:
             here.door.first = await here.door.connect()
         except psycopg.Error as error:
             raise self._unreachable(here.door) from error
-        # The pool tells of each connection that it loses or cannot make. Python would print that where nobody asked.
+        # The pool tells of each connection that it loses or cannot make. Python would print that where no one asked.
         if not _LOG.handlers:
             _LOG.addHandler(logging.NullHandler())
         pool: _Pool = AsyncConnectionPool(
@@ -258,7 +258,7 @@ class Connections:
             reconnect_failed=_try_again,
             num_workers=2,
         )
-        # When a loop ends it closes its asynchronous generators: the one moment at which connections that nobody
+        # When a loop ends it closes its asynchronous generators: the one moment at which connections that no one
         # closed can be closed properly.
         here.until_the_loop_ends = _closing(here.door)
         await anext(here.until_the_loop_ends)

@@ -1,6 +1,6 @@
 """The tables of a schema: made when something is first written, and brought up to date under a lock.
 
-The journal and the vectors are parts of one schema, each with a version of its own: who keeps only a journal needs no
+The journal and the vectors are parts of one schema, each with its own version: who keeps only a journal needs no
 extension for vectors. Every step is one transaction with the version that it leads to, so that a kill leaves the old
 or the new. Processes that start at once wait for the one that is first, by an advisory lock of PostgreSQL.
 """

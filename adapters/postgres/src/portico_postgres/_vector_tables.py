@@ -1,4 +1,4 @@
-"""The tables of the vectors: one lists the namespaces, and each of these has two of its own.
+"""The tables of the vectors: one lists the namespaces, and each of these has its own two.
 
 A graph of pgvector wants a fixed number of dimensions, and a search should look at one namespace only: hence tables for
 each. Their names are made of a number that PostgreSQL gives out, never of the namespace's name, and no number is given

@@ -94,6 +94,6 @@ class PostgresRunSettings(ConnectionSettings):
         default=90.0,
         validator=[validators.ge(0), validators.le(36_500)],
         metadata={
-            "doc": "Days that runs are kept after they ended; those that are held, uncertain or interrupted always are."
+            "doc": "Days that runs are kept after they ended; paused, uncertain and interrupted ones are always kept."
         },
     )

@@ -187,7 +187,7 @@ def _system() -> str | None:
 
 
 def _began(pid: int) -> str | None:
-    """Return when a process began, "ended" for one that nobody has waited for yet; None where it is not told."""
+    """Return when a process began, "ended" for one that no one has waited for yet; None where it is not told."""
     try:
         # The name before it is in parentheses, and may have parentheses and spaces in it.
         fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()

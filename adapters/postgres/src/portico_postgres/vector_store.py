@@ -93,7 +93,7 @@ _FORGET_TEXTS = """DELETE FROM {texts} WHERE EXISTS (SELECT FROM {texts}) AND nu
 # Rows are locked in the order of their ids, as writers do, so that two calls do not wait for each other.
 _DELETE = """DELETE FROM {vectors} WHERE number IN (
     SELECT number FROM {vectors} WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE) RETURNING number"""
-# A statement of its own: it sees the text that somebody wrote while the first one waited for the record.
+# Its own statement: it sees the text that somebody wrote while the first one waited for the record.
 _DELETE_TEXTS = "DELETE FROM {texts} WHERE number = ANY(%(numbers)s)"
 
 
@@ -321,7 +321,7 @@ class Access:
             except errors.UndefinedTable as error:
                 gone = error
                 self._known.pop(name, None)
-                # The temporary table may be what is gone: a pooler that nobody told of clears sessions.
+                # The temporary table may be what is gone: a pooler that clears sessions without a word.
                 self._staged.discard(connection)
         raise StoreDamaged(
             f"The tables of the namespace {name!r} are gone from {self.connections.place}, schema "

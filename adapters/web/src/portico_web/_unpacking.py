@@ -12,7 +12,7 @@ ACCEPTED = "gzip, deflate"
 
 _PIECE = 65_536
 _MOST_ENCODINGS = 2
-# Each member costs a decompressor of its own, and an empty one has 20 bytes.
+# Each member costs its own decompressor, and an empty one has 20 bytes.
 _MOST_MEMBERS = 64
 
 

@@ -18,7 +18,7 @@ class WordllamaSettings:
     dimensions: Literal[256, 128, 64] = field(
         default=256,
         validator=validators.in_((256, 128, 64)),
-        metadata={"doc": "Length of a vector. The first 128 or 64 numbers are a coarser model of their own."},
+        metadata={"doc": "Length of a vector. The first 128 or 64 numbers are their own coarser model."},
     )
     batch_size: int = field(
         default=256,

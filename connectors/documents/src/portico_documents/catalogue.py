@@ -262,7 +262,7 @@ def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry
 
 def _delete_passages(connection: sqlite3.Connection, namespace: str, file: int, words: bool) -> None:
     if words:
-        # A table of words without content of its own must be told what it is to forget.
+        # A table of words without its own content must be told what it is to forget.
         connection.execute(
             "INSERT INTO words (words, rowid, text, trail, parts)"
             " SELECT 'delete', number, text, trail, parts FROM passages WHERE file = ?",

@@ -35,7 +35,7 @@ class DocumentsSettings:
     path: Path = field(metadata={"doc": "The folder to search, or a single file."})
     index: Path | None = field(
         default=None,
-        metadata={"doc": "Where indexes lie; each gets a folder of its own in it. Default: the user's cache folder."},
+        metadata={"doc": "Where indexes lie; each gets its own folder in it. Default: the user's cache folder."},
     )
     include: tuple[str, ...] = field(
         default=(), metadata={"doc": "Patterns of the files to take, such as `*.md` or `guide/**`; none takes all."}

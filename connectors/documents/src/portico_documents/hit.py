@@ -51,7 +51,7 @@ def link_to(path: Path, line: int, page: int | None) -> str:
     'file:///docs/a.pdf#page=3'
     """
     name = os.fsencode(path.as_posix())
-    # A Windows drive ("C:/docs") has no slash of its own in front.
+    # A Windows drive ("C:/docs") has no slash in front.
     slash = "" if name.startswith(b"/") else "/"
     place = f"page={page}" if page is not None else f"L{line}"
     return f"file://{slash}{quote_from_bytes(name, safe='/:')}#{place}"

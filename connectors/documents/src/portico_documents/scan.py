@@ -233,7 +233,7 @@ class Scan:
         return sum(isinstance(entry, Found) for entry in self._entries())
 
     def next_batch(self) -> Batch:
-        """Go on with the walk until there is enough to write, or a moment has passed."""
+        """Continue the walk until there is enough to write, or a moment has passed."""
         batch = Batch(last=True)
         seen: list[tuple[bytes]] = []
         passages = characters = 0

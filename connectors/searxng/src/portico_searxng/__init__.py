@@ -1,1 +1,1 @@
-"""Search the web with Portico through a SearXNG of your own."""
+"""Search the web with Portico through your own SearXNG."""

@@ -10,6 +10,6 @@ def portico_text_searches() -> list[Registration]:
             name="searxng",
             factory="portico_searxng.search:SearxngTextSearch",
             settings="portico_searxng.config:SearxngSettings",
-            summary="The web, through a SearXNG of your own; no key.",
+            summary="The web, through your own SearXNG; no key.",
         )
     ]

@@ -505,7 +505,7 @@ class ChatAgent:
         >>> kernel.add_function(guide.as_function()).spec.parameters["required"]
         ['message']
 
-        Each call is a conversation of its own, unless there is a ``thread``: that remembers, and calls wait for each
+        Each call is its own conversation, unless there is a ``thread``: that remembers, and calls wait for each
         other there. The agent works in its own kernel, with its own functions, filters and limits. Functions of agents
         and of prompts may call each other, 16 deep and 1,000 times inside of one. What a call costs is in the usage of
         the agent's turn that made it. ``returns`` is the type of the answer, ``options`` are those of `invoke`.

@@ -85,7 +85,7 @@ async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
                 task.cancel()
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # looked at: asyncio logs those of which nobody took note
+            task.exception()  # looked at: asyncio logs those of which no one took note
     if cancelled is not None:
         raise cancelled
 

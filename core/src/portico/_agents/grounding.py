@@ -41,7 +41,7 @@ class Passages:
     ([2, 3], 'Ports')
 
     An answer of an earlier turn stands in the conversation with its marks; would a number mean another passage in the
-    next turn, nobody could tell which is meant. After 999 the numbers begin anew, and what was numbered is forgotten.
+    next turn, no one could tell which is meant. After 999 the numbers begin anew, and what was numbered is forgotten.
     """
 
     def __init__(self, *, first: int = 1) -> None:
@@ -178,7 +178,7 @@ class SearchContextProvider:
     Numbers begin above those of marks that a thread from a file has already. ``instructions`` say how to use the
     passages; they are given with passages only.
 
-    A source that fails is logged and told of in `latest`; where all fail, the turn ends with the first one's error.
+    A source that fails is logged and reported in `latest`; where all fail, the turn ends with the first one's error.
     Of 1,000 threads the numbers are kept, the last used.
     """
 

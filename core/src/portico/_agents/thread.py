@@ -370,7 +370,7 @@ class Thread:
             raise ValueError(f"when_busy= is one of {', '.join(_WAYS)}, not {self.when_busy!r}")
         self._turns = _turns_of(messages)
         self._reduced = WHOLE
-        # Turns are only ever added: what was made of them is kept and gone on with.
+        # Turns are only ever added: what was made of them is kept and continued.
         self._flat: tuple[tuple[ThreadTurn, ...], tuple[Message, ...]] = ((), ())
         self._said: tuple[tuple[Message, ...], ...] = ()
         self._sizes: tuple[CountTokens, tuple[int, ...]] = (self.count_tokens, ())
@@ -410,7 +410,7 @@ class Thread:
         self._turns = (*self._turns, *_turns_of(messages))
 
     def branch(self, turns: int | None = None, *, id: str | None = None) -> Thread:
-        """Return a thread of its own that goes on from here, or from after the first so many turns.
+        """Return its own thread that goes on from here, or from after the first so many turns.
 
         A negative number leaves as many of the last turns out: ``thread.branch(-1)`` is the way to ask the last
         question again. Budget, reducer, providers and all else are those of this thread.

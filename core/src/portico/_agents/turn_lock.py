@@ -120,7 +120,7 @@ class TurnLock:
         if holder is not None and _waits_for(holder, around, set()):
             raise ThreadBusy(
                 f"The thread {self.name!r} is busy with the turn that this one is a part of, so this one would wait "
-                "for ever. Give the agent that is called from inside of a turn a thread of its own."
+                "for ever. Give the agent that is called from inside of a turn its own thread."
             )
         await self._let_close()
         holder = self.holder

@@ -92,7 +92,7 @@ class EmbeddingJobs:
             )
         if not store.persistent:
             raise ConfigurationError(
-                f"The worker keeps vectors in memory, where nobody else finds them: give it the [vectors.{wanted}] "
+                f"The worker keeps vectors in memory, where no one else finds them: give it the [vectors.{wanted}] "
                 "that the index has."
             )
         texts = await embed_batch(batch, embeddings, store, self._turn)

@@ -291,7 +291,7 @@ def _entries(prose: str, by_number: Mapping[int, Source]) -> list[tuple[range, S
         source = by_number.get(int(line[1]))
         if source is None:
             continue
-        # After a name a list goes on with a mark or ends, and a statement goes on with a word.
+        # After a name a list continues with a mark or ends, and a statement continues with a word.
         named = source.name and re.match(
             rf"[*_[\"“]*{re.escape(source.name)}(?:\s*[^\w\s]|\s*$)", line[2], re.IGNORECASE
         )

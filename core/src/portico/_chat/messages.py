@@ -177,7 +177,7 @@ class ChatRequest:
 
     @property
     def offered(self) -> tuple[Tool, ...]:
-        """The tools that the model is told of: none in mode "none", else those that the choice leaves."""
+        """The tools that the model sees: none in mode "none", else those that the choice leaves."""
         choice = self.tool_choice
         if choice.mode == "none":
             return ()

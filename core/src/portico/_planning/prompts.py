@@ -221,7 +221,7 @@ _IN_THE_NAME = 3.0
 
 @dataclass(frozen=True, slots=True)
 class FittedFunctions:
-    """The functions that a model is told of, the manual's text, and the names of those that had no room."""
+    """The functions that a model sees, the manual's text, and the names of those that had no room."""
 
     functions: tuple[FunctionSpec, ...]
     text: str
@@ -234,8 +234,7 @@ class FittedFunctions:
         told, known = len(self.functions), len(self.functions) + len(self.left_out)
         return replace(
             infeasible,
-            reason=f"{infeasible.reason} (The model was told of {told:,} of {known:,} functions; "
-            "manual_tokens allows more.)",
+            reason=f"{infeasible.reason} (The model saw {told:,} of {known:,} functions; manual_tokens allows more.)",
         )
 
     @staticmethod

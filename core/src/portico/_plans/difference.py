@@ -39,7 +39,7 @@ def keyed(steps: Sequence[Step]) -> dict[str, Step]:
 
 
 def with_renamed_references(step: Step, names: Mapping[str, str]) -> Step:
-    """Return a step that refers to other steps by their new names; a nested plan has steps of its own."""
+    """Return a step that refers to other steps by their new names; a nested plan has its own steps."""
     if not names or not step.depends_on() & names.keys():
         return step
     return replace(

@@ -169,8 +169,8 @@ def plan_function(
     Its parameters are the properties of ``plan.input``; without that schema, the names that the plan reads from its
     input, of any type. A plan whose input is no object, or that takes an input without a schema as a whole, has the
     one parameter ``input``. ``description`` is the goal where none is given. It runs in the kernel that it was added
-    to, as `Kernel.run_plan` does: checked, filtered, within the kernel's budget, a run of its own in the journal.
-    As a step of a plan it belongs to that run: its steps are journalled, held and gone on with as those of a nested
+    to, as `Kernel.run_plan` does: checked, filtered, within the kernel's budget, its own run in the journal.
+    As a step of a plan it belongs to that run: its steps are journalled, held and continued as those of a nested
     plan are, and count in that budget.
 
     What it returns, and whether it has effects, is found when it enters a kernel, from the functions that are there
@@ -182,7 +182,7 @@ def plan_function(
     ``LimitExceeded``. No plan may be called inside of itself: the check finds it where plans call each other in a
     circle, and the second call is a ``PlanError`` where the circle goes through code or a prompt.
 
-    A call raises ``PlanInvalid``, what the run raises, and ``PlanError`` where the plan is held for a person or ends
+    A call raises ``PlanInvalid``, what the run raises, and ``PlanError`` where the plan is paused for a person or ends
     without its result. Raises ``SchemaUnsupported`` for a schema that is not understood.
     """
     full_name = f"{plugin}-{name}" if plugin else name
@@ -297,7 +297,7 @@ class _Running:
         inner = INNER_PLAN.get()
         with nested(self.name, kind=_NAMED), self._entered():
             if inner is not None and inner.kernel is self.kernel and inner.function == self.name:
-                # Once: a call of the same function that this one makes is a run of its own.
+                # Once: a call of the same function that this one makes is its own run.
                 INNER_PLAN.set(None)
                 return await inner.run(value)
             run = await self.kernel.run_plan(self.plan, input=value)
@@ -308,7 +308,7 @@ class _Running:
                 raise PlanError(f"{self.name}: the plan ended without its result: {reason}")
             case held:
                 where = f" at step {held.step}" if held.step else ""
-                raise PlanError(f"{self.name}: the plan is held{where}: {held.reason}. It is the run {run.name}.")
+                raise PlanError(f"{self.name}: the plan is paused{where}: {held.reason}. It is the run {run.name}.")
 
     @contextmanager
     def _entered(self) -> Iterator[None]:

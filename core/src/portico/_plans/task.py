@@ -211,7 +211,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class Refused:
-        """A proposal does not run; its planner is told of the findings."""
+        """A proposal does not run; its planner gets the findings."""
 
         plan: Plan
         findings: tuple[Finding, ...]

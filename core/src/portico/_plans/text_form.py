@@ -113,7 +113,7 @@ def _step(
             if spec is not None and spec.description:
                 yield f"{inner}{_words(spec.description)}"
         case Plan(goal):
-            yield f"{head} a plan of its own: {_words(goal)}"
+            yield f"{head} its own plan: {_words(goal)}"
         case PlanTemplate(_, language):
             yield f"{head} a template in {_words(language)}"
     if step.reason:
@@ -218,7 +218,7 @@ def plan_to_mermaid(plan: Plan) -> str:
         n0 -- "#36;.text" --> n1
 
     A line is a value, labelled with its path; a dotted line only says what to wait for. Nested plans are boxes of
-    their own. Names of nodes are ours and labels are escaped, so that no plan can write Mermaid of its own. Labels
+    their own. Names of nodes are ours and labels are escaped, so that no plan can write its own Mermaid. Labels
     are cut at 80 characters. Mermaid draws 500 lines and 50,000 characters where it is not told otherwise.
     """
     drawing = _Drawing()

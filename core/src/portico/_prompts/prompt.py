@@ -129,7 +129,7 @@ def _encode(text: str) -> str:
 
 
 class _Mask:
-    """The template's own text with a NUL for each value; NULs of its own count as values."""
+    """The template's own text with a NUL for each value; its own NULs count as values."""
 
     def __init__(self, prompt: Prompt) -> None:
         self.prompt = prompt

@@ -143,7 +143,7 @@ async def reviewed(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval 
     given: Any = await run_middleware(kernel.middleware.plan, PlanReview(plan, run), approve)
     if isinstance(given, RequireApproval):
         return given
-    # A plan that nobody let through must not run because a filter gave back the wrong thing.
+    # A plan that no one let through must not run because a filter gave back the wrong thing.
     if given is not None or not approved:
         raise TypeError(f"a plan middleware returns a RequireApproval or what `await proceed()` gave, not {given!r}")
     return None

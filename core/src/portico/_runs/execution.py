@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class TemplateStep:
     """One rendering of a template step.
 
-    Its calls are numbered in the order in which they are made: ``s1/1``, ``s1/2``. A run that is gone on with renders
+    Its calls are numbered in the order in which they are made: ``s1/1``, ``s1/2``. A run that is continued renders
     again; a call of the same function with the same arguments as one of the journal is that one: what it gave is
     given again, and what it had begun runs under its old number. Equal calls are taken in their order.
     """
@@ -116,7 +116,7 @@ class TemplateStep:
         if past is None:
             return
         ended = {record.step.id: record for record in past.records}
-        # Those of its own: what it calls may run a plan with a template in it.
+        # its own Those: what it calls may run a plan with a template in it.
         calls = [step for step_id, step in past.called.items() if step_id.rpartition("/")[0] == self._step.id]
         for step in sorted(calls, key=_number):
             arguments = {name: value.value for name, value in step.arguments.items() if isinstance(value, Value)}
@@ -305,7 +305,7 @@ class Execution:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody stopped this step: something that it waited for was cancelled, and that is its failure.
+            # No one stopped this step: something that it waited for was cancelled, and that is its failure.
             failure = PlanError(f"{_called(step)} was cancelled from within: what it waited for was.")
             await self._failed(step, failure)
             raise failure from error
@@ -337,7 +337,7 @@ class Execution:
             nonlocal begun
             if begun and not self._repeatable(step):
                 raise PlanError(
-                    f"A step filter may proceed once only with the step {step.id}: what it does would happen twice."
+                    f"Step middleware may proceed once only with the step {step.id}: what it does would happen twice."
                 )
             begun = True
             if self.journal is not None:
@@ -498,7 +498,7 @@ class _TooLong(LimitExceeded):
 
 
 def _as_json(value: Any, step: Step, what: str = "its result") -> Any:
-    """Return a value as it will be read from the journal: a step goes on with the same, fresh or resumed."""
+    """Return a value as it will be read from the journal: a step continues with the same, fresh or resumed."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -531,8 +531,8 @@ class PlanStep:
     """One call of a function that runs a plan.
 
     The function is called as any other, with its filters; what it does then comes back here. A plan that an earlier
-    process began is gone on with as it was then, also where the function has another one by now. It is checked, and
-    goes through the plan filters, before it runs; who lets it through is not asked again.
+    process began is continued as it was then, also where the function has another one by now. It is checked, and
+    goes through the plan middleware, before it runs; who lets it through is not asked again.
     """
 
     def __init__(self, execution: Execution, step: Step, plan: Plan, attempts: int | None) -> None:

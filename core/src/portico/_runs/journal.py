@@ -59,7 +59,7 @@ class RunState:
     ('Shout', 'done', 'HEY')
 
     ``state`` is "running" as long as no end is written: also of a process that was killed, which the lease tells.
-    ``reason`` is why it was held, infeasible or failed, ``step`` the step that it was held at. ``plan`` is the last
+    ``reason`` is why it was paused, infeasible or failed, ``step`` the step that was paused. ``plan`` is the last
     plan that passed its check; ``pending`` says that it is to be run, or was not run to its end. ``records`` are the
     steps that ended, ``started`` those that began and did not, by id, ``called`` those that templates called.
     ``inner`` are the plans of functions that steps began to run, by the step; ``reviewed`` those steps whose inner

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a planner is told of: ``functions``, and how they were chosen where ``selector`` left some out.
+    """What a planner sees: ``functions``, and how they were chosen where ``selector`` left some out.
 
     ``specs`` are those of the same functions by name, for the check of what the planner proposes.
     """
@@ -77,12 +77,12 @@ class Offer:
         known = self.selection.considered if self.selection is not None else told
         return (
             f"Of {known:,} functions the function selector {self.selector!r} chose {told:,} for the goal, and the "
-            "model was told of no others."
+            "model saw no others."
         )
 
 
 class Offers:
-    """What a planner is told of for a goal, from its first proposal to its last.
+    """What a planner sees for a goal, from its first proposal to its last.
 
     Only a planner that says ``asks_model = True`` has its functions chosen: one that needs no model reads the whole
     catalogue at no cost, and may look for a function that the goal does not speak of. The choice rests on the goal
@@ -374,7 +374,7 @@ class Loop:
         return None if self.ends is None else max(self.ends - asyncio.get_running_loop().time(), 0.0)
 
     def _check(self, plan: Plan, offer: Offer | None = None) -> tuple[Finding, ...]:
-        """Check a plan; one that was proposed may use what its planner was told of."""
+        """Check a plan; one that was proposed may use what its planner saw."""
         kernel = self.execution.kernel
         findings = checked(
             kernel,
@@ -445,7 +445,7 @@ class Loop:
                 self.produced_by[step.id] = specs.get(step.function) if isinstance(step.function, str) else None
 
     def _stopped(self) -> Paused:
-        """Return the hold of steps of which nobody knows whether they happened."""
+        """Return the hold of steps of which no one knows whether they happened."""
         for step in self.uncertain:
             self.execution.tell(Event.StepPaused(step, _interrupted(step), uncertain=True))
         return Paused(" ".join(map(_interrupted, self.uncertain)), self.uncertain[0].id, uncertain=True)
@@ -494,6 +494,6 @@ class Loop:
 
 def _interrupted(step: Step) -> str:
     return (
-        f"The step {step.id} calls {step.function}, which has effects, and was interrupted: nobody knows whether it "
+        f"The step {step.id} calls {step.function}, which has effects, and was interrupted: no one knows whether it "
         "happened. Find out, then run it again or give its result."
     )

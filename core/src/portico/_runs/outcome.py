@@ -37,8 +37,8 @@ class Proposal:
 class Paused:
     """The run waits for a person.
 
-    A plan or step filter returned a `Hold`, or (``uncertain``) a step with effects was interrupted in an earlier
-    process, and nobody knows whether it happened. ``step`` is the step, None where the whole plan waits.
+    Middleware paused it, or (``uncertain``) a step with effects was interrupted in an earlier
+    process, and no one knows whether it happened. ``step`` is the step, None where the whole plan waits.
     """
 
     reason: str
@@ -65,7 +65,7 @@ class Run:
     """The chat services that were asked, in order."""
     input: Any = None
     selection: Selection | None = None
-    """Which functions the planner's model was told of and why, where a function selector left some out."""
+    """Which functions the planner's model saw and why, where a function selector left some out."""
 
     @staticmethod
     def check_name(run: str) -> str:

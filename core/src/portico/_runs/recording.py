@@ -164,7 +164,7 @@ class Recording:
     async def step(self, step: str, action: Callable[[], Awaitable[Any]]) -> Any:
         """Carry out a step, or return its recorded result.
 
-        A step filter may proceed several times: each time is an action of its own, ``s1``, ``s1//2`` and so on.
+        Step middleware may proceed several times: each time is its own action, ``s1``, ``s1//2`` and so on.
         """
         times = self._given.get(step, 0) + 1
         result = await self._executed(step if times == 1 else f"{step}//{times}", action)

@@ -72,7 +72,7 @@ class Rows:
         >>> Rows.ended([{"type": "step-finished"}, {"type": "outcome", "kind": "answer"}])
         True
 
-        A store may remove runs that have ended. One that is held, uncertain or interrupted has not.
+        A store may remove runs that have ended. One that is paused, uncertain or interrupted has not.
         """
         for entry in reversed(entries):
             match entry.get("type"):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def refuse_ended(run: str, state: RunState) -> None:
-    """Raise ``RunError`` for a run with an outcome that nobody can change."""
+    """Raise ``RunError`` for a run with an outcome that no one can change."""
     if state.state in ("done", "infeasible"):
         how = "has its answer" if state.state == "done" else "was found to be infeasible"
         raise RunError(f"The run {run} ended at {state.updated_at} and {how}: there is nothing to resume.")
@@ -43,7 +43,7 @@ def resuming(
     *,
     recorded: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Return the entries with which a run is gone on with: what to run again, and the results that a person gave.
+    """Return the entries with which a run is continued: what to run again, and the results that a person gave.
 
     Steps that are ``recorded`` have finished, though the journal does not say so yet. Raises ``RunError`` for a step
     that is not there, one that has a result, and a result that does not fit.
@@ -119,7 +119,7 @@ async def run_goal(
     run: str | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Run ``goal`` until an answer, an infeasibility, a hold, or the end of the budget.
+    """Run ``goal`` until an answer, an infeasibility, a pause, or the end of the budget.
 
     The planner is the configured one, the one of that name, or the one given. ``run`` is the run's name, where it is
     not to be a new one; ``origin`` is what the journal says of it, in place of the kernel's.
@@ -127,7 +127,7 @@ async def run_goal(
     Raises ``ValueError`` for a blank goal and a name that no run has, ``RunError`` for a run that the journal has
     already, ``PlanInvalid`` when the planner was refused too often in a row, ``StepFailed`` when a step failed and the
     planner proposes nothing new, ``LimitExceeded`` at the end of the budget, ``StoreError`` when the journal cannot be
-    written, ``TypeError`` for a proposal that is none and a plan filter that neither proceeds nor holds, and what the
+    written, ``TypeError`` for a proposal that is none and plan middleware that neither proceeds nor holds, and what the
     planner and ``emit`` raise.
     """
     checked_goal(goal)
@@ -169,7 +169,7 @@ async def run_plan(
     emit: Emit | None = None,
     run: str | None = None,
 ) -> Run:
-    """Check a plan and run it; nobody proposes anything.
+    """Check a plan and run it; no one proposes anything.
 
     Its result is the answer; a plan without one gives an empty answer. Raises ``PlanInvalid`` before anything runs,
     ``PlanStale`` where what the plan remembers of its functions says why, ``StepFailed`` for the first step that
@@ -193,7 +193,7 @@ async def resume(
     context: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
 ) -> Run:
-    """Go on with a run of the journal, after a hold, a failure, or the end of its process.
+    """Continue a run of the journal, after a pause, a failure, or the end of its process.
 
     Steps that finished never run again; one that began and did not end has the result that a durable runner recorded of
     it. Without one it runs again, unless its function has effects: then the run ends with ``Paused(uncertain=True)``,
@@ -238,7 +238,7 @@ async def resume(
             ended = {record.step.id: record.step for record in state.records if "/" not in record.step.id}
             ended |= {step: state.started[step].step for step in recorded if "/" not in step}
             warnings = sound(kernel, plan, input=state.input, ended=ended)
-        # Nothing is written before it is known that the run can be gone on with.
+        # Nothing is written before it is known that the run can be continued.
         *others, last = more
         for each in others:
             journal.add(each)

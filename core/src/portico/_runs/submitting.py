@@ -128,7 +128,7 @@ async def carry_out(kernel: KernelLike, job: Job, *, emit: Emit | None = None) -
     """Carry out a job of the kind ``run`` and return how its run ended, as JSON.
 
     The journal says what is to be done, so that a job that is begun several times is one run: what it does not know is
-    run under the name of the job, what has not ended is gone on with, and what has ended gives its end again. While
+    run under the name of the job, what has not ended is continued, and what has ended gives its end again. While
     another process holds the run this one waits, for as long as that process renews its lease, or ends.
 
     The result has ``run``, ``planner``, ``steps`` (how many ended), ``state``, and what the state says: ``text``,
@@ -174,7 +174,7 @@ async def _read(store: RunStore, run: str) -> tuple[RunState | None, int]:
 async def _one_attempt(
     kernel: KernelLike, store: RunStore, asked: Submitted, before: RunState | None, emit: Emit | None
 ) -> RunState | None:
-    """Begin the run or go on with it, and return how the journal says that it ended; None where it began meanwhile."""
+    """Begin the run or continue it, and return how the journal says that it ended; None where it began meanwhile."""
     from portico._runs.run import resume, run_goal
 
     failure: Exception | None = None

@@ -30,7 +30,7 @@ class Broken(BaseException):
 
 
 class PausedStep(BaseException):
-    """A step filter held a step."""
+    """Step middleware paused a step."""
 
     def __init__(self, step: Step, hold: RequireApproval) -> None:
         self.step = step
@@ -89,7 +89,7 @@ class _Running:
 
     async def to_the_end(self) -> list[StepFailed]:
         ready = self.ready
-        # As long as one step follows another, none of them needs a task of its own.
+        # As long as one step follows another, none of them needs its own task.
         while len(ready) == 1 and self.held is None:
             step = ready[0]
             ready = self.released(step.id) if await self.one(step) else []
@@ -291,7 +291,7 @@ class Journal:
         while (last := self._next or self._last) is not None and not last.done():
             await asyncio.wait([last])
         if last is not None and not last.cancelled():
-            # Whoever waited for it has its error; nobody may have.
+            # Whoever waited for it has its error; no one may have.
             last.exception()
         if self._lease is not None:
             lease, self._lease = self._lease, None
@@ -383,7 +383,7 @@ class Journal:
     def _silent(self) -> StoreUnavailable:
         return StoreUnavailable(
             f"The store of the run {self.run} gave no answer for {self._seconds:g} seconds, so that its lease ran out. "
-            "Go on with the run when the store is there again."
+            "Continue the run when the store is there again."
         )
 
 

@@ -12,7 +12,7 @@ from portico._types.scalars import copied
 
 _ROUNDS = 8
 _BITS = 4096
-"""Python writes no number of more than 4,300 digits; nobody means one of a thousand as a text."""
+"""Python writes no number of more than 4,300 digits; no one means one of a thousand as a text."""
 _MISSING: Any = object()
 _NUMBERLIKE = frozenset({None, "decimal"})
 """The formats of strings that may be digits; digits that Python reads as a date were not meant as one."""

@@ -34,7 +34,7 @@ _UPPER = frozenset(["maxLength", "maxItems", "maxProperties", "maximum", "exclus
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Either:
-    """Stands for a schema where none can be written, since its parts have roots of their own. One option must hold."""
+    """Stands for a schema where none can be written, since its parts have their own roots. One option must hold."""
 
     options: tuple[Together, ...]
 
@@ -70,7 +70,7 @@ class Piece:
         return [part[word] for part, _ in self.parts for word in keywords if is_number(part.get(word))]
 
     def names(self) -> dict[str, None]:
-        """Return the names of all properties that have a schema of their own."""
+        """Return the names of all properties that have their own schema."""
         return {name: None for part, _ in self.parts for name in _object(part.get("properties"))}
 
     def required(self) -> dict[str, None]:
@@ -79,7 +79,7 @@ class Piece:
         return {name: None for names in lists if isinstance(names, list) for name in names if isinstance(name, str)}
 
     def member(self, name: str | None) -> Together:
-        """Return what holds for a property; None stands for all that have no schema of their own."""
+        """Return what holds for a property; None stands for all that have no schema."""
         found: list[Schema] = []
         for part, root in self.parts:
             properties = _object(part.get("properties"))
@@ -101,7 +101,7 @@ class Piece:
         return _needed(found)
 
     def positions(self) -> int:
-        """Return how many elements have a schema of their own; those that follow share one."""
+        """Return how many elements have their own schema; those that follow share one."""
         lists = [part.get("prefixItems") for part, _ in self.parts]
         return max((len(fixed) for fixed in lists if isinstance(fixed, list)), default=0)
 

@@ -29,7 +29,7 @@ def hoisted(
     {'Node': {'type': 'string'}, 'Node2': {'type': 'object'}}
 
     One that is there already, to the same effect, is not repeated; another of a name that is there, or ``taken``,
-    gets a name of its own. Schemas that are ``settled`` refer to ``definitions`` already and stay as they are.
+    gets its own name. Schemas that are ``settled`` refer to ``definitions`` already and stay as they are.
     """
     own: Mapping[str, Mapping[str, Any]] = schema.get("$defs", {})
     if "$defs" not in schema:

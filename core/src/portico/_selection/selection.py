@@ -51,7 +51,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FunctionsOffered:
-    """There were more functions than a model is told of; these are offered, and no others can be called.
+    """There were more functions than a model sees; these are offered, and no others can be called.
 
     It comes before the model is asked, where a function selector is at work and leaves something out.
     """

@@ -35,7 +35,7 @@ def words(text: str) -> list[str]:
     >>> words("getForecasts for Zürich, 東京都")
     ['get', 'forecast', 'for', 'zurich', '東京', '京都']
 
-    Those inside of names are words of their own. Case and accents do not count, nor does an English plural. Of scripts
+    Those inside of names are their own words. Case and accents do not count, nor does an English plural. Of scripts
     that put no space between words, all pairs of neighbours are words: a pair is about as long as a word of Chinese.
     """
     if text.isascii():

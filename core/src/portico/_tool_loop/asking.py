@@ -64,7 +64,7 @@ class Asking:
                 choose = self._choosing(functions, choice, request.messages, strict=strict)
         if choice.mode == "required" and not toolset.tools and choose is None:
             raise ValueError("tool_choice is 'required', and there is no function to call")
-        # Names are the kernel's business; the service is told of what is left.
+        # Names are the kernel's business; the service gets what is left.
         request = replace(request, tools=toolset.tools, tool_choice=ToolChoice(choice.mode))
         return take_turn(
             self._kernel,

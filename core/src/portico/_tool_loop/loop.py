@@ -237,7 +237,7 @@ class _Turn:
         self.calls += len(calls)
         if self.calls > self.limits.calls:
             raise self.exceeded(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
-        # A model may call what it was told of, and in mode "none" that is nothing.
+        # A model may call what it saw, and in mode "none" that is nothing.
         toolset = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
         plain = [toolset.plain(call) for call in calls]
         half = plain[-1] if reply.finish == "length" and not _is_whole(plain[-1]) else None
@@ -292,7 +292,7 @@ class _Turn:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody has cancelled the turn: what the function waited for was, and that is a failure of its own.
+            # No one has cancelled the turn: what the function waited for was, and that is its own failure.
             words = f"The function {call.name} did not end: something that it waited for was cancelled."
             result = ToolResult(call.id, call.name, words, error=True, cause=error)
         return ToolFinished(call, result, clock() - started)
@@ -341,7 +341,7 @@ class _Turn:
 
     def exceeded(self, limit: str) -> LimitExceeded:
         calls = [part for part in self.added[-1].content if isinstance(part, ToolCall)] if self.added else []
-        # Services refuse a conversation with a call that has no answer, and this one may be gone on with.
+        # Services refuse a conversation with a call that has no answer, and this one may be continued.
         answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
         return LimitExceeded(
             f"The turn reached its limit of {limit} before the model answered. Allow more: limits=ToolLoopLimits(…).",

@@ -71,7 +71,7 @@ def overlap(
     >>> overlap({"type": "integer"}, {"anyOf": [{"type": "null"}, {"type": "number"}]}, {})
     Overlap(path=(), kind='number')
 
-    ``form`` tells how the values of a schema are read, None for "in a way of its own"; without it every value in
+    ``form`` tells how the values of a schema are read, None for "in its own way"; without it every value in
     common counts. Keywords that it does not know could only make the values fewer: it may then find too much,
     never too little. ``definitions`` are the ``$defs`` that both refer to.
     """
@@ -278,7 +278,7 @@ def _known(schema: Any) -> Any:
 
 
 def _positions(one: _Piece, other: _Piece) -> int:
-    """Return how many elements of two arrays have schemas of their own, and one more for all that follow."""
+    """Return how many elements of two arrays have their own schemas, and one more for all that follow."""
     return 1 + max(len(one.schema.get("prefixItems", ())), len(other.schema.get("prefixItems", ())))
 
 

@@ -37,9 +37,9 @@ _JSON_KINDS = {
 }
 _ADVICE = {
     "array": "Use one kind of array with a union of elements, or {alone} alone.",
-    "object": 'Give each a field with a Literal of its own, such as kind: Literal["a"], or use {alone} alone.',
+    "object": 'Give each a field with its own Literal, such as kind: Literal["a"], or use {alone} alone.',
 }
-_ADVICE_ON_SCALARS = "Use {alone} alone, or a class for each with a Literal field of its own."
+_ADVICE_ON_SCALARS = "Use {alone} alone, or a class for each with its own Literal field."
 _PLAIN_KINDS = ("str", "int", "float", "bool")
 
 
@@ -118,7 +118,7 @@ class UnionOf:
             if following is None:
                 raise SchemaUnsupported(
                     f"A union of {', '.join(self.shown[index] for index in rest)} cannot be read back in any order. "
-                    "Give each a field with a Literal of its own."
+                    "Give each a field with its own Literal."
                 )
             rest.remove(following)
             order.append(following)

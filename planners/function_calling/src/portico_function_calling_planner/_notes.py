@@ -41,7 +41,7 @@ class Exchange:
 
 
 def own_ids(reply: ChatReply) -> Message:
-    """Return a reply's message with an id of its own for each call: some models give none, or one to several."""
+    """Return a reply's message with its own id for each call: some models give none, or one to several."""
     taken: set[str] = set()
     parts: list[Part] = []
     for part in reply.message.content:

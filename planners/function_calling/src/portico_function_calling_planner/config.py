@@ -24,7 +24,7 @@ class FunctionCallingSettings:
     calls: int = field(
         default=16,
         validator=[validators.ge(1), validators.le(100)],
-        metadata={"doc": "Calls of one reply that are carried out; the model is told of those beyond; 1 to 100."},
+        metadata={"doc": "Calls of one reply that are carried out; the model learns of those beyond; 1 to 100."},
     )
     failures: int = field(
         default=3,

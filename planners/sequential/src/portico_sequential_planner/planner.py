@@ -356,7 +356,7 @@ class SequentialPlanner:
 
 
 def _with_results_before(result: Expression | None, task: Task) -> Expression | None:
-    """Put before a plan's result what is done of the result of the plan that failed: nobody writes it again."""
+    """Put before a plan's result what is done of the result of the plan that failed: no one writes it again."""
     marked = task.notes.get("result") if isinstance(task.notes, dict) else None
     if not isinstance(marked, list) or result is None:
         return result

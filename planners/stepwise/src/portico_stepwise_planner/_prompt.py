@@ -96,7 +96,7 @@ def conversation(
 
 
 def fault_message(faults: Sequence[str], *, objects: bool) -> Message:
-    """Return what a model is told of a turn that cannot be read."""
+    """Return what the model reads about a turn that cannot be read."""
     listed = "\n".join(f"- {fault}" for fault in faults)
     form = (
         "one JSON object with a thought and an action" if objects else "a thought, and one action or the final answer"
@@ -143,7 +143,7 @@ def _words(record: StepRecord) -> str:
 
 
 def _observation(record: StepRecord, words: str) -> str:
-    """Write a result so that it stays one JSON value on one line: it can open no turn of its own."""
+    """Write a result so that it stays one JSON value on one line: it can open no turn."""
     if record.error is not None:
         return f"Observation: {record.step.id} failed: {PromptText.line(words)}"
     whole = words == PromptText.plain(record.result)

@@ -18,7 +18,7 @@ class StepwiseSettings:
     )
     schema: bool = field(
         default=True,
-        metadata={"doc": "Hold replies to a JSON Schema, where the service can; otherwise they are lines of text."},
+        metadata={"doc": "Make replies match a JSON Schema, where the service can; otherwise they are lines of text."},
     )
     repairs: int = field(
         default=2,

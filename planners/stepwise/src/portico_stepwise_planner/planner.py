@@ -139,7 +139,7 @@ _CUT = "observation"
 class LinesWatch:
     """Watches a reply of lines: what follows "Final answer:" is shown, unless an action came first.
 
-    A line that may become a mark of its own, such as "Observation:", waits until that is known.
+    A line that may become its own mark, such as "Observation:", waits until that is known.
     """
 
     def __init__(self, words: AnswerWords) -> None:
@@ -233,7 +233,7 @@ _SENT_BACK = 2_000
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What the model can do: the functions that it is told of, the schema of a turn, and how to say that none helps."""
+    """What the model can do: the functions that it sees, the schema of a turn, and how to say that none helps."""
 
     fitted: FittedFunctions
     schema: TurnSchema | None

@@ -10,6 +10,6 @@ def portico_planners() -> list[Registration]:
             name="structured",
             factory="portico_structured_planner.planner:StructuredPlanner",
             settings="portico_structured_planner.config:StructuredSettings",
-            summary="A plan that cannot be written wrong: each step is held to a JSON Schema made for it.",
+            summary="A plan that cannot be written wrong: each step must match a JSON Schema made for it.",
         )
     ]

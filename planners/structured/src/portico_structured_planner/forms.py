@@ -72,7 +72,7 @@ class ParameterForm:
             return f"its schema is malformed: {error}"
 
     def literal(self, bounds: Bounds) -> Mapping[str, Any] | None:
-        """Return the schema of ``{"value": …}`` within bounds, None for none; definitions have names of their own."""
+        """Return the schema of ``{"value": …}`` within bounds, None for none; definitions have their own names."""
         if bounds not in self._bounded:
             made: Mapping[str, Any] | None = None
             if not isinstance(self._strict, str):

@@ -19,6 +19,8 @@ from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCE
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
+__all__ = ["ChatServiceKit", "attached", "blank", "hostile_sources", "refused"]
+
 
 def blank() -> list[ChatRequest]:
     """Return requests with nothing to answer."""

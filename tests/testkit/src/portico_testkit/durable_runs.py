@@ -20,6 +20,8 @@ from portico_testkit._run_store_cases import ODD_ENTRIES, short
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import in_time, no_tasks_but, still_answers
 
+__all__ = ["Attempt", "Call", "Doing", "DurableRunsKit", "Reopen", "durable_of"]
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -18,6 +18,8 @@ from portico.ports import FunctionSource
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
+__all__ = ["FunctionSourceKit", "lost_references"]
+
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
 """Keywords that have a schema for each name; a name may be one that is a keyword elsewhere."""

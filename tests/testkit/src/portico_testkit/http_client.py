@@ -20,6 +20,21 @@ from portico.ports import HttpClient
 from portico_testkit.raw_server import Play, RawServer, whole
 from portico_testkit.tasks import in_time, no_tasks_but
 
+__all__ = [
+    "SECRET",
+    "SLOW",
+    "VALUES",
+    "HttpClientKit",
+    "T",
+    "bomb",
+    "dripping_body",
+    "dripping_head",
+    "endless",
+    "hanging",
+    "seen_of",
+    "silent",
+]
+
 VALUES = ("a b", "a&b=c#d", "100%", "+", "中文 ü", "line\nbreak\r\n", "'\"<>\\", "", "/?:@", "..", "%20")
 SECRET = "k3y-0f-the-4ccount"
 """What is passed as a secret, with nothing in it that a URL would encode."""

@@ -33,6 +33,8 @@ from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, notes_of
 from portico_testkit.strategies import json_values
 from portico_testkit.tasks import in_time
 
+__all__ = ["JobQueueKit", "JobSharing"]
+
 _ALONE = "there is no fixture `elsewhere`: this queue has one worker at a time"
 
 

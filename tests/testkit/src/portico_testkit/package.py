@@ -31,6 +31,18 @@ from portico.plugins import Registration, Secret, Services
 from portico.ports import PORTS, PortInfo
 from portico_testkit.tasks import no_tasks_but
 
+__all__ = [
+    "InstalledPackage",
+    "Offered",
+    "P",
+    "PackageKit",
+    "SettingsField",
+    "StandIns",
+    "folded",
+    "instance_of",
+    "settings_fields",
+]
+
 P = TypeVar("P")
 
 _SECRET_NAME = re.compile(r"(^|_)(api_?key|access_?key|secret(_?key)?|token|password|passwd|credentials?)$")

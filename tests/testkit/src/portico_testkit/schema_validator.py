@@ -18,6 +18,8 @@ import pytest
 from portico.errors import SchemaUnsupported
 from portico.ports import SchemaValidator
 
+__all__ = ["EVERYTHING", "MALFORMED", "ODD_VALUES", "PLAIN", "SchemaCase", "SchemaValidatorKit", "deep"]
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaCase:

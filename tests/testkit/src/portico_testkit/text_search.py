@@ -28,6 +28,18 @@ from portico.search import (
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
+__all__ = [
+    "ALL",
+    "AWKWARD_QUERIES",
+    "TextSearchKit",
+    "all_by",
+    "found_by",
+    "is_too_long",
+    "is_whole",
+    "refused_filters",
+    "tried_out",
+]
+
 ALL = 50
 """How many results the kit asks for to see all of them; a source may have more."""
 

@@ -19,6 +19,19 @@ from portico.errors import SchemaUnsupported
 from portico.plugins import Compiled, Fault, Mismatch, compile_type
 from portico.ports import TypeCodec
 
+__all__ = [
+    "JUNK",
+    "Chain",
+    "CodecCase",
+    "Coin",
+    "CoinCodec",
+    "TypeCodecKit",
+    "deep_json",
+    "part_of",
+    "references",
+    "through_json",
+]
+
 _DEEP = 5_000
 
 

@@ -31,6 +31,8 @@ from portico_testkit.vector_checks import (
 )
 from portico_testkit.vector_strategies import Call, calls, filters, metadata
 
+__all__ = ["VectorStoreKit"]
+
 
 class _VectorConcurrency:
     """A part of `portico_testkit.vector_store.VectorStoreKit`, which is the one to subclass."""

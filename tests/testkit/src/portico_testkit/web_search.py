@@ -31,6 +31,16 @@ from portico_testkit.strategies import json_values, near
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.web_service import LocalService, Reply, ServedRequest, WebPage, find
 
+__all__ = [
+    "COMMON_FAILURES",
+    "Failure",
+    "WebSearchKit",
+    "all_of",
+    "gives_results_or_an_error",
+    "installed_http_client",
+    "odd_in_one_place",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -57,7 +57,7 @@ class UnderWay:
         """How many batches have ended: when it has grown, the cache may have what it had not."""
 
     def claim(self, purpose: str, texts: Iterable[str]) -> tuple[Batch, dict[Batch, list[str]]]:
-        """Return a new batch of those texts that nobody has, and the batches of others with the texts awaited."""
+        """Return a new batch of those texts that no one has, and the batches of others with the texts awaited."""
         own = Batch()
         awaited: dict[Batch, list[str]] = {}
         with self._lock:

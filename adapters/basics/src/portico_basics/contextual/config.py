@@ -20,7 +20,7 @@ class ContextualSettings:
     max: int = field(
         default=8,
         validator=validators.ge(0),
-        metadata={"doc": "How many functions a model is told of at most, besides those in `always`."},
+        metadata={"doc": "How many functions a model sees at most, besides those in `always`."},
     )
     always: tuple[str, ...] = field(
         default=(), metadata={"doc": "Functions that are always offered, by name: `Clock-Now`, or `Clock.Now`."}

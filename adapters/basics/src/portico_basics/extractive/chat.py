@@ -173,7 +173,7 @@ _MOST_TRIED = 200
 class Quote:
     """What is quoted: ``text[start:end]`` of a passage.
 
-    ``lines`` tells code, lists and tables from sentences, ``bare_code`` code that brings no fence of its own.
+    ``lines`` tells code, lists and tables from sentences, ``bare_code`` code that brings no fence.
     """
 
     passage: int

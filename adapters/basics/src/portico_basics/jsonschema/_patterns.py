@@ -47,7 +47,7 @@ class _Sequence:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is being read: its alternatives so far, and whether it matches no text of its own."""
+    """A group that is being read: its alternatives so far, and whether it matches no text."""
 
     zero_width: bool = False
     done: list[_Sequence] = field(default_factory=list)

@@ -21,7 +21,7 @@ class LocalRunner(Runner):
     >>> asyncio.run(runner.execute("r1", "s1", work))
     'done'
 
-    What an action executes in turn, as a function does that runs a plan of its own, has the place of that action:
+    What an action executes in turn, as a function does that runs its own plan, has the place of that action:
     waiting for another one could be for ever. Nothing is recorded. A function that neither awaits nor says
     ``blocking=True`` keeps all others waiting, here as anywhere.
     """

@@ -34,7 +34,7 @@ def unwritable(path: Path, reason: object) -> StoreError:
 _BESIDE = ".portico-plan-"
 """How the name of a file begins that is written beside its place."""
 _ABANDONED = 3600.0
-"""Seconds after which nobody is writing such a file any more: writing one takes a moment."""
+"""Seconds after which no one is writing such a file any more: writing one takes a moment."""
 
 
 class FolderPlanStore:
@@ -151,7 +151,7 @@ class FolderPlanStore:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what writers left that were killed; what cannot be removed harms nobody, and stays."""
+    """Remove what writers left that were killed; what cannot be removed harms no one, and stays."""
     before = time.time() - _ABANDONED
     for path in folder.glob(f"{_BESIDE}*.tmp"):
         try:

@@ -154,7 +154,7 @@ _MODES = ("auto", "required", "none")
 def read_settings(document: object) -> PromptSettings:
     """Return what a document says; raises `Wrong` for the first key that is not known or does not fit."""
     fields = Fields({} if document is None else document, "")
-    # Semantic Kernel writes the version of its own format, and what the prompt is for.
+    # Semantic Kernel writes its own version format, and what the prompt is for.
     if fields.integer("schema") not in (None, 1):
         raise fields.wrong("schema", "only version 1 of Semantic Kernel's format is known")
     fields.choice("type", ("completion",))
@@ -404,7 +404,7 @@ def _made(
         raise Wrong("it has no template: write it under the key 'template', or in a file such as prompt.txt beside it")
     if not settings.template.strip():
         raise Wrong("its template is empty")
-    # An accent is a letter of its own in this form, and goes: Résumé is Resume.
+    # An accent is its own letter in this form, and goes: Résumé is Resume.
     letters = "".join(letter for letter in normalize("NFKD", natural) if not combining(letter))
     name = settings.name or _NOT_IN_A_NAME.sub("_", letters).strip("_")
     if not name:

@@ -85,7 +85,7 @@ async def recording_of_run(run: str, store: RunStore) -> Recording:
         why = f" ({state.reason})" if state.reason else ""
         raise PlanError(
             f"The run {run} is {state.state}{why}: it came to no answer that could be replayed. "
-            f"`portico resume {run}` may go on with it."
+            f"`portico resume {run}` may continue it."
         )
     done = tuple(record.step for record in state.records if record.error is None and "/" not in record.step.id)
     result = _result(state)

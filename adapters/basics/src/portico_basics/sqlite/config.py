@@ -26,7 +26,7 @@ class SqliteSettings:
         default=1_000,
         validator=[validators.ge(0), validators.le(10_000_000)],
         metadata={
-            "doc": "How many of the newest runs that ended are kept; those that are held, uncertain or interrupted "
+            "doc": "How many of the newest runs that ended are kept; those that are paused, uncertain or interrupted "
             "always are."
         },
     )

@@ -315,7 +315,7 @@ class Journal:
                     sweep(self._processes, _SWEPT_AT_ONCE)
 
     def _remove(self, connection: sqlite3.Connection, run: int) -> None:
-        # It may have been taken up again since; its holder goes on with it.
+        # It may have been taken up again since; its holder continues it.
         gone = connection.execute(
             "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
             (run, self._clock()),
@@ -408,7 +408,7 @@ class SqliteRunStore(RunStore):
     ...     asyncio.run(write(folder))
     [{'type': 'pursuit', 'goal': 'Shout'}]
 
-    One thread of its own does all the work, so that the event loop never waits for the disk; calls are carried out in
+    Its own thread does all the work, so that the event loop never waits for the disk; calls are carried out in
     the order in which they were made. Nothing is opened before the first call. A call that is cancelled has happened
     as a whole or not at all. A lease also ends with the process that holds it, however that ended.
     """

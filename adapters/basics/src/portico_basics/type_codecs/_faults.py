@@ -19,7 +19,7 @@ def counted(number: int, unit: str) -> str:
 
 
 def line(text: str) -> str:
-    """Put a text on one line, as what is told of a fault is."""
+    """Put a text on one line, as what is said of a fault is."""
     return " ".join(text.split())
 
 

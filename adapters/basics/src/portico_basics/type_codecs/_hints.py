@@ -58,4 +58,4 @@ def require_arguments(hint: Any, needed: Iterable[str]) -> None:
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     missing = [name for name in needed if name not in given and not anything]
     if missing:
-        raise SchemaUnsupported(f"{cls.__qualname__} is not made from {missing[0]!r}: it has an __init__ of its own.")
+        raise SchemaUnsupported(f"{cls.__qualname__} is not made from {missing[0]!r}: it has its own __init__.")

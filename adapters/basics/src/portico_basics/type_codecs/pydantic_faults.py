@@ -135,7 +135,7 @@ def faults_of(found: Sequence[Located], name: str, schema: Mapping[str, Any]) ->
 
 
 def _most_likely(found: Sequence[Located]) -> list[Located]:
-    """Leave out what was found wrong with members of a union that nobody meant."""
+    """Leave out what was found wrong with members of a union that no one meant."""
     kept = list(found)
     for where in dict.fromkeys(where for each in found for where, _ in each.choices):
         by_label: dict[str, list[Located]] = {}

@@ -16,7 +16,7 @@ class OpenSchema(GenerateJsonSchema):
 
     No titles that only repeat a name; texts of ``Annotated`` as descriptions; one literal as an enumeration and a
     tagged union as ``anyOf``, which every reader of core's schemas knows. The tag of a model must be there, also
-    where it has a default: without it nobody can tell which model is meant.
+    where it has a default: without it no one can tell which model is meant.
     """
 
     closed = False

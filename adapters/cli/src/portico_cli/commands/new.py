@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @common_options
 @pass_invocation
 def command(invocation: Invocation, kind: str, name: str, into: Path | None) -> None:
-    """Make a package of your own that works, with its tests.
+    """Make your own package that works, with its tests.
 
     KIND is connector (a text search), planner, adapter (a chat service) or plugin (functions). NAME is what it is
     called in portico.toml; its distribution is portico-NAME, or portico-NAME-planner.

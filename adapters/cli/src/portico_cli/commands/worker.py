@@ -44,8 +44,8 @@ _GENTLE = 2
     show_default=True,
     help="When told to stop, let steps with effects that are under way end within this time.",
 )
-@click.option("--approve", is_flag=True, help="Hold each plan before it runs, for a person to approve.")
-@click.option("--approve-effects", is_flag=True, help="Hold each step whose function has effects.")
+@click.option("--approve", is_flag=True, help="Pause each plan before it runs, for a person to approve.")
+@click.option("--approve-effects", is_flag=True, help="Pause each step whose function has effects.")
 @json_option
 @common_options
 @pass_invocation

@@ -43,7 +43,7 @@ def selection_lines(selection: Selection) -> Iterator[RenderableType]:
 
     offered = selection.offered
     if offered and len(offered) >= selection.considered:
-        yield safe_text(f"All {len(offered):,} functions are offered: there are no more than a model is told of.")
+        yield safe_text(f"All {len(offered):,} functions are offered: there are no more than a model sees.")
         return
     verb = "is" if len(offered) == 1 else "are"
     yield safe_text(f"{len(offered):,} of {selection.considered:,} functions {verb} offered.", "bold")

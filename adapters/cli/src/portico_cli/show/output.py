@@ -83,7 +83,7 @@ def console_for(stream: TextIO) -> Console:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Print to standard output. Raises `OutputClosed` when nobody reads it any more, or `OutputFailed`."""
+    """Print to standard output. Raises `OutputClosed` when no one reads it any more, or `OutputFailed`."""
     console = console_for(sys.stdout)
     if console.is_terminal:
         try:

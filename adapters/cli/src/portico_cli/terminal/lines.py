@@ -80,7 +80,7 @@ class TerminalLines:
         return f"\x01\x1b[1m\x02{prompt}\x01\x1b[22m\x02"
 
     def _pasted(self) -> list[str]:
-        """Return the lines that came with the last one: nobody types that fast."""
+        """Return the lines that came with the last one: no one types that fast."""
         lines = []
         if self._readline is None or "libedit" in (self._readline.__doc__ or ""):
             # GNU readline knows a pasted block by itself.

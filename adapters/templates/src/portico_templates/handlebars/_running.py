@@ -172,7 +172,7 @@ class Run:
             )
 
     def later(self, awaitable: Awaitable[Any]) -> Later:
-        """Return a value that comes later; what nobody awaits is closed at the end."""
+        """Return a value that comes later; what no one awaits is closed at the end."""
         self.made.append(awaitable)
         return Later(awaitable)
 

@@ -137,7 +137,7 @@ class Indented(list[Any]):
 def joined(parts: list[Any], limit: int, name: str, *, markup: bool = False) -> str:
     """Return the text of parts, as a prompt that remembers its values where there is markup in what is no value.
 
-    ``markup`` is for templates that may have some of their own; others get it from trusted values only.
+    ``markup`` is for templates that may have their own some; others get it from trusted values only.
     """
     try:
         size = sum(map(len, parts))
@@ -158,7 +158,7 @@ def joined(parts: list[Any], limit: int, name: str, *, markup: bool = False) -> 
 def pieces_of(parts: Iterable[str]) -> list[tuple[str, bool]]:
     """Return the pieces of a prompt, neighbours that the template wrote as one.
 
-    A value stays a piece of its own, since an empty one parts what is around it too.
+    A value stays its own piece, since an empty one parts what is around it too.
     """
     pieces: list[tuple[str, bool]] = []
     texts: list[str] = []

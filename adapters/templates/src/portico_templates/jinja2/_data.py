@@ -91,7 +91,7 @@ class Method:
 def read_field(value: Any, name: str) -> Any:
     """Return ``value.name``: an element of a mapping, a field, a method; `NOTHING` where there is none.
 
-    Raises ``Refused`` for a value that is no data, whatever the name: to ask it would already run code of its own.
+    Raises ``Refused`` for a value that is no data, whatever the name: to ask it would already run its own code.
     """
     kind: Any = type(value)
     if isinstance(value, Mapping):

@@ -229,7 +229,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
                 return self._plain(self.concat(value._body_stream))  # noqa: SLF001 - what a module printed
             raise Refused(f"This is {kind_of(value)}, which has no text; a macro or method is called with (…).")
         if isinstance(value, Iterator | AsyncIterator):
-            raise Refused("This gives one element after another and has no text of its own: write |join or |list.")
+            raise Refused("This gives one element after another and has no text: write |join or |list.")
         return self._of(self.json(value) if type(value) in _CONTAINERS else value)
 
     def _of(self, value: Any) -> str:

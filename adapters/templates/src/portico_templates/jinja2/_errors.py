@@ -42,7 +42,7 @@ def not_compiled(error: Exception, source: str, name: str, environment: Environm
             advice = f" Did you mean {near[0]!r}?" if near else ""
         return _at_line(_sentence(message) + advice, source, error.lineno, name, mark=_offending(message))
     if isinstance(error, RecursionError | MemoryError | SyntaxError | OverflowError):
-        # Python's compiler has bounds of its own: twenty blocks inside one another, for one.
+        # Python's compiler has its own bounds: twenty blocks inside one another, for one.
         return LimitExceeded(f"{name}: the template is nested too deeply to be compiled ({_said(error)}).")
     return TemplateError(f"{name}: the template cannot be compiled. {_said(error)}")
 

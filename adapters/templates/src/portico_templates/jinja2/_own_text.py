@@ -97,7 +97,7 @@ class Marks:
         self._from = {mark: letter for letters in (self._to, self._blanks) for letter, mark in letters.items()}
         self._own = re.compile(f"[{chr(base)}-{chr(base + 0x7F)}]+")
         self._some = re.compile(f"[{chr(base)}-{chr(base + _BLOCK - 1)}]")
-        # What is not marked and has no meaning of its own is taken for the template's, but where it would get one.
+        # What is not marked and has no meaning is taken for the template's, but where it would get one.
         self._plain = re.compile(rf"""[^<>/="'&#;!\[\]\0{chr(base + 0x80)}-{chr(base + _BLOCK - 1)}]+""")
         self._read = lru_cache(_READ)(self.plain)
         self.OwnText: type[OwnText] = type("OwnText", (OwnText,), {"marks": self})

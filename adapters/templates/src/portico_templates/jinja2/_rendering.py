@@ -141,7 +141,7 @@ class Rendering:
 
 
 RENDERING: ContextVar[Rendering] = ContextVar("portico_jinja2_rendering")
-"""The rendering that is going on here. Jinja2 has no place for it: an imported template has a context of its own."""
+"""The rendering that is going on here. Jinja2 has no place for it: an imported template has its own context."""
 
 
 def charge(value: object) -> None:

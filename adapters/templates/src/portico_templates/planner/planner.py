@@ -121,7 +121,7 @@ to is the answer that the user sees.
 - Call only the helpers that are listed below, by exactly these names. There are no others.
 - Give every argument by its name: {{{{Plugin-Function name=value}}}}. A value is a text in quotes, a number, true or \
 false, or a call between parentheses: (Plugin-Function name=value) or (get "name").
-- Keep a result under a name of its own with {{{{set "name" (Plugin-Function …)}}}} and read it with (get "name"), a \
+- Keep a result under its own name with {{{{set "name" (Plugin-Function …)}}}} and read it with (get "name"), a \
 field of it with (get "name.field"). Set each name once, before it is read.
 - Heed the types: what a helper takes and gives is written below as JSON Schema.
 - Invent no values. Take them from the goal or from results of helpers.
@@ -394,7 +394,7 @@ class HandlebarsPlanner:
     >>> HandlebarsPlanner.name
     'handlebars'
 
-    The plan has one step, a template; the loop renders it, and each call in it is a step of its own in the journal.
+    The plan has one step, a template; the loop renders it, and each call in it is its own step in the journal.
     A reply that is no usable template goes back to the model with what is wrong, ``repairs`` times; then it is a
     ``PlanError``. A template that failed half-way is followed by another one, ``replans`` times, in which the results
     that there are stand as variables. A model that says that it cannot makes the goal infeasible.

@@ -227,7 +227,7 @@ class HttpxHttpClient:
         ...
     portico.errors.ConfigurationError: 'ftp://files.example/find' is no http or https address. Check the base_url.
 
-    Each event loop has connections of its own, made when first needed. ``client`` is one to use instead; it stays
+    Each event loop has its own connections, made when first needed. ``client`` is one to use instead; it stays
     its owner's to close. What one answer sets (cookies) is not sent with the next request.
     Errors as the port has them; ``ServiceUnavailable`` also once it has been closed.
     """
@@ -389,7 +389,7 @@ class LoopClients:
                 await client.aclose()
             elif loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
-                # It may end while it is being asked, and then nobody answers.
+                # It may end while it is being asked, and then no one answers.
                 await asyncio.wait([asyncio.wrap_future(closing)], timeout=_CLOSING_SECONDS)
 
     async def _hold(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient, None]:
@@ -427,7 +427,7 @@ def _found(error: httpx.HTTPError, place: str, settings: HttpxSettings) -> Porti
     if certificate is not None:
         return ServiceUnavailable(
             f"{place} shows a certificate that is not trusted: {certificate.verify_message}. "
-            "Set ca_file under [http.httpx] if it is one of your own."
+            "Set ca_file under [http.httpx] if it is your own one."
         )
     match error:
         case httpx.ConnectTimeout():

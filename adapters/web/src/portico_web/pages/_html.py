@@ -1,4 +1,4 @@
-"""The main text of an HTML page; runs in a process of its own."""
+"""The main text of an HTML page; runs in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a PDF, through pypdf; runs in a process of its own."""
+"""The text of a PDF, through pypdf; runs in its own process."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def kind_of(media_type: str, start: bytes | None = None) -> Kind | None:
     """Return how a page is read, from its media type and the bytes it starts with; None for what is not read.
 
     Without the bytes, None means that no bytes could make it readable, so that they need not be fetched. A PDF
-    that is called something else that is read, and a page without a type of its own, are known by their bytes.
+    that is called something else that is read, and a page without its own type, are known by their bytes.
     """
     main = media_type.partition("/")[0]
     readable = main == "text" or media_type in _HTML_TYPES | _TEXT_TYPES | _UNTOLD | {"application/pdf"}

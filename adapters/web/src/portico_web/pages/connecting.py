@@ -30,7 +30,7 @@ _MOST_LOOK_UPS = 64
 
 
 class SystemNames:
-    """Asks the system for the addresses of names, each in a thread of its own.
+    """Asks the system for the addresses of names, each in its own thread.
 
     A look-up cannot be stopped, and one whose servers do not answer takes half a minute: in the loop's own
     threads, a few of those would hold up the whole application, and in those of any pool its end, since Python
@@ -64,7 +64,7 @@ class SystemNames:
             settle = _Settle(found, error)
         finally:
             self._running.release()
-        # The loop may have ended: nobody waits any more.
+        # The loop may have ended: no one waits any more.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle)
 
@@ -87,7 +87,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
     """Looks a name up once, checks what it found, and connects to that.
 
     The name is not looked up again, so that a second answer (DNS rebinding) is never asked for. What is above,
-    TLS and the Host header, goes on with the name. Every connection passes here: those of redirects and of
+    TLS and the Host header, continues with the name. Every connection passes here: those of redirects and of
     robots.txt too. Raises ``AccessRefused``, or ``ServiceUnavailable`` for a name without addresses.
     """
 
@@ -157,7 +157,7 @@ def _by_turns(addresses: list[Address]) -> list[Address]:
 # What a parser makes of one piece keeps the event loop from everything else: of 64 KB, ten thousand chunks of one
 # byte or four thousand hints (103) take it a quarter of a second.
 _PIECE = 8_192
-# h11 takes no head beyond 100 KB; what comes before the head (answers of 1xx) has no bound of its own.
+# h11 takes no head beyond 100 KB; what comes before the head (answers of 1xx) has no bound.
 _HEAD = 256_000
 
 

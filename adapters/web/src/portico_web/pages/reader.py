@@ -265,7 +265,7 @@ class WebPagesPageReader:
 
     A name is looked up once; every address that it has is checked, and one of these is connected to, under the
     name's certificate and Host. So it is for each redirect. HTML, PDF, plain text, Markdown, JSON and the like are
-    read, in processes of their own that end when they take too long. Use one reader in one event loop, and close it.
+    read, in their own processes that end when they take too long. Use one reader in one event loop, and close it.
 
     ``resolve`` and ``network`` replace how names are looked up and connections made, ``context`` how certificates
     are verified; ``transport`` replaces all three, and with them every check of an address.

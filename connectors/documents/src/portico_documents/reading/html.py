@@ -1,6 +1,6 @@
 """HTML: the text that a reader of the page sees, under its headings, with the lines of the source.
 
-A scanner of our own, for what the alternatives lack: lxml knows the line of an element but of no text in it, and
+Our own scanner, for what the alternatives lack: lxml knows the line of an element but of no text in it, and
 html.parser, which does, takes quadratic time on some broken pages in the Pythons we support. Nothing here needs a
 tree. Tokens are those of the HTML standard; each character is looked at a bounded number of times.
 """

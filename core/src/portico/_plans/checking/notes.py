@@ -67,7 +67,7 @@ KEPT: Any = object()
 class Notes:
     """Findings on a plan; ``within`` are the steps around it, ``twice`` the ids that more than one step has.
 
-    Without ``clear`` nobody knows which plan it is, since a step around it shares its id with another.
+    Without ``clear`` no one knows which plan it is, since a step around it shares its id with another.
     """
 
     def __init__(

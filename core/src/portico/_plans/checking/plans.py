@@ -363,7 +363,7 @@ class PlanCheck:
                 self.notes.add(f"{known.name} needs the argument {name!r}: {wanted}", ("arguments",))
 
     def _anything(self, step: Step) -> Together:
-        """Check what the arguments refer to, where nobody knows what is taken; return the shape of all of them."""
+        """Check what the arguments refer to, where no one knows what is taken; return the shape of all of them."""
         return object_of({
             name: self.expressions.shape(expression, ("arguments", name))
             for name, expression in step.arguments.items()

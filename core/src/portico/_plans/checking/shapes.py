@@ -58,14 +58,14 @@ def text_of(expression: TextOf) -> Together:
 
 
 def array_of(items: Iterable[Together]) -> Together:
-    """Return the shape of an array whose elements have shapes of their own."""
+    """Return the shape of an array whose elements have their own shapes."""
     fixed = [Either((item,)) for item in items]
     schema = {"type": "array", "prefixItems": fixed, "minItems": len(fixed), "maxItems": len(fixed)}
     return ((schema, None),)
 
 
 def object_of(members: Mapping[str, Together]) -> Together:
-    """Return the shape of an object whose members have shapes of their own."""
+    """Return the shape of an object whose members have their own shapes."""
     schema = {
         "type": "object",
         "properties": {name: Either((member,)) for name, member in members.items()},

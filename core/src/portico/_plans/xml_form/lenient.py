@@ -50,7 +50,7 @@ def parse_strictly(text: str) -> WrittenPlan:
     try:
         return _Parser(body).parse(merged=True)
     except _TextFound:
-        # Merged text has no place of its own.
+        # Merged text has no place.
         return _Parser(body).parse(merged=False)
 
 

@@ -130,7 +130,7 @@ class Variables:
         word = _WORD.match(name)
         if word is None or word.end() == len(name):
             return name
-        # "$my-key" would be the variable "my" and a text, so that nobody can refer to this one.
+        # "$my-key" would be the variable "my" and a text, so that no one can refer to this one.
         self.unclear.add(word[0].lower())
         return name
 

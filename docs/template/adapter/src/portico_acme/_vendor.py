@@ -1,6 +1,6 @@
 """Stands in for the vendor's client library: import that instead, and delete this file.
 
-As such libraries do, it takes plain dicts, streams words, and raises an error of its own with a status.
+As such libraries do, it takes plain dicts, streams words, and raises its own error with a status.
 """
 
 import asyncio

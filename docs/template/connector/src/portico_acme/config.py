@@ -1,4 +1,4 @@
-"""The settings. They are in a file of their own, so that checking a configuration imports no client library."""
+"""The settings. They are in their own file, so that checking a configuration imports no client library."""
 
 from dataclasses import dataclass, field
 

@@ -27,7 +27,7 @@ class AcmePlanner:
     >>> kernel.run_sync(kernel.run_goal("a b c", planner=planner)).outcome.text
     'letters: 3'
 
-    It takes functions that need one text and have no effects, and gives them the goal. One that fails is told of in
+    It takes functions that need one text and have no effects, and gives them the goal. One that fails is reported in
     the answer's warnings. Raises ``PlanError`` where all of them fail, and where its plan is refused.
     """
 
