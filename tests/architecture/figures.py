@@ -23,12 +23,7 @@ LIMITS = {
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }
-REACHED = {
-    "source lines": 81_800,
-    "core lines": 26_200,
-    "testkit lines, with its tests": 17_400,
-    "public names of core": 220,
-}
+REACHED = {"source lines": 79_800, "core lines": 25_300, "testkit lines, with its tests": 15_100}
 """What is still above its limit: such a figure may only fall. Lower it here when it does."""
 _LEAVES = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")
 

@@ -8,12 +8,12 @@ import re
 import sys
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico.errors import PlanFormatError
 from portico.plans import Plan
@@ -157,7 +157,6 @@ def _begins(place: str, name: str) -> bool:
     return bool(name) and place.startswith(name) and place[len(name) : len(name) + 1] in ("", ".", "[")
 
 
-Format: TypeAlias = Literal["text", "json", "xml", "mermaid"]
 _MAXIMUM_BYTES = 10_000_000
 _LONGEST_MESSAGE = 450
 _BEGINNING = 200
@@ -192,29 +191,57 @@ def read_plan_file(name: str, catalogue: Mapping[str, FunctionSpec] | None = Non
     return _parse(_read_text(name), _shown_name(name), catalogue)
 
 
-def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
-    """Write a plan in one of its forms. Raises ``PlanError`` if XML cannot hold it."""
-    match format:
-        case "text":
-            from portico.plans import plan_to_text
+def written_plan(plan: Plan, form: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
+    """Write a plan in one of `FORMS`. Raises ``PlanError`` if XML cannot hold it."""
+    return FORMS[form].write(plan, catalogue)
 
-            return plan_to_text(plan, catalogue=catalogue)
-        case "xml":
-            from portico.plans import XmlPlan
 
-            try:
-                return XmlPlan.write(plan, catalogue, bare=True)
-            except PlanFormatError as error:
-                error.add_note("JSON holds every plan.")
-                raise
-        case "mermaid":
-            from portico.plans import plan_to_mermaid
+def _text(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
+    from portico.plans import plan_to_text
 
-            return plan_to_mermaid(plan)
-        case _:
-            from portico.plans import plan_to_json
+    return plan_to_text(plan, catalogue=catalogue)
 
-            return json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2)
+
+def _plan_json(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
+    from portico.plans import plan_to_json
+
+    return json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2)
+
+
+def _xml(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
+    from portico.plans import XmlPlan
+
+    try:
+        return XmlPlan.write(plan, catalogue, bare=True)
+    except PlanFormatError as error:
+        error.add_note("JSON holds every plan.")
+        raise
+
+
+def _mermaid(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
+    from portico.plans import plan_to_mermaid
+
+    return plan_to_mermaid(plan)
+
+
+class Form(NamedTuple):
+    """A form of plans: how it is written, and the endings of its files."""
+
+    write: Callable[[Plan, Mapping[str, FunctionSpec] | None], str]
+    endings: tuple[str, ...]
+
+
+FORMS = {
+    "text": Form(_text, (".txt",)),
+    "json": Form(_plan_json, (".json",)),
+    "xml": Form(_xml, (".xml",)),
+    "mermaid": Form(_mermaid, (".mmd", ".mermaid")),
+}
+
+
+def form_of(file: Path) -> str:
+    """Return the form that a file's ending asks for; JSON for any other."""
+    return next((name for name, form in FORMS.items() if file.suffix.lower() in form.endings), "json")
 
 
 def write_text(file: Path, text: str) -> None:

@@ -16,7 +16,7 @@ from portico._plans.reuse import StalePlan, find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, Task
 from portico._runs.checking import checked, reviewed, with_fingerprints
 from portico._runs.journal import refusal_body
-from portico._runs.outcome import Paused, Run, outcome_body, require_json
+from portico._runs.outcome import Outcome, Paused, Run, outcome_body, require_json, state_of
 from portico._runs.writing import Broken, PausedStep
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
@@ -154,7 +154,7 @@ def _refers_to_input(plan: Plan) -> bool:
     return any(reference.step == INPUT for expression in expressions for reference in references(expression))
 
 
-_Outcome = TypeVar("_Outcome", bound=Answer | Infeasible | Paused)
+_Outcome = TypeVar("_Outcome", bound=Outcome)
 
 FIXED = "plan"
 """What the journal says in place of a planner's name when one plan runs by itself."""
@@ -233,7 +233,7 @@ class Loop:
             raise stop.error from stop.error.__cause__
         return self._ended_run(outcome)
 
-    def _ended_run(self, outcome: Answer | Infeasible | Paused) -> Run:
+    def _ended_run(self, outcome: Outcome) -> Run:
         execution = self.execution
         return Run(
             self.goal,
@@ -255,7 +255,7 @@ class Loop:
         schema = next((plan.input for plan in reversed(self.plans) if plan.input is not None), None)
         return with_fingerprints(self.execution.kernel, Plan(self.goal, steps, self.result, input=schema))
 
-    async def _in_time(self, first: Plan | None, approved: bool) -> Answer | Infeasible | Paused:
+    async def _in_time(self, first: Plan | None, approved: bool) -> Outcome:
         seconds = self.budget.seconds
         if seconds is None:
             return await self._until_outcome(first, approved)
@@ -269,7 +269,7 @@ class Loop:
                 raise
             raise LimitExceeded(f"The run did not end within its {seconds:g} seconds.") from error
 
-    async def _until_outcome(self, plan: Plan | None, approved: bool) -> Answer | Infeasible | Paused:
+    async def _until_outcome(self, plan: Plan | None, approved: bool) -> Outcome:
         if self.uncertain:
             return self._stopped()
         if plan is not None and (outcome := await self._carry_out(plan, approved)) is not None:
@@ -471,17 +471,10 @@ class Loop:
         if self.execution.listener is not None:
             self.execution.listener(event)
 
-    def _end(self, outcome: Answer | Infeasible | Paused) -> None:
+    def _end(self, outcome: Outcome) -> None:
         if self.execution.listener is None:
             return
-        match outcome:
-            case Answer():
-                state, reason = "done", ""
-            case Infeasible():
-                state, reason = "infeasible", outcome.reason
-            case Paused():
-                state, reason = "uncertain" if outcome.uncertain else "held", outcome.reason
-        self.execution.tell(Event.Ended(self.execution.run, state, reason))
+        self.execution.tell(Event.Ended(self.execution.run, *state_of(outcome)))
 
     async def _failed(self, error: Exception) -> None:
         """Write down how it failed; that the journal or a listener fails too changes nothing of it."""

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._chat.messages import Citation, Usage
 from portico._plans.findings import Finding
@@ -46,6 +46,10 @@ class Paused:
     uncertain: bool = False
 
 
+Outcome: TypeAlias = Answer | Infeasible | Paused
+"""How a run may end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """How a run ended and what it did.
@@ -57,7 +61,7 @@ class Run:
     goal: str
     name: str
     planner: str
-    outcome: Answer | Infeasible | Paused
+    outcome: Outcome
     plan: Plan
     steps: tuple[StepRecord, ...]
     usage: Usage = field(default_factory=Usage)
@@ -88,7 +92,18 @@ class Run:
         return run
 
 
-def outcome_body(outcome: Answer | Infeasible | Paused) -> Mapping[str, Any]:
+def state_of(outcome: Outcome) -> tuple[str, str]:
+    """Return the state of a run with this outcome, and why it is no answer."""
+    match outcome:
+        case Answer():
+            return "done", ""
+        case Infeasible():
+            return "infeasible", outcome.reason
+        case Paused():
+            return "uncertain" if outcome.uncertain else "held", outcome.reason
+
+
+def outcome_body(outcome: Outcome) -> Mapping[str, Any]:
     """Return what the journal says of an outcome; what is empty is left out."""
     body: dict[str, Any]
     match outcome:

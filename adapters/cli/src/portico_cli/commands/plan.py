@@ -26,10 +26,11 @@ from portico_cli.invocation import (
     source_option,
 )
 from portico_cli.plan_files import (
-    Format,
+    FORMS,
     Placed,
     check_file,
     finding_lines,
+    form_of,
     placed_to_json,
     read_plan_file,
     write_text,
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
     from portico import FunctionSpec
 
 
-_ENDINGS: dict[str, Format] = {".xml": "xml", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
-
-
 @click.command(name="plan")
 @click.argument("goal", required=False)
 @click.option("--check", "checked", metavar="FILE", help="Check the plan in FILE, `-` for standard input.")
@@ -56,12 +54,7 @@ _ENDINGS: dict[str, Format] = {".xml": "xml", ".mmd": "mermaid", ".mermaid": "me
 @click.option("--diff", "compared", metavar="FILE FILE", nargs=2, help="Show what changed from one plan to another.")
 @planner_option
 @chat_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "xml", "mermaid"]),
-    help="How the plan is written; text by default.",
-)
+@click.option("--format", "form", type=click.Choice(list(FORMS)), help="How the plan is written; text by default.")
 @click.option(
     "--output",
     metavar="FILE",
@@ -106,8 +99,8 @@ def command(
     else:
         goal = read_goal(cast("str", goal))
         proposed = run(lambda: _propose(goal, chosen, origin_of(docs, names, chat)))
-        ending = "text" if output is None else _ENDINGS.get(output.suffix.lower(), "json")
-        code = _show(invocation, proposed, cast("Format", form or ending), output)
+        ending = "text" if output is None else form_of(output)
+        code = _show(invocation, proposed, form or ending, output)
     click.get_current_context().exit(code)
 
 
@@ -130,7 +123,7 @@ async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Pro
         return _Proposed(goal, proposal, dict(kernel.specs), origin)
 
 
-def _show(invocation: Invocation, proposed: _Proposed, form: Format, output: Path | None) -> int:
+def _show(invocation: Invocation, proposed: _Proposed, form: str, output: Path | None) -> int:
     proposal = proposed.proposal.outcome
     if isinstance(proposal, Plan):
         return _show_plan(invocation, proposed, proposal, form, output)
@@ -145,7 +138,7 @@ def _show(invocation: Invocation, proposed: _Proposed, form: Format, output: Pat
     return DONE if isinstance(proposal, Answer) else INFEASIBLE
 
 
-def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Format, output: Path | None) -> int:
+def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: str, output: Path | None) -> int:
     # Before anything is printed: XML cannot hold every plan.
     text = written_plan(plan, form, proposed.catalogue)
     if output is not None:
