@@ -209,7 +209,7 @@ async def test_one_that_is_held_says_so() -> None:
         return RequireApproval("ask Ada")
 
     kernel = kernel_with(plan_function("send", SENDING), middleware=Middleware(step=[hold]))
-    with pytest.raises(PlanError, match=r"send: the plan is held at step s1: ask Ada\. It is the run"):
+    with pytest.raises(PlanError, match=r"send: the plan is paused at step s1: ask Ada\. It is the run"):
         await kernel.invoke("send", text="hey")
 
 

@@ -239,4 +239,4 @@ async def test_one_that_is_held_as_a_whole_says_so() -> None:
     with pytest.raises(PlanError) as raised:
         await made.invoke("f")
     (run,) = await store.runs()
-    assert str(raised.value) == f"f: the plan is held: ask Ada. It is the run {run}."
+    assert str(raised.value) == f"f: the plan is paused: ask Ada. It is the run {run}."

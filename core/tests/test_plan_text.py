@@ -40,7 +40,7 @@ def test_everything_that_a_plan_says_is_there() -> None:
         "1. s1: Weather-forecast",
         "     because: the weather decides",
         '     city = "Oslo"',
-        "2. s2: a plan of its own: inner goal",
+        "2. s2: a nested plan: inner goal",
         '     word = "on " + s1.days[0]["max temp"]',
         "     after: s1",
         "     1. a: Tone-shout",

@@ -30,9 +30,9 @@ CATALOGUE = {
             [
                 "Goal: g",
                 "",
-                "1. n: a plan of its own: inner",
+                "1. n: a nested plan: inner",
                 "     Result: none; the step gives null",
-                "2. m: a plan of its own: inner",
+                "2. m: a nested plan: inner",
                 '     Input: {"a": 1}',
                 '     Result: "é"',
                 "",
@@ -87,7 +87,7 @@ def test_a_catalogue_tells_of_the_functions_in_nested_plans_too() -> None:
         "     Send it.",
         "2. b: Mail-sned (not in the catalogue)",
         "3. c: Clock-today",
-        "4. n: a plan of its own: inner",
+        "4. n: a nested plan: inner",
         "     1. a: Mail-send (has effects)",
         "          Send it.",
         "     2. b: Mail-sned (not in the catalogue)",
@@ -170,15 +170,15 @@ def test_plans_are_told_a_hundred_levels_deep() -> None:
     too_deep = "(plans nest deeper than 100 levels)"
     told = plan_to_text(nested(100)).split("\n")
     assert told[101:104] == [
-        f"{' ' * 495}1. s: a plan of its own: innermost",
+        f"{' ' * 495}1. s: a nested plan: innermost",
         f"{' ' * 500}Result: none; the step gives null",
         f"{' ' * 495}Result: none; the step gives null",
     ]
     assert plan_to_text(nested(101)).split("\n")[102:104] == [
-        f"{' ' * 500}1. s: a plan of its own: innermost",
+        f"{' ' * 500}1. s: a nested plan: innermost",
         f"{' ' * 505}{too_deep}",
     ]
-    assert plan_to_text(nested(102)).count("a plan of its own") == 101
+    assert plan_to_text(nested(102)).count("a nested plan") == 101
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_an_outcome_says_of_how_many_functions_the_model_was_told() -> None:
     outcome = Infeasible("No.", ("x",))
     assert FittedFunctions((), "").explain(outcome) is outcome
     told = FittedFunctions((), "", ("a", "b")).explain(outcome)
-    assert told == Infeasible("No. (The model was told of 0 of 2 functions; manual_tokens allows more.)", ("x",))
+    assert told == Infeasible("No. (The model saw 0 of 2 functions; manual_tokens allows more.)", ("x",))
 
 
 @given(st.text() | st.lists(st.text(alphabet="\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029<|a")))

@@ -1,4 +1,4 @@
-"""Planners that ask a model are told of the functions that the kernel's selector chooses; others of all."""
+"""Planners that ask a model see the functions that the kernel's selector chooses; others of all."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_an_infeasible_says_how_little_the_model_knew():
     planner = Modelled(Infeasible("No ferry.", ("a ferry",)))
     run = await kernel_of(WordSelector(2)).run_goal("The river", planner=planner)
     assert run.outcome == Infeasible(
-        "No ferry. (Of 10 functions the function selector 'words' chose 2 for the goal, and the model was told of no "
+        "No ferry. (Of 10 functions the function selector 'words' chose 2 for the goal, and the model saw no "
         "others. The selector can be set to choose more.)",
         ("a ferry",),
     )

@@ -254,8 +254,8 @@ class OtherCat:
     name: str | None = None
 
 
-_SCALARS = "Use {} alone, or a class for each with a Literal field of its own."
-_OBJECTS = 'Give each a field with a Literal of its own, such as kind: Literal["a"], or use one of them alone.'
+_SCALARS = "Use {} alone, or a class for each with its own Literal field."
+_OBJECTS = 'Give each a field with its own Literal, such as kind: Literal["a"], or use one of them alone.'
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,6 @@ async def measure(functions: Sequence[FunctionSpec], queries: Sequence[Query]) -
             if number % 20 == 0:
                 _note(f"\r{number} of {len(queries)} queries", end="")
     finally:
-        await selector.aclose()
         await store.aclose()
     _note(f"\r{len(queries)} queries in {time.perf_counter() - started:.1f} s")
     recalls = {

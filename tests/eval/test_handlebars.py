@@ -41,7 +41,7 @@ def test_cases_pass_and_those_in_javascript_are_skipped(tmp_path: Path, capsys: 
     assert main(["handlebars", written(tmp_path, "cases.json", CASES), "--json"]) == 0
     out = capsys.readouterr().out
     assert out.count("\n") == 1
-    assert json.loads(out) == {"passed": len(CASES) - 1, "failed": 0, "skipped": 1, "failures": []}
+    assert json.loads(out) == {"passed": len(CASES) - 2, "failed": 0, "skipped": 2, "failures": []}
 
 
 def test_what_fails_is_listed_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,7 @@ FITTING: list[dict[str, Any]] = [
     {"template": "{{> p}}", "partials": {"p": None}, "exception": "/could not be found/i"},
     {"template": "{{#each @a}}{{this}}{{/each}}", "runtimeOptions": {"data": {"a": ["x"]}}, "expected": "x"},
     {"template": "{{a", "exception": ""},
-    {"template": "{{a}}", "expected": "", "compileOptions": {"knownHelpers": ["x"], "strict": None, "other": 1}},
+    {"template": "{{a}}", "expected": "", "compileOptions": {"strict": None}},
     {"template": "{{helpers}}{{message}}", "data": {"helpers": 1, "message": 2}, "expected": "12"},
 ]  # fmt: skip
 

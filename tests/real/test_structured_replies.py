@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import pytest
 from jsonschema import Draft202012Validator
 
-from portico import ChatRequest, Kernel, Message, PartialValue, Turn, TurnOptions
+from portico import ChatRequest, Kernel, Message, PartialValue, Turn
 from portico.plugins import compile_type
 from portico.ports import ChatService
 from portico_llamacpp.chat import LlamaCppChat
@@ -198,7 +198,7 @@ async def test_twenty_of_twenty_turns_of_a_kernel_stream_partial_values_and_end_
 
     async def ask(chat: ChatService, hint: Any, question: str, seed: int) -> None:
         nonlocal repaired
-        options: TurnOptions = {"chat": chat, "temperature": 0.0, "max_tokens": MOST_TOKENS, "seed": seed}
+        options: Any = {"chat": chat, "temperature": 0.0, "max_tokens": MOST_TOKENS, "seed": seed}
         events = [event async for event in kernel.stream(question, returns=hint, **options)]
         turn = events[-1]
         assert isinstance(turn, Turn)

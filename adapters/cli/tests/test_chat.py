@@ -168,7 +168,7 @@ def test_where_nobody_is_there_effects_need_a_yes(portico: Any, file: Path, fold
     message = lines('call tools-send {"text": "hey"}')
     done = portico("chat", *options, stdin=message)
     assert done.code == 0
-    assert "nobody is there to approve it" in done.out
+    assert "no one is there to approve it" in done.out
     assert not (folder / "sent.txt").exists()
     done = portico("chat", "--yes", *options, stdin=message)
     assert "sent hey" in done.out

@@ -98,7 +98,7 @@ def test_the_manual_for_a_question_is_that_of_what_is_offered(in_process: Any, f
 
 def test_all_that_there_are_is_said_so_and_nothing_is_too(in_process: Any, few: Path) -> None:
     out = in_process("functions", "--for", "shout send stay fetch").out
-    assert out == "All 4 functions are offered: there are no more than a model is told of.\n"
+    assert out == "All 4 functions are offered: there are no more than a model sees.\n"
     assert in_process("functions", "--for", "sing").out.startswith("0 of 4 functions are offered.\n")
 
 

@@ -238,7 +238,7 @@ async def main():
 asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("This process runs a DBOS of its own"), done.stdout + done.stderr
+    assert done.stdout.startswith("This process runs its own DBOS"), done.stdout + done.stderr
     assert done.stdout.endswith("True\n")
 
 

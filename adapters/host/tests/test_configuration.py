@@ -125,10 +125,7 @@ def test_variables_that_are_no_settings_are_left_alone(work: Path) -> None:
     [
         ({"PORTICO_CHATT__USE": "x"}, "PORTICO_CHATT__USE: chatt: is not a table of the configuration. Nearest: chat,"),
         ({"PORTICO___X": "x"}, "PORTICO___X: is not of the form PORTICO_TABLE__KEY."),
-        (
-            {"PORTICO_CHAT__X": "a", "PORTICO_CHAT__X__B": "b"},
-            "PORTICO_CHAT__X__B: chat.x: chat.x has a value of its own",
-        ),
+        ({"PORTICO_CHAT__X": "a", "PORTICO_CHAT__X__B": "b"}, "PORTICO_CHAT__X__B: chat.x: chat.x has its own value"),
         ({"PORTICO_SEARCH__WEB__PATH": "a"}, "PORTICO_SEARCH__WEB__PATH: search.web.use: is missing"),
     ],
 )

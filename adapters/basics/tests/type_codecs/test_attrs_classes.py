@@ -142,7 +142,7 @@ def test_a_class_with_an_init_of_its_own_is_compiled_where_that_takes_the_fields
             self.a = b
 
     assert compiled(Same).structure({"a": 3}) == Same(3)
-    with pytest.raises(SchemaUnsupported, match=r"Other is not made from 'a': it has an __init__ of its own"):
+    with pytest.raises(SchemaUnsupported, match=r"Other is not made from 'a': it has its own __init__"):
         compiled(Other)
 
 

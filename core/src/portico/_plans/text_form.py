@@ -113,7 +113,7 @@ def _step(
             if spec is not None and spec.description:
                 yield f"{inner}{_words(spec.description)}"
         case Plan(goal):
-            yield f"{head} its own plan: {_words(goal)}"
+            yield f"{head} a nested plan: {_words(goal)}"
         case PlanTemplate(_, language):
             yield f"{head} a template in {_words(language)}"
     if step.reason:

@@ -194,7 +194,7 @@ class Map(Part):
             if not isinstance(entry, dict) or entry.keys() != {"key", "value"} or not isinstance(entry["key"], str):
                 faults.append(Fault((index,), 'an object with "key", a string, and "value"', "something else"))
             elif entry["key"] in decoded:
-                faults.append(Fault((index, "key"), "its own key", repr(entry["key"])))
+                faults.append(Fault((index, "key"), "a key that is not there before", repr(entry["key"])))
             else:
                 try:
                     decoded[entry["key"]] = self.value.decode(entry["value"])

@@ -4,7 +4,7 @@ import json
 import re
 from textwrap import shorten
 
-from portico import Answer, Citation, FunctionSpec, Infeasible, Plan, Services, Step, Task, Value
+from portico import Answer, Citation, FunctionSpec, Infeasible, Plan, Planner, Services, Step, Task, Value
 from portico.errors import PlanError
 from portico.plans import Emit, Event, StepRecord
 
@@ -13,7 +13,7 @@ from portico_acme_planner.config import AcmeSettings
 __all__ = ["AcmePlanner"]
 
 
-class AcmePlanner:
+class AcmePlanner(Planner):
     """Ask the functions that fit the goal's words best, all at once, and put together what they say.
 
     >>> from portico import Kernel, function
