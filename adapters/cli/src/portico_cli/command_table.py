@@ -21,7 +21,7 @@ BUILT_IN = {
     "chat": "Talk with an agent that has your sources and functions.",
     "plan": "Propose a plan without running it, or check one.",
     "run": "Check a plan in a file, and run it.",
-    "resume": "Continue a run that was paused or interrupted, or that failed.",
+    "resume": "Continue a run that paused, failed or was interrupted.",
     "runs": "List the runs of the journal, or show one.",
     "submit": "Hand goals over to workers.",
     "cancel": "Give up a run that waits for a worker or is in one.",
