@@ -186,7 +186,7 @@ async def test_the_environments_proxy_is_followed_unless_told_otherwise(monkeypa
                 assert (await client.send(HttpRequest(server.url))).body == expected
         monkeypatch.setenv("HTTP_PROXY", "socks9://127.0.0.1:1")
         async with opened(trust_env=True) as client:
-            with pytest.raises(ConfigurationError, match="environment"):
+            with pytest.raises(ConfigurationError, match=r"\[http\.httpx\]"):
                 await client.send(HttpRequest(server.url))
 
 

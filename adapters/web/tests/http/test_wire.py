@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 from portico.errors import ConfigurationError, LimitExceeded, PorticoError
 from portico.plugins import HttpRequest, HttpResponse, Secret
 from portico_testkit.raw_server import RawServer
-from portico_web.http.client import HttpxHttpClient, body_of, header_pairs, place_of, read_body, url_of
+from portico_web._unpacking import unpack
+from portico_web.http.client import HttpxHttpClient, body_of, header_pairs, place_of, url_of
 from portico_web.http.config import HttpxSettings
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -92,7 +93,7 @@ def reading(body: bytes, encoding: str, most: int, cuts: Sequence[int] = ()) -> 
         for start, stop in zip([0, *places], [*places, len(body)], strict=True):
             yield body[start:stop]
 
-    return asyncio.run(read_body(parts(), encoding, most, "http://h.example"))
+    return asyncio.run(unpack(parts(), encoding, most, "The answer of http://h.example"))
 
 
 COMPRESSED = {
@@ -135,27 +136,6 @@ def test_a_damaged_compression_is_an_error_of_ours(place: int, byte: int, encodi
         assert "http://h.example" in str(error)
 
 
-@given(st.lists(st.binary(max_size=50), min_size=1, max_size=5), st.lists(st.integers(0), max_size=6), st.binary())
-def test_members_one_after_another_are_one_body(members: list[bytes], cuts: list[int], behind: bytes) -> None:
-    compressed = b"".join(map(gzip.compress, members)) + b"." + behind
-    assert reading(compressed, "gzip", 1_000, cuts) == b"".join(members)
-
-
-@given(st.binary(max_size=300), st.lists(st.integers(0), max_size=6))
-def test_deflate_without_a_header_is_read_however_it_is_cut(body: bytes, cuts: list[int]) -> None:
-    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    packed = packer.compress(body) + packer.flush()
-    try:
-        zlib.decompressobj().decompress(packed[:2])
-    except zlib.error:
-        assert reading(packed, "deflate", 1_000, [*cuts, 1]) == body
-
-
-def test_very_many_members_are_refused() -> None:
-    with pytest.raises(LimitExceeded, match="64 members"):
-        reading(gzip.compress(b"") * 1_000, "gzip", 100_000)
-
-
 @pytest.mark.parametrize(
     ("encoding", "start", "piece"),
     [
@@ -176,7 +156,7 @@ def test_what_unpacks_to_nothing_without_end_is_cut_and_not_kept(encoding: str, 
             yield piece
 
     with pytest.raises(LimitExceeded, match="1,000,000 bytes"):
-        asyncio.run(read_body(parts(), encoding, 1_000_000, "http://h.example"))
+        asyncio.run(unpack(parts(), encoding, 1_000_000, "The answer of http://h.example"))
     assert sent < 2_000_000
 
 

@@ -135,7 +135,7 @@ class WarmExtractors(Extractors):
     """Keeps its processes for the next test: starting one and importing its libraries takes half a second."""
 
     def __init__(self, kept: list[Any]) -> None:
-        super().__init__(2)
+        super().__init__()
         self._idle = kept
 
     async def aclose(self) -> None:
@@ -162,7 +162,7 @@ class World:
     warm: list[Any]
 
     def reader(self, *, context: ssl.SSLContext | None = None, **settings: Any) -> WebPagesPageReader:
-        settings = {"seconds": 20.0, "cache": False, **settings}
+        settings = {"seconds": 20.0, **settings}
         reader = WebPagesPageReader(
             WebPagesSettings(**settings), None, resolve=self.names, network=self.network, context=context
         )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 import ssl
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from portico.errors import AccessRefused, ServiceUnavailable
-from portico_web.pages.connecting import SystemNames
 
 PUBLIC = "93.184.215.14"
 PAGE = "http://site.example/page"
@@ -79,14 +75,14 @@ async def test_a_name_that_is_private_the_second_time_is_refused_the_second_time
     world.names["site.example"] = [[PUBLIC], ["127.0.0.1"]]
     reader = world.reader(robots=False)
     await reader.read(PAGE)
-    with pytest.raises(AccessRefused, match="loopback"):
+    with pytest.raises(AccessRefused, match="not public"):
         await reader.read(PAGE)
     assert world.network.connected == [(PUBLIC, 80)]
 
 
 async def test_robots_txt_is_fetched_from_checked_addresses_too(world: Any) -> None:
     world.names["site.example"] = [["10.0.0.1"], [PUBLIC]]
-    with pytest.raises(AccessRefused, match="private"):
+    with pytest.raises(AccessRefused, match="not public"):
         await world.reader().read(PAGE)
     assert world.network.connected == []
 
@@ -155,27 +151,6 @@ def test_names_that_are_never_answered_hold_up_neither_reads_nor_the_end_of_pyth
     assert done.stdout.split() == ["ServiceTimeout"] * 10, done.stderr
 
 
-async def test_look_ups_that_hang_are_bounded_in_number_and_end_when_they_are_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    answered = threading.Event()
-
-    def hangs(*_: Any, **__: Any) -> list[Any]:
-        answered.wait(60)
-        return [(2, 1, 6, "", (PUBLIC, 80))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", hangs)
-    names = SystemNames()
-    asked = [asyncio.create_task(names("a.example", 80)) for _ in range(64)]
-    await asyncio.sleep(0)
-    with pytest.raises(OSError, match="64 other names"):
-        await names("b.example", 80)
-    asked[0].cancel()
-    answered.set()
-    assert await asyncio.gather(*asked[1:]) == [[PUBLIC]] * 63
-    assert await names("b.example", 80) == [PUBLIC]
-
-
 async def test_the_host_header_has_the_name(world: Any) -> None:
     world.serve("/page", "A page.")
     await world.reader(robots=False).read(PAGE)
@@ -194,13 +169,13 @@ async def test_the_certificate_is_that_of_the_name_though_an_address_is_connecte
 
 async def test_a_certificate_of_another_name_is_refused(secure_world: Any) -> None:
     trusting = ssl.create_default_context(cafile=CERTIFICATE)
-    with pytest.raises(ServiceUnavailable, match="certificate is not accepted"):
+    with pytest.raises(ServiceUnavailable, match="certificate"):
         await secure_world.reader(context=trusting, robots=False).read("https://other.example/page")
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(secure_world: Any) -> None:
     secure_world.serve("/page", "A page.")
-    with pytest.raises(ServiceUnavailable, match="certificate is not accepted"):
+    with pytest.raises(ServiceUnavailable, match="certificate"):
         await secure_world.reader(robots=False).read("https://site.example/page")
     assert secure_world.site.requests == []
 

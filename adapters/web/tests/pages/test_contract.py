@@ -18,7 +18,7 @@ from portico_web.pages.config import FullPagesSettings, WebPagesSettings
 from portico_web.pages.reader import FullPages, WebPagesPageReader, full_pages
 
 # No test here is about this limit: a host that is busy may take long to start the process that reads.
-UNHURRIED = 60.0
+UNHURRIED = 120.0
 
 
 class OnLoopback(PageReaderKit):
@@ -48,18 +48,16 @@ class OnLoopback(PageReaderKit):
 class TestWebPagesPageReader(OnLoopback):
     @pytest.fixture
     async def page_reader(self) -> AsyncIterator[WebPagesPageReader]:
-        settings = WebPagesSettings(allow=("127.0.0.1",), max_bytes=20_000, extract_seconds=UNHURRIED)
+        settings = WebPagesSettings(allow=("127.0.0.1",), max_bytes=20_000, seconds=UNHURRIED)
         reader = WebPagesPageReader(settings)
         yield reader
         await reader.aclose()
 
 
-class TestWithoutACache(OnLoopback):
+class TestWithoutRobots(OnLoopback):
     @pytest.fixture
     async def page_reader(self) -> AsyncIterator[WebPagesPageReader]:
-        settings = WebPagesSettings(
-            allow=("127.0.0.0/8",), max_bytes=20_000, cache=False, robots=False, processes=1, extract_seconds=UNHURRIED
-        )
+        settings = WebPagesSettings(allow=("127.0.0.0/8",), max_bytes=20_000, robots=False, seconds=UNHURRIED)
         reader = WebPagesPageReader(settings)
         yield reader
         await reader.aclose()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,20 @@ from hypothesis import given, settings, strategies as st
 
 from portico.errors import LimitExceeded, PorticoError, ResponseInvalid
 from portico_web.pages import extraction
-from portico_web.pages._wire import decoded, kind_of, media_type_of
-from portico_web.pages._worker import answered
 from portico_web.pages.extraction import Extractors, Job
+from portico_web.pages.worker import decode, find_text, kind_of, media_type_of
 
 LINK = "'http://site.example/'"
 SLOW = ("<p>a" * 2_000_000).encode()
 
 
-def job(data: bytes | str, kind: str = "html", **options: Any) -> Job:
+def job(data: bytes | str, kind: str = "html", seconds: float = 10.0) -> tuple[Job, bytes]:
     given_data = data.encode() if isinstance(data, str) else data
-    return Job(kind, given_data, **{"content_type": None, "characters": 1_000, "pages": 5, "seconds": 10.0, **options})
+    return Job(kind, None, characters=1_000, seconds=seconds), given_data
 
 
 def processes(extractors: Extractors) -> list[int]:
-    return [process._process.pid for process in extractors._idle]
+    return [process.popen.pid for process in extractors._idle]
 
 
 def is_alive(pid: int) -> bool:
@@ -41,59 +39,28 @@ def is_alive(pid: int) -> bool:
 
 
 async def test_a_process_serves_one_page_after_another() -> None:
-    extractors = Extractors(2)
-    first = await extractors.extract(job("<title>T</title><p>A door."), LINK)
+    extractors = Extractors()
+    first = await extractors.extract(*job("<title>T</title><p>A door."), LINK)
     assert (first.text, first.title) == ("A door.", "T")
     (pid,) = processes(extractors)
-    assert (await extractors.extract(job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
     assert processes(extractors) == [pid]
     await extractors.aclose()
     assert not is_alive(pid)
 
 
 async def test_a_page_that_takes_too_long_costs_its_process_and_names_the_bound() -> None:
-    extractors = Extractors(1)
+    extractors = Extractors()
     began = time.monotonic()
-    with pytest.raises(LimitExceeded, match=r"within 0\.5 seconds \(extract_seconds\)"):
-        await extractors.extract(job(SLOW, seconds=0.5), LINK)
+    with pytest.raises(LimitExceeded, match=r"within 0\.5 seconds \(seconds\)"):
+        await extractors.extract(*job(SLOW, seconds=0.5), LINK)
     assert time.monotonic() - began < 20
     assert processes(extractors) == []
-    assert (await extractors.extract(job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
     await extractors.aclose()
 
 
 ATTRIBUTES = "<title>T</title><p " + " ".join(f"a{number}=1" for number in range(200_000)) + ">A door &amp; a roof.</p>"
-
-
-async def test_where_the_main_text_takes_too_long_all_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Much time for the second try, which has to start a process, and a busy host may stop it.
-    monkeypatch.setattr(extraction, "_PART_FOR_MAIN_TEXT", 0.05)
-    extractors = Extractors(1)
-    found = await extractors.extract(job(ATTRIBUTES, seconds=40.0), LINK)
-    assert (found.text, found.title, found.cut) == ("A door & a roof.", "T", None)
-    await extractors.aclose()
-
-
-async def test_where_looking_for_the_main_text_ends_the_process_all_text_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ends = "import portico_web.pages._html as h, os; h.main_text = lambda html: os._exit(3); from portico_web.pages._w"
-    monkeypatch.setattr(extraction, "_PROGRAM", extraction._PROGRAM.replace("from portico_web.pages._w", ends))
-    extractors = Extractors(1)
-    assert (await extractors.extract(job("<p>A door.<p>A roof."), LINK)).text == "A door.\nA roof."
-    assert (await extractors.extract(job("A door.", "text"), LINK)).text == "A door."
-    await extractors.aclose()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound the memory of a process")
-async def test_where_the_main_text_takes_too_much_memory_all_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    takes = (
-        "import portico_web.pages._html as h; h.main_text = lambda html: bytearray(3 << 30); from portico_web.pages._w"
-    )
-    monkeypatch.setattr(extraction, "_PROGRAM", extraction._PROGRAM.replace("from portico_web.pages._w", takes))
-    extractors = Extractors(1)
-    assert (await extractors.extract(job("<p>A door.<p>A roof."), LINK)).text == "A door.\nA roof."
-    await extractors.aclose()
 
 
 @pytest.mark.parametrize("failure", [RecursionError, TypeError, UnicodeEncodeError("ascii", "x", 0, 1, "no")])
@@ -101,9 +68,9 @@ def test_where_the_main_text_fails_all_text_is_taken(monkeypatch: pytest.MonkeyP
     def fails(*_: Any, **__: Any) -> None:
         raise failure
 
-    monkeypatch.setattr("portico_web.pages._html.bare_extraction", fails)
-    head, text = answered(
-        {"kind": "html", "content_type": None, "characters": 100, "pages": 1, "seconds": 5.0},
+    monkeypatch.setattr("trafilatura.bare_extraction", fails)
+    head, text = find_text(
+        {"kind": "html", "content_type": None, "characters": 100, "seconds": 5.0},
         b"<title>T</title><table><tr><td>A door<td>1.50</tr><tr><td>A roof<td>2.50</table>",
     )
     assert (text.decode(), head["title"]) == ("A door 1.50\nA roof 2.50", "T")
@@ -115,41 +82,41 @@ async def test_what_lies_in_the_working_directory_is_not_imported(
     for name in ("json", "struct", "lxml", "encodings"):
         (tmp_path / f"{name}.py").write_text("import os; os._exit(3)")
     monkeypatch.chdir(tmp_path)
-    extractors = Extractors(1)
-    assert (await extractors.extract(job("<p>A door."), LINK)).text == "A door."
+    extractors = Extractors()
+    assert (await extractors.extract(*job("<p>A door."), LINK)).text == "A door."
     await extractors.aclose()
 
 
 async def test_a_process_that_was_ended_while_idle_is_replaced() -> None:
-    extractors = Extractors(1)
-    await extractors.extract(job("A door.", "text"), LINK)
-    extractors._idle[0]._process.kill()
-    extractors._idle[0]._process.wait()
-    assert (await extractors.extract(job("A roof.", "text"), LINK)).text == "A roof."
+    extractors = Extractors()
+    await extractors.extract(*job("A door.", "text"), LINK)
+    extractors._idle[0].popen.kill()
+    extractors._idle[0].popen.wait()
+    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
     await extractors.aclose()
 
 
 async def test_a_page_that_ends_every_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extraction, "_PROGRAM", "import sys; sys.stdin.buffer.read(8); sys.exit(3)")
-    extractors = Extractors(1)
+    extractors = Extractors()
     with pytest.raises(ResponseInvalid, match="ends the process"):
-        await extractors.extract(job("A door.", "text"), LINK)
+        await extractors.extract(*job("A door.", "text"), LINK)
     await extractors.aclose()
 
 
 async def test_no_python_to_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    extractors = Extractors(1)
+    extractors = Extractors()
     with pytest.raises(PorticoError, match="cannot start a process"):
-        await extractors.extract(job("A door.", "text"), LINK)
+        await extractors.extract(*job("A door.", "text"), LINK)
     await extractors.aclose()
 
 
 async def test_a_caller_that_is_cancelled_ends_its_process() -> None:
-    extractors = Extractors(1)
-    await extractors.extract(job("A door.", "text"), LINK)
+    extractors = Extractors()
+    await extractors.extract(*job("A door.", "text"), LINK)
     (pid,) = processes(extractors)
-    reading = asyncio.create_task(extractors.extract(job(SLOW, seconds=60.0), LINK))
+    reading = asyncio.create_task(extractors.extract(*job(SLOW, seconds=60.0), LINK))
     await asyncio.sleep(0.2)
     began = time.monotonic()
     reading.cancel()
@@ -157,14 +124,14 @@ async def test_a_caller_that_is_cancelled_ends_its_process() -> None:
     assert reading.cancelled()
     assert time.monotonic() - began < 20
     assert not is_alive(pid)
-    assert (await extractors.extract(job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
     await extractors.aclose()
 
 
 async def test_a_caller_that_is_cancelled_at_once_leaves_no_process() -> None:
-    extractors = Extractors(1)
+    extractors = Extractors()
     for seconds in (0.0, 0.001, 0.01, 0.03):
-        reading = asyncio.create_task(extractors.extract(job("A door.", "text"), LINK))
+        reading = asyncio.create_task(extractors.extract(*job("A door.", "text"), LINK))
         await asyncio.sleep(seconds)
         reading.cancel()
         await asyncio.wait({reading})
@@ -172,9 +139,9 @@ async def test_a_caller_that_is_cancelled_at_once_leaves_no_process() -> None:
 
 
 async def test_more_pages_than_processes_wait_for_their_turn() -> None:
-    extractors = Extractors(2)
+    extractors = Extractors()
     texts = [f"Door {number}." for number in range(20)]
-    found = await asyncio.gather(*(extractors.extract(job(text, "text"), LINK) for text in texts))
+    found = await asyncio.gather(*(extractors.extract(*job(text, "text"), LINK) for text in texts))
     assert [one.text for one in found] == texts
     assert len(processes(extractors)) <= 2
     await extractors.aclose()
@@ -182,9 +149,9 @@ async def test_more_pages_than_processes_wait_for_their_turn() -> None:
 
 async def test_a_process_is_replaced_after_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extraction, "_JOBS_A_PROCESS", 2)
-    extractors = Extractors(1)
+    extractors = Extractors()
     for _ in range(3):
-        await extractors.extract(job("A door.", "text"), LINK)
+        await extractors.extract(*job("A door.", "text"), LINK)
     assert [process.jobs for process in extractors._idle] == [1]
     await extractors.aclose()
 
@@ -199,11 +166,11 @@ async def test_the_application_s_secrets_are_not_passed_on(monkeypatch: pytest.M
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="signals of a terminal")
 async def test_an_interrupt_in_the_terminal_is_for_the_application() -> None:
-    extractors = Extractors(1)
-    await extractors.extract(job("A door.", "text"), LINK)
+    extractors = Extractors()
+    await extractors.extract(*job("A door.", "text"), LINK)
     (pid,) = processes(extractors)
     os.kill(pid, signal.SIGINT)
-    assert (await extractors.extract(job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
     assert processes(extractors) == [pid]
     await extractors.aclose()
 
@@ -233,8 +200,8 @@ pdfs = st.lists(st.sampled_from(PARTS_OF_PDF.split(b"|")) | st.binary(max_size=3
 def test_whatever_is_read_gives_a_text_within_the_bound_or_a_fault(
     data: bytes, kind: str, content_type: str | None, characters: int
 ) -> None:
-    question = {"kind": kind, "content_type": content_type, "characters": characters, "pages": 3, "seconds": 5.0}
-    head, text = answered(question, data)
+    question = {"kind": kind, "content_type": content_type, "characters": characters, "seconds": 5.0}
+    head, text = find_text(question, data)
     if "fault" in head:
         assert head["fault"].strip()
         assert len(head["fault"]) < 2_000
@@ -247,7 +214,7 @@ def test_whatever_is_read_gives_a_text_within_the_bound_or_a_fault(
 
 @given(st.binary(max_size=300), st.none() | st.text(max_size=40), st.sampled_from(["html", "text"]))
 def test_any_bytes_decode_or_are_no_text(data: bytes, header: str | None, kind: Any) -> None:
-    text = decoded(data, header, kind)
+    text = decode(data, header, kind)
     assert text is None or ("\0" not in text and "\r" not in text)
     if text is not None:
         text.encode()
@@ -257,7 +224,7 @@ def test_any_bytes_decode_or_are_no_text(data: bytes, header: str | None, kind: 
 def test_what_is_sent_as_utf8_comes_back(text: str) -> None:
     if "\x7f" in text:
         return
-    assert decoded(text.encode(), "text/plain; charset=utf-8", "text") == text.removeprefix("\ufeff")
+    assert decode(text.encode(), "text/plain; charset=utf-8", "text") == text.removeprefix("\ufeff")
 
 
 @given(st.none() | st.text(max_size=60), st.binary(max_size=60))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from portico.search import Equal, SearchCapabilities, SearchResults, TextSearchO
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
-from portico_web.pages import reader
 from portico_web.pages.reader import FullPage, FullPages
 
 
@@ -158,7 +156,7 @@ async def test_of_two_results_on_one_page_the_second_keeps_its_snippet() -> None
     reader = ShelfReader({f"{link(0)}#one": "The page."})
     first, second = await (await FullPages(ListSearch(entries), reader).get_search_results("door")).list()
     assert (first.text, second.text) == ("The page.", "door two")
-    assert second.reason == "Its page is the one of result 1."
+    assert second.reason == "Its page is the one of an earlier result."
     assert reader.asked == [f"{link(0)}#one"]
 
 
@@ -197,12 +195,6 @@ def test_a_cut_text_is_a_beginning_within_the_bound(text: str, bound: int) -> No
         assert found.text == text or len(text) > bound
 
 
-@pytest.fixture
-def clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
-
-
-@pytest.mark.usefixtures("clock_of_the_loop")
 @on_virtual_time
 async def test_slow_pages_leave_their_snippets_when_the_time_is_up() -> None:
     reader = shelf(4, seconds={link(1): 60.0, link(3): 60.0})
@@ -217,7 +209,6 @@ async def test_slow_pages_leave_their_snippets_when_the_time_is_up() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "in_time"), [(0.5, 0), (1.5, 1), (3.5, 3), (5.5, 5)])
-@pytest.mark.usefixtures("clock_of_the_loop")
 @on_virtual_time
 async def test_what_is_waited_for_one_page_is_gone_for_the_next(seconds: float, in_time: int) -> None:
     reader = shelf(5, seconds={link(number): 1.0 for number in range(5)})
@@ -241,19 +232,6 @@ async def test_a_long_search_is_not_read_far_ahead() -> None:
     await anext(stream)
     await asyncio.sleep(0.05)
     assert search.given < 12, f"{search.given} results were taken for one that was wanted"
-    await results.aclose()
-
-
-async def test_the_first_result_does_not_wait_for_the_search_to_end() -> None:
-    class Slow(Streamed):
-        async def __anext__(self) -> TextSearchResult:
-            if self.given:
-                await asyncio.sleep(60)
-            return await super().__anext__()
-
-    results = await FullPages(Slow(streamed(2).results), shelf(2)).search("door")
-    async with asyncio.timeout(10):
-        assert await anext(aiter(results)) == "The whole of page 0."
     await results.aclose()
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from typing import Any
 
 import pytest
 
-from portico_web.pages._errors import Unreadable
-from portico_web.pages._pdf import PdfBounds, pdf_text
+from portico_web.pages.worker import find_text, read_pdf
 
 ROOT = b"<</Type/Catalog/Pages 2 0 R>>"
 PAGE = b"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>/MediaBox[0 0 99 99]>>"
 FONT = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
-BOUNDS = PdfBounds(pages=20, characters=100_000, seconds=5.0)
+JOB = {"kind": "pdf", "content_type": None, "characters": 100_000, "seconds": 7.0}
 
 
 def stream(data: bytes, filters: bytes = b"") -> bytes:
@@ -32,7 +32,7 @@ def one_page(content: bytes) -> bytes:
 
 
 def test_such_a_document_is_read_when_it_means_no_harm() -> None:
-    assert pdf_text(one_page(stream(b"BT /F1 12 Tf (A door.) Tj ET")), BOUNDS)[0] == "A door."
+    assert find_text(JOB, one_page(stream(b"BT /F1 12 Tf (A door.) Tj ET")))[1] == b"A door."
 
 
 FLATE = b"/Filter/FlateDecode"
@@ -58,8 +58,9 @@ BUSH = [b"<</Type/Pages/Kids[%s]/Count 1>>" % (b"%d 0 R " % (number + 1) * 10) f
 )  # fmt: skip
 def test_a_pdf_that_is_made_to_harm_is_refused_soon(data: bytes) -> None:
     began = time.monotonic()
-    with pytest.raises(Unreadable, match=r"is damaged|is too large|has no text"):
-        pdf_text(data, BOUNDS)
+    head, text = find_text(JOB, data)
+    assert re.match("is damaged|has no text", head["fault"])
+    assert text == b""
     assert time.monotonic() - began < 60
 
 
@@ -69,8 +70,7 @@ def test_one_page_that_is_a_bomb_costs_no_other_page() -> None:
     data = document(
         ROOT, b"<</Type/Pages/Kids[3 0 R 6 0 R]/Count 2>>", pages[0], stream(ZEROS, FLATE), FONT, pages[1], fine
     )
-    text, _, cut = pdf_text(data, BOUNDS)
-    assert (text, cut) == ("A door.", "all but 1 of 2 pages, which could not be read")
+    assert read_pdf(data, 100_000, 5.0) == ("A door.", "", "1 of 2 pages")
 
 
 def test_a_pdf_of_which_a_page_cannot_be_read_says_so(pdf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,4 @@ def test_a_pdf_of_which_a_page_cannot_be_read_says_so(pdf: Any, monkeypatch: pyt
 
     monkeypatch.setattr("pypdf.PageObject.extract_text", fails)
     data = pdf(["a"] * 4)
-    text, _, cut = pdf_text(data, PdfBounds(10, 1_000, 5.0))
-    assert (text, cut) == ("Page 0.\n\nPage 2.\n\nPage 3.", "all but 1 of 4 pages, which could not be read")
-    text, _, cut = pdf_text(data, PdfBounds(3, 1_000, 5.0))
-    assert cut == "the first 3 of 4 pages (max_pdf_pages); 1 of them could not be read"
+    assert read_pdf(data, 1_000, 5.0) == ("Page 0.\n\nPage 2.\n\nPage 3.", "", "3 of 4 pages")

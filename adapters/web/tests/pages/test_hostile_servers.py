@@ -70,24 +70,13 @@ async def test_a_redirect_to_what_is_not_read_is_refused(world: Any, moved: Any,
 async def test_the_last_of_several_redirects_is_checked_too(world: Any, moved: Any) -> None:
     world.site.routes |= {"/page": moved("/second"), "/second": moved("http://other.example/third")}
     world.site.routes["/third"] = moved("http://169.254.169.254/")
-    await fails(world, AccessRefused, "169.254.169.254", "redirected")
-
-
-async def test_redirects_in_a_circle_are_told(world: Any, moved: Any) -> None:
-    world.site.routes |= {"/page": moved("/second"), "/second": moved("/page#again")}
-    await fails(world, ResponseInvalid, "in a circle")
-    assert len(world.site.paths) == 2
+    await fails(world, AccessRefused, "169.254.169.254", "redirects")
 
 
 async def test_a_chain_of_redirects_ends_at_the_bound(world: Any, moved: Any) -> None:
     world.site.routes |= {f"/{number}": moved(f"/{number + 1}") for number in range(50)}
-    await fails(world, LimitExceeded, "5 times", "max_redirects", link="http://site.example/0")
+    await fails(world, LimitExceeded, "5 times", link="http://site.example/0")
     assert len(world.site.paths) == 6
-
-
-async def test_no_redirects_are_followed_where_none_are_allowed(world: Any, moved: Any) -> None:
-    world.site.routes |= {"/page": moved("/second")}
-    await fails(world, LimitExceeded, "0 times", max_redirects=0)
 
 
 @pytest.mark.parametrize("location", [None, "http://[", "http://site.example:port/", "http://" + "x" * 9_000])
@@ -103,25 +92,7 @@ async def test_a_bomb_is_cut_while_it_goes_off(world: Any, encoding: str) -> Non
     zeros = b"\0" * 100_000_000
     packed = zlib.compress(zeros, 9) if encoding == "deflate" else gzip.compress(zeros, 9)
     world.serve("/page", packed, "text/html", Content_Encoding=encoding)
-    await fails(
-        world, LimitExceeded, "1,000,000 bytes once unpacked", "max_unpacked_bytes", max_unpacked_bytes=1_000_000
-    )
-
-
-async def test_a_bomb_within_a_bomb_is_cut(world: Any) -> None:
-    packed = gzip.compress(gzip.compress(b"\0" * 100_000_000, 9), 9)
-    world.serve("/page", packed, "text/html", Content_Encoding="gzip, gzip")
-    await fails(world, LimitExceeded, "max_unpacked_bytes", max_unpacked_bytes=500_000)
-
-
-async def test_many_layers_are_refused(world: Any) -> None:
-    world.serve("/page", b"x", "text/html", Content_Encoding=", ".join(["gzip"] * 9))
-    await fails(world, LimitExceeded, "9 times")
-
-
-async def test_many_members_are_refused(world: Any) -> None:
-    world.serve("/page", gzip.compress(b"") * 10_000, "text/plain", Content_Encoding="gzip")
-    await fails(world, LimitExceeded, "64 members")
+    await fails(world, LimitExceeded, "1,000,000 bytes", "max_bytes", max_bytes=1_000_000)
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, br", "nonsense"])
@@ -337,11 +308,11 @@ async def test_html_that_is_nested_or_long_beyond_reason_is_read(world: Any, bod
 async def test_html_that_takes_too_long_ends_its_process_and_the_next_page_is_read(world: Any) -> None:
     world.serve("/page", "<p>a" * 2_400_000, "text/html")
     world.serve("/next", "The next page.")
-    reader = world.reader(extract_seconds=0.3, processes=1)
-    with pytest.raises(LimitExceeded, match=r"0\.3 seconds \(extract_seconds\)"):
+    reader = world.reader(robots=False, seconds=2.0)
+    with pytest.raises((LimitExceeded, ServiceTimeout), match=r"seconds \(seconds\)"):
         await reader.read(PAGE)
     # It starts a process again, for which a busy host may take its time.
-    reader._settings = attrs.evolve(reader._settings, extract_seconds=20.0)
+    reader._settings = attrs.evolve(reader._settings, seconds=40.0)
     assert (await reader.read("http://site.example/next")).text == "The next page."
 
 
@@ -351,5 +322,5 @@ async def test_a_name_that_cannot_be_looked_up_is_told(world: Any) -> None:
 
 async def test_a_server_that_is_not_there_is_told(world: Any) -> None:
     world.network.dead.add("93.184.215.14")
-    await fails(world, ServiceUnavailable, "site.example/page", "cannot be reached")
+    await fails(world, ServiceUnavailable, "site.example", "cannot be reached")
     await fails(world, ServiceUnavailable, "cannot be reached", robots=False)

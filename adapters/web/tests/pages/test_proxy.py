@@ -14,7 +14,7 @@ from portico_web.pages.reader import WebPagesPageReader
 
 async def test_requests_go_through_the_proxy(site: Any, answer: Any) -> None:
     site.routes["http://site.example/page"] = answer("Through the proxy.")
-    settings = WebPagesSettings(proxy=Secret(f"http://user:word@127.0.0.1:{site.port}"), cache=False)
+    settings = WebPagesSettings(proxy=Secret(f"http://user:word@127.0.0.1:{site.port}"))
     reader = WebPagesPageReader(settings)
     assert (await reader.read("http://site.example/page")).text == "Through the proxy."
     assert [request.path for request in site.requests] == ["http://site.example/robots.txt", "http://site.example/page"]

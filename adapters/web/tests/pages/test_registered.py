@@ -34,10 +34,10 @@ def test_both_are_registered() -> None:
         {"ports": (70_000,)},
         {"allow": ("10.0.0.1/8",)},
         {"seconds": 0},
-        {"extract_seconds": float("inf")},
-        {"extract_seconds": float("nan")},
+        {"seconds": float("inf")},
+        {"seconds": float("nan")},
         {"seconds": 1e12},
-        {"max_redirects": -1},
+        {"max_characters": 0},
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:

@@ -8,8 +8,7 @@ import json
 import logging
 import random
 import ssl
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
@@ -20,7 +19,7 @@ import httpx
 
 from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
 from portico.plugins import HttpRequest, HttpResponse, Secret, Services
-from portico_web._unpacking import ACCEPTED, unpacked
+from portico_web._unpacking import ACCEPTED, unpack
 from portico_web.http.config import HttpxSettings
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -67,20 +66,6 @@ def url_of(request: HttpRequest) -> DiscreetURL:
 def place_of(url: httpx.URL) -> str:
     """Return the scheme, host and port of a URL, for messages."""
     return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
-
-
-def proxy_of(settings: HttpxSettings) -> httpx.Proxy:
-    """Return the proxy of the settings; ``ValueError`` and ``httpx.InvalidURL`` for an address that is none."""
-    user, password = settings.proxy_user, settings.proxy_password
-    auth = None if user is None or password is None else (user, password.reveal())
-    return httpx.Proxy(settings.proxy or "", auth=auth)
-
-
-def trusted_by(settings: HttpxSettings) -> ssl.SSLContext:
-    """Return the certificates to trust; ``OSError`` for a file that holds none."""
-    if settings.ca_file is None:
-        return httpx.create_ssl_context(trust_env=settings.trust_env)
-    return ssl.create_default_context(cafile=settings.ca_file)
 
 
 def header_pairs(headers: Mapping[str, object]) -> Iterator[tuple[bytes, bytes]]:
@@ -157,19 +142,6 @@ def _quoted(url: str) -> str:
 
 def _reason(error: Exception) -> str:
     return str(error).rstrip(".") if isinstance(error, httpx.InvalidURL) else type(error).__name__
-
-
-# A few small gzip members are longer as sent than after unpacking.
-_SLACK = 65_536
-
-
-async def read_body(parts: AsyncIterator[bytes], encoding: str, most: int, service: str) -> bytes:
-    """Return the whole unpacked body, at most ``most`` bytes; see `unpacked` for the errors.
-
-    httpx unpacks all that it has read at once: 64 KB of gzip may become 66 MB.
-    """
-    whose = f"The answer of {service}"
-    return await unpacked(parts, encoding, packed=most, most=most, whose=whose, setting="max_bytes", slack=_SLACK)
 
 
 _LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
@@ -304,7 +276,9 @@ class HttpxHttpClient:
         response = await client.send(made, stream=True, follow_redirects=False)
         try:
             encoding = response.headers.get("content-encoding", "")
-            body = await read_body(response.aiter_raw(), encoding, self._settings.max_bytes, place_of(made.url))
+            # httpx unpacks all that it has read at once: 64 KB of gzip may become 66 MB.
+            subject = f"The answer of {place_of(made.url)}"
+            body = await unpack(response.aiter_raw(), encoding, self._settings.max_bytes, subject)
         except httpx.TimeoutException as error:
             # An answer has begun: what comes so slowly would come so again.
             raise error_of(error, made, self._settings) from error
@@ -337,18 +311,28 @@ class HttpxHttpClient:
         settings = self._settings
         try:
             if self._trusted is None:
-                # Reading the certificates takes longer than all else here, so that event loops share them.
-                self._trusted = trusted_by(settings)
+                # Reading the certificates takes longer than all else here, so event loops share them.
+                self._trusted = (
+                    httpx.create_ssl_context(trust_env=settings.trust_env)
+                    if settings.ca_file is None
+                    else ssl.create_default_context(cafile=settings.ca_file)
+                )
+            proxy = None
+            if settings.proxy is not None:
+                user, password = settings.proxy_user, settings.proxy_password
+                proxy = httpx.Proxy(settings.proxy, auth=(user, password.reveal()) if user and password else None)
             return httpx.AsyncClient(
                 verify=self._trusted,
-                proxy=settings.proxy and proxy_of(settings),
+                proxy=proxy,
                 trust_env=settings.trust_env,
                 limits=httpx.Limits(max_connections=settings.max_connections),
-                # No cookie is ever kept.
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             )
         except (OSError, ImportError, ValueError, httpx.InvalidURL) as error:
-            raise unusable(settings, error) from error
+            raise ConfigurationError(
+                "No connection can be made with ca_file and proxy of [http.httpx], or with what the environment "
+                f"sets in their place: {error}"
+            ) from error
 
 
 _CLOSING_SECONDS = 5.0
@@ -357,49 +341,40 @@ _CLOSING_SECONDS = 5.0
 class LoopClients:
     """Make a client for an event loop when it is first needed there; connections belong to the loop that opened them.
 
-    A loop that ends (``asyncio.run`` returns) closes the client itself, since it closes the asynchronous generators
-    that it has seen begin: no socket is left to the garbage collector.
+    A loop that ends (``asyncio.run`` returns) closes its client, since it closes the asynchronous generators that
+    began in it. So no socket is left to the garbage collector.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
         self._make = make
-        self._held: dict[asyncio.AbstractEventLoop, AsyncGenerator[httpx.AsyncClient, None]] = {}
-        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
-        self._lock = threading.Lock()
+        self._held: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[httpx.AsyncClient]]] = {}
 
     async def here(self) -> httpx.AsyncClient:
         """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            # Nothing up to the end of this block gives way to another task of the loop.
-            held = self._hold(loop)
-            client = await anext(held)
-            with self._lock:
-                self._held[loop], self._clients[loop] = held, client
-        return client
+        if loop not in self._held:
+            # No other task of the loop runs before the end of this block.
+            holder = self._hold(loop)
+            self._held[loop] = (await anext(holder), holder)
+        return self._held[loop][0]
 
     async def aclose(self) -> None:
         """Close the clients of all loops that run."""
-        with self._lock:
-            held = dict(self._held)
         here = asyncio.get_running_loop()
-        for loop, client in held.items():
+        for loop, (client, _) in list(self._held.items()):
             if loop is here:
                 await client.aclose()
             elif loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
-                # It may end while it is being asked, and then no one answers.
+                # The loop may end before it closes the client.
                 await asyncio.wait([asyncio.wrap_future(closing)], timeout=_CLOSING_SECONDS)
 
-    async def _hold(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient, None]:
+    async def _hold(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient]:
         client = self._make()
         try:
             yield client
         finally:
-            with self._lock:
-                self._held.pop(loop, None)
-                self._clients.pop(loop, None)
+            self._held.pop(loop, None)
             await client.aclose()
 
 
@@ -411,39 +386,28 @@ def may_pass(error: httpx.HTTPError) -> bool:
 
 
 def error_of(error: httpx.HTTPError, request: httpx.Request, settings: HttpxSettings) -> PorticoError:
-    """Return what a failure is in our words, with its cause, which keeps nothing of the request but its address."""
+    """Return a failure as an error of ours; of the request, its cause keeps only the address."""
     place = place_of(request.url)
-    # An exception of httpx carries the request, headers and all.
+    # An exception of httpx carries the request with its headers.
     error.request = httpx.Request(request.method, place)
-    found = _found(error, place, settings)
-    found.__cause__ = error
-    return found
-
-
-def _found(error: httpx.HTTPError, place: str, settings: HttpxSettings) -> PorticoError:
-    said = f": {error}" if str(error) else ""
-    said = said.rstrip(".")
+    reason = f": {error}".rstrip(".: ")
     certificate = _certificate(error)
     if certificate is not None:
         return ServiceUnavailable(
-            f"{place} shows a certificate that is not trusted: {certificate.verify_message}. "
-            "Set ca_file under [http.httpx] if it is your own one."
+            f"{place} has a certificate that is not trusted: {certificate.verify_message}. "
+            "Set ca_file of [http.httpx] if it is your own."
         )
     match error:
         case httpx.ConnectTimeout():
-            return ServiceTimeout(
-                f"{place} was not reached in {settings.connect_timeout:g} seconds. Check its address and the network."
-            )
+            seconds = settings.connect_timeout
+            return ServiceTimeout(f"{place} was not reached in {seconds:g} seconds. Check its address and the network.")
         case httpx.TimeoutException():
             return ServiceTimeout(f"{place} was silent for {settings.read_timeout:g} seconds. Try again later.")
         case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
-            return ConfigurationError(f"The request to {place} cannot be sent{said}.")
+            return ConfigurationError(f"The request to {place} cannot be sent{reason}.")
         case httpx.ProxyError():
-            return ServiceUnavailable(f"The proxy refused to reach {place}{said}. Check the proxy and its password.")
-        case httpx.ConnectError():
-            return ServiceUnavailable(f"{place} cannot be reached{said}. Check its address and the network.")
-        case _:
-            return ServiceUnavailable(f"The connection to {place} failed{said}. Try again later.")
+            return ServiceUnavailable(f"The proxy refused to reach {place}{reason}. Check the proxy and its password.")
+    return ServiceUnavailable(f"{place} cannot be reached{reason}. Check its address and the network.")
 
 
 def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
@@ -452,14 +416,3 @@ def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | 
             return error
         error = error.__cause__ or error.__context__
     return None
-
-
-def unusable(settings: HttpxSettings, error: Exception) -> ConfigurationError:
-    """Return what is wrong with settings from which no client can be made."""
-    if settings.ca_file is not None and isinstance(error, OSError):
-        return ConfigurationError(
-            f"ca_file under [http.httpx], {settings.ca_file}, is no readable file of certificates in PEM: {error}."
-        )
-    if settings.proxy is not None:
-        return ConfigurationError(f"proxy under [http.httpx], {settings.proxy!r}, cannot be used: {error}")
-    return ConfigurationError(f"The proxy or the certificates that the environment names cannot be used: {error}")

@@ -1,6 +1,6 @@
 """The main text of web pages for Portico: HTML, PDF and plain text.
 
-`reader` is the entry. Fetching: `links` and `addresses` decide what may be read, `connecting` opens checked
-connections, and `fetching` follows one link to its page with the help of `robots` and `cache`.
-Extraction: `extraction` keeps processes that run `_worker`, which uses `_wire`, `_html` or `_pdf`.
+`reader` is the entry. `addresses` decides which links may be read, `network` connects to checked addresses, and
+`fetching` follows one link to its page and obeys `robots`. `extraction` keeps processes that run `worker`, which
+finds the text.
 """

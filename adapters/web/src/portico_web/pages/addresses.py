@@ -1,83 +1,85 @@
-"""Which addresses are public: the judgement, without a network."""
+"""Decide which links and addresses may be read. Nothing here uses a network."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Self, TypeAlias
 
+import httpx
+
+from portico.errors import AccessRefused
+
 Address: TypeAlias = IPv4Address | IPv6Address
 
 # The IANA registries of special-purpose addresses (RFC 6890), and what cloud providers put elsewhere.
-_SPECIAL_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
-    (IPv4Network(network), kind)
-    for network, kind in (
-        ("0.0.0.0/8", "unspecified"),
-        ("10.0.0.0/8", "private"),
-        ("100.64.0.0/10", "shared by a carrier (CGNAT)"),
-        ("127.0.0.0/8", "loopback"),
-        ("169.254.0.0/16", "link-local, where clouds keep their metadata"),
-        ("172.16.0.0/12", "private"),
-        ("192.0.0.0/24", "reserved for protocols"),
-        ("192.0.2.0/24", "for documentation"),
-        ("192.88.99.0/24", "a 6to4 relay"),
-        ("192.168.0.0/16", "private"),
-        ("198.18.0.0/15", "for benchmarks"),
-        ("198.51.100.0/24", "for documentation"),
-        ("203.0.113.0/24", "for documentation"),
-        ("224.0.0.0/4", "multicast"),
-        ("240.0.0.0/4", "reserved"),
-        ("168.63.129.16/32", "a cloud's own service"),
+_SPECIAL_V4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "168.63.129.16/32",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
     )
 )
 _GLOBAL_V6 = IPv6Network("2000::/3")
-_SPECIAL_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
-    (IPv6Network(network), kind)
-    for network, kind in (
-        ("::/128", "unspecified"),
-        ("::1/128", "loopback"),
-        ("fc00::/7", "private"),
-        ("fe80::/10", "link-local"),
-        ("ff00::/8", "multicast"),
-        ("2001::/23", "reserved for protocols (Teredo among them)"),
-        ("2001:db8::/32", "for documentation"),
-        ("3fff::/20", "for documentation"),
-    )
-)
+_SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
 # IPv6 addresses that stand for an IPv4 one, and the bits below it.
 _EMBEDDED: tuple[tuple[IPv6Network, int], ...] = (
     (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped, RFC 4291
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64, RFC 6052
     (IPv6Network("2002::/16"), 80),  # 6to4, RFC 3056
 )
-_NAMES = {
-    "localhost": "this machine",
-    "local": "of a local network",
-    "internal": "of a private network, where clouds keep their metadata",
-    "home.arpa": "of a home network",
-}
+_PRIVATE_NAMES = ("localhost", "local", "internal", "home.arpa")
 # The last label of a host that browsers and the C library read as an IPv4 address (WHATWG URL, "ends in a number").
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_USER = re.compile(r"^([^/?#]*//)[^/?#]*@")
+_PORTS = {"http": 80, "https": 443}
+_LONGEST = 8_000
+_SHOWN = 200
 
 
-def why_not_public(address: Address) -> str | None:
-    """Return what keeps an address from being public, or None for a public one.
+def is_public(address: Address) -> bool:
+    """Tell whether an address belongs to the public internet.
 
     >>> from ipaddress import ip_address
-    >>> why_not_public(ip_address("::ffff:10.0.0.1")), why_not_public(ip_address("1.1.1.1"))
-    ('private', None)
+    >>> is_public(ip_address("::ffff:10.0.0.1")), is_public(ip_address("1.1.1.1"))
+    (False, True)
     """
     if isinstance(address, IPv4Address):
-        return next((kind for network, kind in _SPECIAL_V4 if address in network), None)
+        return not any(address in network for network in _SPECIAL_V4)
     for network, below in _EMBEDDED:
         if address in network:
-            return why_not_public(IPv4Address((int(address) >> below) & 0xFFFFFFFF))
-    special = next((kind for network, kind in _SPECIAL_V6 if address in network), None)
-    return special or (None if address in _GLOBAL_V6 else "reserved")
+            return is_public(IPv4Address((int(address) >> below) & 0xFFFFFFFF))
+    return address in _GLOBAL_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
-def literal(host: str) -> Address | None:
+def is_public_name(host: str) -> bool:
+    """Tell whether a name may be public. Names without a dot and names of local networks are not.
+
+    >>> is_public_name("metadata.google.internal")
+    False
+    """
+    name = host.rstrip(".").lower()
+    return "." in name and not any(name == suffix or name.endswith(f".{suffix}") for suffix in _PRIVATE_NAMES)
+
+
+def parse_address(host: str) -> Address | None:
     """Return the address that a host spells out, or None for a name.
 
     Raises ``ValueError`` for an address in another spelling than the usual one (``0x7f.1``, ``2130706433``,
@@ -85,32 +87,19 @@ def literal(host: str) -> Address | None:
     """
     if ":" in host:
         if "%" in host:
-            raise ValueError("an address with a zone is of one machine only")
+            raise ValueError("an address with a zone belongs to one machine")
         return IPv6Address(host)
     if _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
         return IPv4Address(host)
     return None
 
 
-def why_not_public_name(host: str) -> str | None:
-    """Return what keeps a name from being public before anything is looked up, or None.
-
-    >>> why_not_public_name("metadata.google.internal")
-    'of a private network, where clouds keep their metadata'
-    """
-    name = host.rstrip(".").lower()
-    for suffix, kind in _NAMES.items():
-        if name == suffix or name.endswith(f".{suffix}"):
-            return kind
-    return None if "." in name else "of a local network, since it has no dot"
-
-
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may be read although it is not public.
+    """Hosts and networks that may be read although they are not public.
 
-    >>> allowed = Allowed.of(["*.intranet.example", "10.1.0.0/16"])
-    >>> allowed.name("wiki.intranet.example"), allowed.address(IPv4Address("10.1.2.3"))
+    >>> allowed = Allowed.parse(["*.intranet.example", "10.1.0.0/16"])
+    >>> allowed.has_name("wiki.intranet.example"), allowed.has_address(IPv4Address("10.1.2.3"))
     (True, True)
     """
 
@@ -119,8 +108,8 @@ class Allowed:
     networks: tuple[IPv4Network | IPv6Network, ...]
 
     @classmethod
-    def of(cls, entries: tuple[str, ...] | list[str]) -> Self:
-        """Read the setting; ``ValueError`` for an entry that is neither a host nor a network."""
+    def parse(cls, entries: Sequence[str]) -> Self:
+        """Read the setting ``allow``; ``ValueError`` for an entry that is neither a host nor a network."""
         names, suffixes, networks = set(), [], []
         for entry in entries:
             text = entry.strip().lower().rstrip(".")
@@ -128,26 +117,120 @@ class Allowed:
                 suffixes.append(text[1:])
                 continue
             try:
-                bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-                networks.append(ip_network(bare))
+                networks.append(ip_network(text[1:-1] if text.startswith("[") and text.endswith("]") else text))
             except ValueError as error:
-                if "/" in text or not _is_name(text) or _NUMBER.fullmatch(text.rpartition(".")[2]):
+                if not _is_name(text) or _NUMBER.fullmatch(text.rpartition(".")[2]):
                     raise ValueError(
-                        f"{entry!r} is no host, no *.domain and no network such as 10.1.0.0/16; a port is not given"
+                        f"{entry!r} is no host, no *.domain and no network such as 10.1.0.0/16; ports are not given"
                     ) from error
                 names.add(text)
         return cls(frozenset(names), tuple(suffixes), tuple(networks))
 
-    def name(self, host: str) -> bool:
+    def has_name(self, host: str) -> bool:
         """Tell whether a name is allowed, whatever address it has."""
         name = host.rstrip(".").lower()
         return name in self.names or name.endswith(self.suffixes)
 
-    def address(self, address: Address) -> bool:
-        """Tell whether an address is in an allowed network, be it mapped into IPv6 or not."""
+    def has_address(self, address: Address) -> bool:
+        """Tell whether an address is in an allowed network, mapped into IPv6 or not."""
         mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
         return any(candidate in network for candidate in (address, mapped) if candidate for network in self.networks)
 
 
 def _is_name(text: str) -> bool:
     return re.fullmatch(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRules:
+    """The rules for every link, including the targets of redirects.
+
+    >>> rules = LinkRules(Allowed.parse([]), (80, 443))
+    >>> str(rules.check("https://example.org/a b#c"))
+    'https://example.org/a%20b#c'
+    >>> rules.check("file:///etc/passwd")
+    Traceback (most recent call last):
+    portico.errors.AccessRefused: The link 'file:///etc/passwd' is not read: it is no http or https URL.
+    """
+
+    allowed: Allowed
+    ports: tuple[int, ...]
+    looks_up: bool = True
+    """Whether `check_addresses` follows. With a proxy it does not, since the proxy looks up names."""
+
+    def check(self, link: str) -> httpx.URL:
+        """Return the parsed link; ``AccessRefused`` says why it is not read."""
+        try:
+            url = self._parse(link)
+            self._check_host(url)
+        except ValueError as error:
+            raise AccessRefused(f"The link {show(link)} is not read: {error}.") from error
+        return url
+
+    def check_addresses(self, host: str, port: int, addresses: Sequence[Address]) -> None:
+        """Raise ``AccessRefused`` unless every address of a name may be read.
+
+        One private address among public ones refuses the name: whoever publishes both wants the private one reached.
+        """
+        try:
+            for address in addresses:
+                self._check_address(host, port, address)
+        except ValueError as error:
+            raise AccessRefused(f"Nothing is read from {host}: {error}.") from error
+
+    def _parse(self, link: str) -> httpx.URL:
+        if len(link) > _LONGEST:
+            raise ValueError(f"it has more than {_LONGEST:,} characters")
+        link = link.strip()
+        if "\\" in link.partition("?")[0]:
+            # Browsers read it as "/", other programs as part of a host or a user.
+            raise ValueError("it contains a backslash")
+        try:
+            url = httpx.URL(link)
+        except (httpx.InvalidURL, ValueError, TypeError) as error:
+            raise ValueError("it is no URL") from error
+        if url.scheme not in _PORTS:
+            raise ValueError("it is no http or https URL")
+        if not url.host:
+            raise ValueError("it has no host")
+        if url.userinfo:
+            raise ValueError("it contains a user or a password")
+        return url
+
+    def _check_host(self, url: httpx.URL) -> None:
+        host = url.raw_host.decode("ascii").strip("[]")
+        port = _PORTS[url.scheme] if url.port is None else url.port
+        try:
+            address = parse_address(host)
+        except ValueError as error:
+            raise ValueError(f"the host {host!r} is no usual address or name ({error})") from error
+        if address is not None:
+            self._check_address(host, port, address)
+        elif not _NAME.fullmatch(host):  # escapes among them: browsers undo those in hosts, other programs do not
+            raise ValueError(f"the host {host!r} has characters that no name has")
+        elif not self.allowed.has_name(host) and not (self.looks_up and self.allowed.networks):
+            self._check_name(host, port)
+
+    def _check_address(self, host: str, port: int, address: Address) -> None:
+        if self.allowed.has_address(address) or self.allowed.has_name(host):
+            return
+        if not is_public(address):
+            raise ValueError(f"the address {address} is not public; `allow` of [pages.web-pages] can name it")
+        if parse_address(host) is None:
+            self._check_name(host, port)
+        self._check_port(port)
+
+    def _check_name(self, host: str, port: int) -> None:
+        if not is_public_name(host):
+            raise ValueError(f"the host {host!r} is not public; `allow` of [pages.web-pages] can name it")
+        self._check_port(port)
+
+    def _check_port(self, port: int) -> None:
+        if port not in self.ports:
+            raise ValueError(f"the port {port} is not in `ports` of [pages.web-pages]")
+
+
+def show(link: str) -> str:
+    """Return a link for a message: short, printable, without a user or a password."""
+    text = _USER.sub(r"\1…@", link[:_LONGEST])
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

@@ -34,7 +34,7 @@ def _ports(_: object, attribute: Attribute[Any], value: tuple[int, ...]) -> None
 
 
 def _allowed(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
-    Allowed.of(value)
+    Allowed.parse(value)
 
 
 def _proxy(_: object, attribute: Attribute[Any], value: Secret | None) -> None:
@@ -80,55 +80,22 @@ class WebPagesSettings:
     seconds: float = field(
         default=20.0,
         validator=_SECONDS,
-        metadata={"doc": "Seconds for a whole read: its turn, robots.txt, redirects, the page and its text."},
-    )
-    extract_seconds: float = field(
-        default=10.0,
-        validator=_SECONDS,
         metadata={
-            "doc": "Seconds in which the text must be found in what was read; the last third is for a "
-            "cruder try with HTML."
+            "doc": "Seconds for a whole read: robots.txt, redirects, the page, and its text, which takes at most half."
         },
     )
     max_bytes: int = field(
-        default=10_000_000,
-        validator=validators.ge(1),
-        metadata={"doc": "Bytes of a page as they are sent, compressed or not."},
-    )
-    max_unpacked_bytes: int = field(
-        default=20_000_000, validator=validators.ge(1), metadata={"doc": "Bytes of a page once unpacked."}
+        default=10_000_000, validator=validators.ge(1), metadata={"doc": "Bytes of a page, as sent and once unpacked."}
     )
     max_characters: int = field(
         default=1_000_000,
         validator=validators.ge(1),
         metadata={"doc": "Characters of a page's text; a longer text is cut and says so."},
     )
-    max_pdf_pages: int = field(
-        default=200,
-        validator=validators.ge(1),
-        metadata={"doc": "Pages of a PDF that are read; a longer one is cut and says so."},
-    )
-    max_redirects: int = field(
-        default=5, validator=validators.ge(0), metadata={"doc": "Redirects that are followed, each of them checked."}
-    )
     concurrency: int = field(
         default=8, validator=validators.ge(1), metadata={"doc": "Requests at one time, to all hosts together."}
     )
     per_host: int = field(default=2, validator=validators.ge(1), metadata={"doc": "Requests at one time to one host."})
-    processes: int = field(
-        default=2,
-        validator=validators.ge(1),
-        metadata={"doc": "Processes that find the text in pages, started when they are needed."},
-    )
-    cache: bool = field(
-        default=True, metadata={"doc": "Whether pages are kept, as long as their headers allow (RFC 9111)."}
-    )
-    cache_folder: str | None = field(
-        default=None, metadata={"doc": "A folder to keep them in for the next run; in memory without one."}
-    )
-    cache_bytes: int = field(
-        default=100_000_000, validator=validators.ge(1), metadata={"doc": "Bytes that the kept pages may take."}
-    )
     proxy: Secret | None = field(
         default=None,
         validator=_proxy,

@@ -1,14 +1,17 @@
-"""Getting the bytes of a page: redirects, robots.txt and bounds."""
+"""Fetch the bytes of a page: redirects, robots.txt and limits."""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
+from weakref import WeakValueDictionary
 
+import httpcore
 import httpx
 
 from portico.errors import (
@@ -17,54 +20,28 @@ from portico.errors import (
     PorticoError,
     RateLimited,
     ResponseInvalid,
-    ServiceError,
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico_web._unpacking import ACCEPTED, unpacked
-from portico_web.pages._errors import of_status, seconds_of
-from portico_web.pages._wire import kind_of, media_type_of
-from portico_web.pages.links import LinkRules, shown
+from portico.plugins import HttpResponse
+from portico_web._unpacking import ACCEPTED, unpack
+from portico_web.pages.addresses import LinkRules, show
+from portico_web.pages.config import WebPagesSettings
+from portico_web.pages.network import CheckedNetwork, MeteredStream, Resolve
 from portico_web.pages.robots import MOST_BYTES, Robots
-
-
-class Turns:
-    """Places for requests, given in the order in which they were asked for.
-
-    A host's place is taken before one of those for all, so that waiting for a busy host holds up no other. What
-    is kept of a host goes with its last request.
-    """
-
-    def __init__(self, in_all: int, per_host: int) -> None:
-        self._in_all = asyncio.Semaphore(in_all)
-        self._per_host = per_host
-        self._hosts: dict[str, tuple[asyncio.Semaphore, int]] = {}
-
-    @asynccontextmanager
-    async def at(self, host: str) -> AsyncIterator[None]:
-        """Wait for a place at a host and hold it."""
-        places, waiting = self._hosts.get(host) or (asyncio.Semaphore(self._per_host), 0)
-        self._hosts[host] = (places, waiting + 1)
-        try:
-            async with places, self._in_all:
-                yield
-        finally:
-            places, waiting = self._hosts.pop(host)
-            if waiting > 1:
-                self._hosts[host] = (places, waiting - 1)
-
+from portico_web.pages.worker import kind_of, media_type_of
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_ROBOTS_REDIRECTS = 5  # RFC 9309 §2.3.1.2: at least five
-_ROBOTS_KEPT = 24 * 3600.0  # §2.4: no longer than a day
-_ROBOTS_MISSED = 60.0
+_MOST_REDIRECTS = 5  # RFC 9309 §2.3.1.2 asks for at least five
+_ROBOTS_SECONDS = 24 * 3600.0  # §2.4: no longer than a day
 _MOST_ROBOTS = 200
-_UNBOUNDED = 1_000_000_000
+_IDLE_SECONDS = 15.0
+_SILENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What was sent for a link in the end."""
+    """The answer to a link after its redirects."""
 
     link: str
     data: bytes
@@ -73,230 +50,183 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much is read of one page."""
-
-    packed: int
-    unpacked: int
-    redirects: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Hop:
-    """One answer: a page, or where it has gone."""
-
-    status: int
-    location: str | None
-    fetched: Fetched | None
+class _Redirect:
+    location: str
 
 
 class Fetcher:
-    """Fetches pages over one transport, each hop checked and in its turn.
+    """Fetch pages over checked connections, each redirect checked and in its turn.
 
-    ``transport`` may keep pages; robots.txt goes over ``plain``, which does not, and is kept here for a day.
-    ``silence`` is after how many seconds without a byte a server counts as gone. Nothing is kept of cookies.
+    HTTP/1.1 only; no cookies; no proxy but the one of the settings. Certificates are verified; ``context`` replaces
+    how, for tests. robots.txt of a site is kept for a day.
     """
 
     def __init__(
         self,
-        transport: httpx.AsyncBaseTransport,
-        plain: httpx.AsyncBaseTransport,
-        *,
+        settings: WebPagesSettings,
         rules: LinkRules,
-        bounds: Bounds,
-        turns: Turns,
-        agent: str,
-        user_agent: str,
-        silence: float,
-        robots: bool,
+        resolve: Resolve,
+        network: httpcore.AsyncNetworkBackend | None = None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
-        self._transport = transport
-        self._plain = plain
+        self._settings = settings
         self._rules = rules
-        self._bounds = bounds
-        self._turns = turns
-        self._agent = agent
-        self._headers = {
-            "User-Agent": user_agent,
+        contact = f" (+{settings.contact})" if settings.contact else ""
+        self._headers: dict[bytes | str, bytes | str] = {
+            "User-Agent": f"{settings.agent}/{version('portico-web')}{contact}",
             "Accept": "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,application/json;q=0.8,*/*;q=0.1",
             "Accept-Encoding": ACCEPTED,
         }
+        silence = max(_SILENCE, settings.seconds / 2)
         self._timeouts = {"connect": silence, "read": silence, "write": silence, "pool": None}
-        self._honours_robots = robots
-        self._robots: OrderedDict[str, tuple[float, Robots | PorticoError]] = OrderedDict()
-        # Of many reads of one site that begin together, one asks for its robots.txt.
-        self._asking = Turns(_UNBOUNDED, 1)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=context or httpx.create_ssl_context(),
+            proxy=_proxy(settings),
+            max_connections=settings.concurrency,
+            keepalive_expiry=_IDLE_SECONDS,
+            network_backend=CheckedNetwork(rules if settings.proxy is None else None, resolve, network),
+        )
+        self._places = asyncio.Semaphore(settings.concurrency)
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._robots: dict[str, tuple[float, Robots]] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def fetch(self, link: str) -> Fetched:
-        """Return the page that a link leads to after its redirects."""
-        seen: list[str] = []
-        url = self._rules.checked(link)
-        while True:
-            if self._honours_robots:
+        """Return the page that a link leads to."""
+        url = self._rules.check(link)
+        for _ in range(_MOST_REDIRECTS + 1):
+            if self._settings.robots:
                 await self._check_robots(url)
-            hop = await self._page_hop(url)
-            if hop.fetched is not None:
-                return hop.fetched
-            seen.append(str(url.copy_with(fragment=None)))
-            url = self._next(url, hop, seen, self._bounds.redirects)
+            answer = await self._get_page(url)
+            if isinstance(answer, Fetched):
+                return answer
+            url = self._follow(url, answer)
+        raise LimitExceeded(f"The page {show(link)} redirects more than {_MOST_REDIRECTS} times.")
 
-    def _next(self, url: httpx.URL, hop: _Hop, seen: list[str], most: int) -> httpx.URL:
-        """Return where a redirect leads, checked like any link."""
-        start = shown(seen[0])
-        if hop.location is None:
-            raise ResponseInvalid(f"The server of {start} answered {hop.status} without saying where the page is.")
-        try:
-            target = url.join(hop.location)
-            if url.fragment and not target.fragment:
-                target = target.copy_with(fragment=url.fragment)
-        except (httpx.InvalidURL, ValueError, TypeError) as error:
-            raise ResponseInvalid(
-                f"The page {start} is redirected to {shown(hop.location)}, which is no URL."
-            ) from error
-        try:
-            target = self._rules.checked(str(target))
-        except AccessRefused as error:
-            raise AccessRefused(f"The page {start} is redirected. {error}") from error
-        if str(target.copy_with(fragment=None)) in seen:
-            raise ResponseInvalid(f"The page {start} is redirected in a circle, back to {shown(str(target))}.")
-        if len(seen) > most:
-            raise LimitExceeded(f"The page {start} is redirected more than {most} times (max_redirects).")
-        return target
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._pool.aclose()
 
-    async def _page_hop(self, url: httpx.URL) -> _Hop:
+    async def _get_page(self, url: httpx.URL) -> Fetched | _Redirect:
         link = str(url)
-        async with self._answer(self._transport, url) as response:
-            status, headers = response.status_code, response.headers
+        async with self._send(url) as (status, headers, pieces):
             if status in _REDIRECTS:
-                return _Hop(status, _header(headers, "location"), None)
-            error = of_status(link, status, _header(headers, "retry-after"))
-            if error is not None:
-                raise error
-            content_type = _header(headers, "content-type")
+                return _Redirect(headers.get("location", ""))
+            _raise_for_status(link, status, headers)
+            content_type = headers.get("content-type")
             media_type = media_type_of(content_type)
             if kind_of(media_type) is None:
-                raise _not_text(link, media_type)
-            data = await self._body(response, link, self._bounds.packed, self._bounds.unpacked)
-        return _Hop(status, None, Fetched(link, data, media_type, content_type))
+                raise ResponseInvalid(f"The page {show(link)} is {media_type}; HTML, PDF, text, JSON and XML are read.")
+            most = self._settings.max_bytes
+            length = headers.get("content-length", "")
+            if length.isascii() and length.isdigit() and int(length[:18]) > most:
+                raise LimitExceeded(f"The page {show(link)} has more than {most:,} bytes (max_bytes).")
+            data = await unpack(pieces, headers.get("content-encoding", ""), most, f"The page {show(link)}")
+        return Fetched(link, data, media_type, content_type)
 
-    async def _body(self, response: httpx.Response, link: str, packed: int, most: int) -> bytes:
-        length = _header(response.headers, "content-length") or ""
-        if length.isascii() and length.isdigit() and int(length[:18]) > packed:
-            raise LimitExceeded(f"The page {shown(link)} has more than {packed:,} bytes (max_bytes).")
-        encoding = _header(response.headers, "content-encoding") or ""
-        return await unpacked(
-            _pieces(response),
-            encoding,
-            packed=packed,
-            most=most,
-            whose=f"The page {shown(link)}",
-            setting="max_unpacked_bytes",
-        )
+    def _follow(self, url: httpx.URL, redirect: _Redirect) -> httpx.URL:
+        """Return where a redirect leads, checked like every link."""
+        if not redirect.location:
+            raise ResponseInvalid(f"The server of {show(str(url))} sent a redirect without a target.")
+        try:
+            target = url.join(redirect.location)
+        except (httpx.InvalidURL, ValueError, TypeError) as error:
+            raise ResponseInvalid(f"The page {show(str(url))} redirects to {show(redirect.location)}.") from error
+        if url.fragment and not target.fragment:
+            target = target.copy_with(fragment=url.fragment)
+        try:
+            return self._rules.check(str(target))
+        except AccessRefused as error:
+            raise AccessRefused(f"The page {show(str(url))} redirects to another one. {error}") from error
 
     @asynccontextmanager
-    async def _answer(self, transport: httpx.AsyncBaseTransport, url: httpx.URL) -> AsyncIterator[httpx.Response]:
-        """Send one request in its turn; the connection is let go of whatever happens to the answer."""
-        request = httpx.Request("GET", url, headers=self._headers, extensions={"timeout": self._timeouts})
-        async with self._turns.at(url.host):
-            response = await transport.handle_async_request(request)
-            try:
-                yield response
-            finally:
-                await response.aclose()
+    async def _send(self, url: httpx.URL) -> AsyncIterator[tuple[int, httpx.Headers, AsyncIterator[bytes]]]:
+        """Send one request in its turn, and close the connection or return it to the pool at the end."""
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        # The place at the host comes first, so that waiting for a busy host delays no other.
+        at_host = self._hosts.setdefault(url.host, asyncio.Semaphore(self._settings.per_host))
+        async with at_host, self._places:
+            with _translate_errors(str(url)):
+                async with self._pool.stream(
+                    "GET", target, headers=self._headers, extensions={"timeout": self._timeouts}
+                ) as response:
+                    stream = response.extensions.get("network_stream")
+                    if isinstance(stream, MeteredStream):
+                        # Chunks and their sizes may add as much again as the page.
+                        stream.allow(2 * max(self._settings.max_bytes, MOST_BYTES))
+                    yield response.status, httpx.Headers(response.headers), aiter(response.aiter_stream())
 
     async def _check_robots(self, url: httpx.URL) -> None:
-        path = url.raw_path.decode("ascii", "replace")
-        site = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
-        async with self._asking.at(site):
-            rules = await self._robots_of(site)
-        if isinstance(rules, ServiceUnavailable | ServiceTimeout):
-            # The server is not there: its page would not be, either.
-            raise type(rules)(f"The page {shown(str(url))} is not read. {rules}") from rules
-        if isinstance(rules, PorticoError):
-            told = f"The page {shown(str(url))} is not read, since robots.txt of its site could not be had. {rules}"
-            if isinstance(rules, RateLimited):
-                raise RateLimited(told, retry_after=rules.retry_after) from rules
-            # RFC 9309 §2.3.1.4: a server that fails has everything forbidden.
-            raise AccessRefused(told) from rules
-        if not rules.allows(path):
+        site = url.copy_with(raw_path=b"/robots.txt", fragment=None)
+        # Of many reads of one site that begin together, one asks for robots.txt.
+        asking = self._asking.setdefault(str(site), asyncio.Lock())
+        async with asking:
+            until, rules = self._robots.get(str(site), (0.0, Robots()))
+            if until < time.monotonic():
+                rules = await self._get_robots(site)
+                if len(self._robots) >= _MOST_ROBOTS:
+                    self._robots.clear()
+                self._robots[str(site)] = (time.monotonic() + _ROBOTS_SECONDS, rules)
+        if not rules.allows(url.raw_path.decode("ascii", "replace")):
             raise AccessRefused(
-                f"The page {shown(str(url))} is not read: robots.txt of its site forbids it to {self._agent}. "
+                f"The page {show(str(url))} is not read: robots.txt of its site forbids it to {self._settings.agent}. "
                 "`robots` of [pages.web-pages] says whether that counts."
             )
 
-    async def _robots_of(self, site: str) -> Robots | PorticoError:
-        kept = self._robots.get(site)
-        if kept is not None and kept[0] > time.monotonic():
-            self._robots.move_to_end(site)
-            return kept[1]
-        seconds = _ROBOTS_KEPT
-        rules: Robots | PorticoError
-        try:
-            rules = await self._read_robots(site)
-        except AccessRefused:
-            # Of an address that is not read there is nothing to keep: the page itself is refused the same way.
-            raise
-        except PorticoError as error:
-            rules, seconds = error, _ROBOTS_MISSED
-        self._robots[site] = (time.monotonic() + seconds, rules)
-        if len(self._robots) > _MOST_ROBOTS:
-            self._robots.popitem(last=False)
-        return rules
-
-    async def _read_robots(self, site: str) -> Robots:
-        """Return a site's rules: all is allowed without a file, and nothing when the server fails (§2.3.1)."""
-        url = httpx.URL(site)
-        seen: list[str] = []
-        while True:
-            async with self._answer(self._plain, url) as response:
-                status, headers = response.status_code, response.headers
+    async def _get_robots(self, url: httpx.URL) -> Robots:
+        """Return a site's rules. Without a file everything is allowed; a failing server forbids all (§2.3.1)."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            async with self._send(url) as (status, headers, pieces):
+                if 200 <= status < 300:
+                    encoding = headers.get("content-encoding", "")
+                    data = await unpack(pieces, encoding, MOST_BYTES, f"The file {show(str(url))}", truncate=True)
+                    return Robots.parse(data, self._settings.agent)
+                if status == 429:
+                    _raise_for_status(str(url), status, headers)
+                if 400 <= status < 500:
+                    return Robots()
                 if status not in _REDIRECTS:
-                    if status == 429:
-                        raise RateLimited(
-                            f"The server of {shown(site)} answered 429.",
-                            retry_after=seconds_of(_header(headers, "retry-after")),
-                        )
-                    if 400 <= status < 500:
-                        return Robots()
-                    if not 200 <= status < 300:
-                        raise ServiceError(f"The server of {shown(site)} answered {status}.")
-                    data = await self._start_of_body(response, site)
-                    return Robots.read(data, self._agent)
-                hop = _Hop(status, _header(headers, "location"), None)
-            seen.append(str(url))
-            try:
-                url = self._next(url, hop, seen, _ROBOTS_REDIRECTS)
-            except (LimitExceeded, ResponseInvalid):
-                return Robots()  # §2.3.1.2: counts as a file that is not there
-
-    async def _start_of_body(self, response: httpx.Response, link: str) -> bytes:
-        """Return as much of a robots.txt as is read; what is beyond does not count."""
-        encoding = _header(response.headers, "content-encoding") or ""
-        return await unpacked(
-            _pieces(response),
-            encoding,
-            packed=MOST_BYTES,
-            most=MOST_BYTES,
-            whose=f"The page {shown(link)}",
-            setting="robots.txt",
-            cut=True,
-        )
+                    raise AccessRefused(f"The page is not read, since {show(str(url))} answered {status}.")
+                redirect = _Redirect(headers.get("location", ""))
+            url = self._follow(url, redirect)
+        return Robots()
 
 
-def _not_text(link: str, media_type: str) -> ResponseInvalid:
-    return ResponseInvalid(
-        f"The page {shown(link)} is {media_type or 'of no type'}; HTML, PDF, text and JSON or XML are read."
-    )
+def _proxy(settings: WebPagesSettings) -> httpcore.Proxy | None:
+    if settings.proxy is None:
+        return None
+    url = httpx.URL(settings.proxy.reveal())
+    address = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"/")
+    return httpcore.Proxy(address, auth=(url.username, url.password) if url.userinfo else None)
 
 
-def _header(headers: Mapping[str, str], name: str) -> str | None:
-    value = headers.get(name)
-    return value[:8_000] if value is not None else None
+def _raise_for_status(link: str, status: int, headers: httpx.Headers) -> None:
+    """Raise the error that a status stands for; return for one that comes with a page."""
+    if 200 <= status < 300 and status not in {204, 205, 206}:
+        return
+    answered = f"The server of {show(link)} answered {status}"
+    if status in {401, 402, 403, 407, 451}:
+        raise AccessRefused(f"{answered}: it keeps this page back.")
+    if status == 429:
+        seconds = HttpResponse.retry_after(headers)
+        advice = f" and asks to wait {seconds:g} seconds" if seconds is not None else ""
+        raise RateLimited(f"{answered}{advice}.", retry_after=seconds)
+    if 400 <= status < 600:
+        raise ServiceUnavailable(f"{answered}.")
+    raise ResponseInvalid(f"{answered} without a page.")
 
 
-async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
-    stream = response.stream
-    if not isinstance(stream, httpx.AsyncByteStream):
-        raise ServiceTimeout("The transport gave no stream.")
-    async for piece in stream:
-        yield piece
+@contextmanager
+def _translate_errors(link: str) -> Iterator[None]:
+    """Raise httpcore's errors as ours, with the link."""
+    try:
+        yield
+    except PorticoError:
+        raise
+    except httpcore.TimeoutException as error:
+        raise ServiceTimeout(f"The server of {show(link)} did not answer in time.") from error
+    except httpcore.ProtocolError as error:
+        raise ResponseInvalid(f"The server of {show(link)} does not speak HTTP properly: {error}.") from error
+    except (httpcore.NetworkError, httpcore.ProxyError, httpcore.UnsupportedProtocol, OSError) as error:
+        # The words of a certificate's error say that it is one.
+        raise ServiceUnavailable(f"The server of {show(link)} cannot be reached ({error}).") from error

@@ -20,7 +20,7 @@ _UNRESERVED = "/?:@!$&'()*+,;=-._~%"
 class Robots:
     r"""The rules for one agent.
 
-    >>> rules = Robots.read(b"User-agent: *\nDisallow: /private\nAllow: /private/open$", "Reader")
+    >>> rules = Robots.parse(b"User-agent: *\nDisallow: /private\nAllow: /private/open$", "Reader")
     >>> rules.allows("/private/x"), rules.allows("/private/open"), rules.allows("/")
     (False, True, True)
     """
@@ -29,7 +29,7 @@ class Robots:
     """Patterns with what they say, the longest first and "allow" before "disallow" (§2.2.2)."""
 
     @classmethod
-    def read(cls, data: bytes, agent: str) -> Self:
+    def parse(cls, data: bytes, agent: str) -> Self:
         """Return the rules of every group that names the agent, or else of those for ``*``; never raises.
 
         At most 5,000 rules count: more are not meant for reading.
@@ -46,11 +46,6 @@ class Robots:
                 for_all += rules
         chosen = (own if named else for_all)[:_MOST_RULES]
         return cls(tuple(sorted(chosen, key=lambda rule: (-len(rule[0]), not rule[1]))))
-
-    @classmethod
-    def none(cls) -> Self:
-        """Return the rules of a site that could not be asked: nothing may be read (§2.3.1.4)."""
-        return cls((("/", False),))
 
     def allows(self, path: str) -> bool:
         """Tell whether a path, with its query, may be read; robots.txt itself always may."""
