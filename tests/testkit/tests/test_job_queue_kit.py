@@ -81,7 +81,7 @@ async def test_a_worker_elsewhere_that_cannot_begin_is_told_at_once(tmp_path: Pa
         "test_a_job_of_another_worker_can_be_cancelled",
     ):
         said = await kit_failures(JobQueueKit, fixtures, [test])
-        assert "the worker that is elsewhere stopped: it ended with code 1" in said[test]
+        assert "the other worker stopped: it ended with code 1" in said[test]
         assert "RuntimeError: no such queue" in said[test]
 
 

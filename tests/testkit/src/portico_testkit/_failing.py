@@ -1,4 +1,4 @@
-"""Whether what fails behind a service comes out of it as an error of Portico."""
+"""Whether a failure behind a service comes out as an error of Portico."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ __all__ = ["fails_as"]
 
 
 async def fails_as(
-    kinds: type[PorticoError] | tuple[type[PorticoError], ...], call: Awaitable[object], what: str, *, must: bool = True
+    kinds: type[PorticoError] | tuple[type[PorticoError], ...],
+    call: Awaitable[object],
+    what: str,
+    *,
+    must: bool = True,
+    hidden: str = "",
 ) -> None:
-    """Fail unless a call of something that cannot work raises one of ``kinds`` and says more than a word.
+    """Fail unless a call that cannot work raises one of ``kinds`` with more than a word.
 
-    What another library raised is its cause and does not come out itself. ``must`` is False for a call that may
-    work all the same.
+    The error of another library may be its cause only. ``must`` is False for a call that may work all the same;
+    ``hidden`` is a secret that may stand in no error and no cause.
     """
     try:
         result = await call
-    except kinds as error:
-        assert len(str(error)) > 10, f"{what} fails and says {str(error)!r} only"
     except Exception as error:
-        raise AssertionError(f"{what} raised {type(error).__name__}: {error}") from error
+        if not isinstance(error, kinds):
+            raise AssertionError(f"{what} raised {type(error).__name__}: {error}") from error
+        assert len(str(error)) > 10, f"{what} fails and says {str(error)!r} only"
+        cause: BaseException | None = error
+        while cause is not None:
+            assert not hidden or hidden not in f"{cause} {cause!r}", f"a secret is in the error of {what}, or its cause"
+            cause = cause.__cause__ or cause.__context__
     else:
         if must:
             pytest.fail(f"{what} gave {result!r}, and what it stands on fails")

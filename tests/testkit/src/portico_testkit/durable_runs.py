@@ -1,302 +1,90 @@
-"""What is done to a run in one attempt after another, and what has to be recorded of it."""
+"""What the record of a durable Runner must do."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import pytest
-from hypothesis import settings
 
 from portico.errors import StoreError
 from portico.ports import DurableRuns, Job, Runner
 from portico_testkit._failing import fails_as
-from portico_testkit._job_cases import NOT_JSON, ODD_TEXTS, at_work, until
-from portico_testkit._run_store_cases import ODD_ENTRIES, short
+from portico_testkit._odd import NOT_JSON, ODD_ENTRIES, ODD_NAMES, short
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import in_time, no_tasks_but, still_answers
+from portico_testkit.job_queue import at_work, until
+from portico_testkit.tasks import in_time, no_tasks_but
 
-__all__ = ["Attempt", "Call", "Doing", "DurableRunsKit", "Reopen", "durable_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """An action's name, what it gives, whether it fails instead, and in how many turns of the event loop."""
-
-    name: str
-    value: Any
-    fails: bool = False
-    turns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What is executed of a run before it is begun again; ``fails`` says that its work raises in the end."""
-
-    calls: tuple[Call, ...]
-    side_by_side: bool = False
-    fails: bool = False
-
-
-@dataclass(slots=True)
-class Doing:
-    """Executes actions of a run, and notes which of them were called."""
-
-    runner: Runner
-    run: str
-    called: list[str] = field(default_factory=list)
-    recorded: dict[str, Any] = field(default_factory=dict)
-    """What has to be recorded by now."""
-
-    async def do(self, name: str, value: Any = "done") -> Any:
-        """Execute an action that gives the value."""
-        return await self.call(Call(name, value))
-
-    async def call(self, call: Call) -> Any:
-        """Execute an action; return what it gave, or the error of one that fails."""
-        error = ConnectionError(f"{call.name} is down")
-
-        async def action() -> Any:
-            self.called.append(call.name)
-            for _ in range(call.turns):
-                await asyncio.sleep(0)
-            if call.fails:
-                raise error
-            return call.value
-
-        try:
-            return await self.runner.execute(self.run, call.name, action)
-        except ConnectionError as raised:
-            assert raised is error, "another error came out than the action raised: raise it as it is, not a copy"
-            return raised
-
-    async def attempt(self, attempt: Attempt, seconds: float) -> None:
-        """Do an attempt, and hold it against what has to be recorded before and after it."""
-        before, self.called = dict(self.recorded), []
-        failure = RuntimeError("the work failed")
-
-        async def work() -> list[Any]:
-            if attempt.side_by_side:
-                results = list(await asyncio.gather(*map(self.call, attempt.calls)))
-            else:
-                results = [await self.call(call) for call in attempt.calls]
-            if attempt.fails:
-                raise failure
-            return results
-
-        durable = durable_of(self.runner)
-        run = in_time(durable.run(self.run, work), "a run had no end", seconds=seconds)
-        if attempt.fails:
-            with pytest.raises(RuntimeError) as caught:
-                await run
-            assert caught.value is failure, "another error came out of `run_goal` than the work raised"
-        else:
-            for call, result in zip(attempt.calls, await run, strict=True):
-                self._is_right(call, result, before)
-        for call in attempt.calls:
-            if call.name not in before and not call.fails:
-                self.recorded[call.name] = call.value
-        expected = [call.name for call in attempt.calls if call.name not in before]
-        told = f"{sorted(before)} were recorded, {[call.name for call in attempt.calls]} were executed"
-        assert sorted(self.called) == sorted(expected), f"{told}, and the actions called were {self.called}"
-        await self.is_recorded()
-
-    async def is_recorded(self) -> None:
-        """Fail unless `recorded` tells what has to be recorded, and nothing else."""
-        recorded = dict(await durable_of(self.runner).recorded(self.run))
-        told = f"of the run {self.run!r}, {sorted(self.recorded)} succeeded, and {sorted(recorded)} are recorded"
-        assert recorded.keys() == self.recorded.keys(), told
-        for name, value in self.recorded.items():
-            assert repr(recorded[name]) == repr(value), f"{short(value)} is recorded as {short(recorded[name])}"
-
-    def _is_right(self, call: Call, result: Any, before: dict[str, Any]) -> None:
-        if call.name in before:
-            expected = before[call.name]
-            assert repr(result) == repr(expected), f"{call.name} gave {expected!r}, and {result!r} is given back"
-        elif call.fails:
-            assert isinstance(result, ConnectionError), f"{call.name} failed, and gave {result!r}"
-        else:
-            assert repr(result) == repr(call.value), f"{call.name} gave {call.value!r}, which came as {result!r}"
-
-
-def durable_of(runner: Runner) -> DurableRuns:
-    """Return what the runner records with."""
-    durable = runner.durable
-    assert durable is not None, "the runner has no `durable`: give the fixture `runner` one that records"
-    return durable
-
-
-_NAMES = ("s1", "s2", "s3", "s1/s2", "S1", "proposal-1-0af3", "с1", " s1", 'a b\'s "c" %s')
-
-
-_NO_END = "a run had no end"
-
-
-class _DurableRuns:
-    """Subclass `DurableRunsKit`, which has these."""
-
-    patience: ClassVar[float] = 60.0
-
-    @pytest.mark.asyncio
-    async def test_running_gives_what_the_work_gives_each_time(self, runner: Runner) -> None:
-        for number in range(3):
-            given = object()
-
-            async def work(given: object = given) -> object:
-                return given
-
-            run = durable_of(runner).run("work", work)
-            told = f"the work gave {given!r} the {number + 1}. time, and `run_goal` something else: call it each time"
-            assert await in_time(run, _NO_END, seconds=self.patience) is given, told
-
-    @pytest.mark.asyncio
-    async def test_an_error_of_the_work_comes_out_as_it_is(self, runner: Runner) -> None:
-        doing = Doing(runner, "errors")
-        error = LookupError("no such door")
-        cause = ValueError("why")
-
-        async def work() -> None:
-            await doing.do("s1", 1)
-            raise error from cause
-
-        for _ in range(2):
-            with pytest.raises(LookupError) as caught:
-                await in_time(durable_of(runner).run("errors", work), _NO_END, seconds=self.patience)
-            assert caught.value is error, "another error came out of `run` than the work raised: not a copy"
-            assert caught.value.__cause__ is cause, "the error lost its cause"
-        assert doing.called == ["s1"], f"s1 was recorded, and was called {len(doing.called)} times"
-
-    @pytest.mark.asyncio
-    async def test_cancelling_a_run_cancels_its_work(self, runner: Runner) -> None:
-        doing = Doing(runner, "given up")
-        await doing.attempt(Attempt((Call("s0", 0),)), self.patience)  # what stays open is opened
-        began, ended = asyncio.Event(), asyncio.Event()
-        tasks = asyncio.all_tasks()
-
-        async def endless() -> None:
-            began.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-
-        async def work() -> None:
-            await doing.do("s1", 1)
-            await runner.execute("given up", "s2", endless)
-
-        running = asyncio.ensure_future(durable_of(runner).run("given up", work))
-        await in_time(began.wait(), "an action did not begin", seconds=self.patience)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await in_time(running, "a cancelled run went on", seconds=self.patience)
-        assert ended.is_set(), "the work goes on after its run was cancelled"
-        await no_tasks_but(tasks)
-        doing.recorded["s1"] = 1
-        await doing.is_recorded()
-        again = doing.attempt(Attempt((Call("s2", 2), Call("s1", "again"))), self.patience)
-        await still_answers(again)
-
-    @pytest.mark.asyncio
-    async def test_an_action_may_run_another_run(self, runner: Runner) -> None:
-        outer, inner, beside = (Doing(runner, run) for run in ("outer", "inner", "beside"))
-        durable = durable_of(runner)
-        downs = [ConnectionError("down")]
-
-        async def inside() -> Any:
-            return [await inner.do("s1", "inner 1"), await inner.do("s2", "inner 2")]
-
-        async def step() -> Any:
-            outer.called.append("s1")
-            results = await durable.run("inner", inside)
-            if downs:
-                raise downs.pop()
-            return results
-
-        async def work() -> Any:
-            await outer.do("s0", "outer 0")
-            await durable.run("beside", partial(beside.do, "s1", "beside 1"))
-            results = await runner.execute("outer", "s1", step)
-            return [*results, await outer.do("s2", "outer 2")]
-
-        with pytest.raises(ConnectionError):
-            await in_time(durable.run("outer", work), _NO_END, seconds=self.patience)
-        inner.recorded = {"s1": "inner 1", "s2": "inner 2"}
-        outer.recorded = {"s0": "outer 0"}
-        beside.recorded = {"s1": "beside 1"}
-        for each in (outer, inner, beside):
-            await each.is_recorded()
-        for _ in range(2):
-            results = await in_time(durable.run("outer", work), _NO_END, seconds=self.patience)
-            assert results == ["inner 1", "inner 2", "outer 2"], f"a run with one inside of it gave {results}"
-        outer.recorded |= {"s1": ["inner 1", "inner 2"], "s2": "outer 2"}
-        for each in (outer, inner, beside):
-            await each.is_recorded()
-        called = [outer.called, inner.called, beside.called]
-        assert called == [["s0", "s1", "s1", "s2"], ["s1", "s2"], ["s1"]], f"of the runs, these were called: {called}"
-
-    @pytest.mark.asyncio
-    async def test_a_job_goes_on_in_the_run_of_its_name(self, runner: Runner) -> None:
-        queue = runner.jobs
-        if queue is None:
-            pytest.skip("this runner has no `jobs`")
-        durable, doing = durable_of(runner), Doing(runner, "job")
-        waits = asyncio.Event()
-
-        async def carry_out(job: Job) -> Any:
-            async def work() -> Any:
-                first = await doing.do("s1", "first")
-                if not waits.is_set():
-                    waits.set()
-                    await asyncio.Event().wait()
-                return [first, await doing.do("s2", "second")]
-
-            return await durable.run(job.name, work)
-
-        await queue.submit([Job("job", "run")])
-        async with at_work(queue, {"run": carry_out}):
-            await in_time(waits.wait(), "a job was not begun", seconds=self.patience)
-        doing.recorded["s1"] = "first"
-        await doing.is_recorded()
-        async with at_work(queue, {"run": carry_out}) as worker:
-            (told,) = await until(queue, ["job"], seconds=self.patience, worker=worker)
-        assert (told.state, told.result) == ("done", ["first", "second"]), f"a job that was begun again is {told}"
-        assert doing.called == ["s1", "s2"], f"s1 was recorded, and the actions called were {doing.called}"
-        doing.recorded["s2"] = "second"
-        await doing.is_recorded()
-        # Who goes on with the run by hand, after the job.
-        await doing.attempt(Attempt((Call("s2", "again"), Call("s3", "third"), Call("s1", "again"))), self.patience)
-
-    @pytest.mark.asyncio
-    async def test_a_run_leaves_the_event_loop_free(self, runner: Runner) -> None:
-
-        async def run_one(number: int) -> None:
-            doing = Doing(runner, f"free {number}")
-            calls = tuple(Call(f"s{at}", ["x" * 500] * 20) for at in range(10))
-            await doing.attempt(Attempt(calls, side_by_side=True), self.patience)
-
-        await leaves_the_event_loop_free(run_one)
-
-
-async def _all(*calls: Any) -> list[Any]:
-    """Return what each gives. A bare `gather` that is given up has an error that nobody looks at."""
-    return list(await asyncio.gather(*calls))
-
+__all__ = ["DurableRunsKit", "Reopen"]
 
 Reopen: TypeAlias = Callable[[Runner], Awaitable[Runner]]
 
 _BETWEEN = ("", "/", ":", "-", ".", "_", " ", "|")
-"""What run and name might be joined with to one key."""
+"""Characters with which a runner might join run and name to one key."""
 
 
-_USUAL = ("a", "A", "a b", "a/b", "a-b", "ключ")
-"""Names that nobody may refuse."""
+class _Actions:
+    """Executes actions of one run, and notes which were called and what has to be recorded."""
+
+    def __init__(self, runner: Runner, run: str, seconds: float) -> None:
+        self.runner = runner
+        self.run = run
+        self.seconds = seconds
+        self.called: list[str] = []
+        self.expected: dict[str, Any] = {}
+
+    @property
+    def durable(self) -> DurableRuns:
+        assert self.runner.durable is not None, (
+            "the runner has no `durable`: give the fixture `runner` one that records"
+        )
+        return self.runner.durable
+
+    async def execute(self, name: str, value: Any = "done", error: Exception | None = None) -> Any:
+        """Execute an action that gives the value or raises the error; check what comes back."""
+
+        async def action() -> Any:
+            self.called.append(name)
+            await asyncio.sleep(0)
+            if error is not None:
+                raise error
+            return value
+
+        before = list(self.called)
+        result = await self.runner.execute(self.run, name, action)
+        if name in self.expected:
+            assert name not in self.called[len(before) :], f"{name} was recorded, and is executed again"
+            assert repr(result) == repr(self.expected[name]), f"of {name}, {short(result)} comes back"
+        else:
+            assert repr(result) == repr(value), f"{name} gave {short(value)}, which came as {short(result)}"
+        return result
+
+    async def do(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Do work of the run."""
+        return await in_time(self.durable.run(self.run, work), "a run has no end", seconds=self.seconds)
+
+    async def attempt(self, *calls: tuple[str, Any]) -> None:
+        """Begin the run (again) and execute these actions side by side; then check the record."""
+
+        async def work() -> None:
+            await asyncio.gather(*(self.execute(name, value) for name, value in calls))
+
+        await self.do(work)
+        for name, value in calls:
+            self.expected.setdefault(name, value)
+        await self.check_record()
+
+    async def check_record(self) -> None:
+        """Fail unless exactly what is expected is recorded."""
+        recorded = dict(await self.durable.recorded(self.run))
+        assert recorded.keys() == self.expected.keys(), f"{sorted(self.expected)} succeeded, not {sorted(recorded)}"
+        for name, value in self.expected.items():
+            assert repr(recorded[name]) == repr(value), f"{short(value)} is recorded as {short(recorded[name])}"
 
 
-class DurableRunsKit(_DurableRuns):
+class DurableRunsKit:
     """Subclass it and give a fixture named ``runner``, whose ``durable`` records; nothing is recorded at first::
 
         class TestAcmeRuns(DurableRunsKit):
@@ -314,58 +102,178 @@ class DurableRunsKit(_DurableRuns):
 
                 return again
 
-    ``reopen`` opens another runner on what the first one recorded, as a process does that comes after it; the first may
-    be closed. Without it, what is recorded ends with the process. A fixture ``failing_runner`` gives one that cannot
-    read and write its record. Where the runner has ``jobs``, it is tested that a job goes on in the run of its name.
-    ``patience`` (seconds) is how long runs may take that do next to nothing, and ``effort`` how hard random ones are
-    tried.
+    ``reopen`` opens another runner on what the first one recorded, as a later process does; the first may be closed.
+    Without it, the record ends with the process. A fixture ``failing_runner`` gives one that cannot read and write its
+    record. Where the runner has ``jobs``, a job that begins again continues the run of its name. ``patience`` is how
+    many seconds small runs may take.
     """
 
-    effort: ClassVar[settings] = settings(max_examples=25)
+    patience: ClassVar[float] = 60.0
 
     @pytest.fixture
     def reopen(self) -> Reopen | None:
-        """Nothing, for a record that ends with the process."""
+        """Give nothing, for a record that ends with the process."""
         return None
 
     @pytest.fixture
     def failing_runner(self) -> Runner | None:
-        """Nothing, for a runner that cannot fail."""
+        """Give nothing, for a runner that cannot fail."""
         return None
+
+    def _actions(self, runner: Runner, run: str) -> _Actions:
+        return _Actions(runner, run, self.patience)
+
+    @pytest.mark.asyncio
+    async def test_running_gives_what_the_work_gives_each_time(self, runner: Runner) -> None:
+        for _ in range(3):
+            given = object()
+
+            async def work(given: object = given) -> object:
+                return given
+
+            assert await self._actions(runner, "work").do(work) is given, "`run` gives something else than its work"
+
+    @pytest.mark.asyncio
+    async def test_an_error_of_the_work_comes_out_as_it_is(self, runner: Runner) -> None:
+        actions = self._actions(runner, "errors")
+        error, cause = LookupError("no such door"), ValueError("why")
+
+        async def work() -> None:
+            await actions.execute("s1", 1)
+            actions.expected["s1"] = 1
+            raise error from cause
+
+        for _ in range(2):
+            with pytest.raises(LookupError) as caught:
+                await actions.do(work)
+            assert caught.value is error, "another error came out of `run` than the work raised: not a copy"
+            assert caught.value.__cause__ is cause, "the error lost its cause"
+
+    @pytest.mark.asyncio
+    async def test_cancelling_a_run_cancels_its_work(self, runner: Runner) -> None:
+        actions = self._actions(runner, "given up")
+        await actions.attempt(("s0", 0))  # what stays open is opened
+        began, ended = asyncio.Event(), asyncio.Event()
+        tasks = asyncio.all_tasks()
+
+        async def endless() -> None:
+            await actions.execute("s1", 1)
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        running = asyncio.ensure_future(actions.durable.run("given up", endless))
+        await in_time(began.wait(), "the work did not begin", seconds=self.patience)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await in_time(running, "a cancelled run goes on", seconds=self.patience)
+        assert ended.is_set(), "the work goes on after its run was cancelled"
+        await no_tasks_but(tasks)
+        actions.expected["s1"] = 1
+        await actions.attempt(("s2", 2), ("s1", "again"))
+
+    @pytest.mark.asyncio
+    async def test_an_action_may_run_another_run(self, runner: Runner) -> None:
+        outer, inner = self._actions(runner, "outer"), self._actions(runner, "inner")
+        downs = [ConnectionError("down")]
+
+        async def inside() -> Any:
+            return [await inner.execute("s1", "inner 1"), await inner.execute("s2", "inner 2")]
+
+        async def step() -> Any:
+            results = await outer.durable.run("inner", inside)
+            if downs:
+                raise downs.pop()
+            return results
+
+        async def work() -> Any:
+            first = await outer.execute("s0", "outer 0")
+            return [first, *await runner.execute("outer", "s1", step), await outer.execute("s2", "outer 2")]
+
+        with pytest.raises(ConnectionError):
+            await outer.do(work)
+        inner.expected = {"s1": "inner 1", "s2": "inner 2"}
+        outer.expected = {"s0": "outer 0"}
+        await outer.check_record()
+        for _ in range(2):
+            assert await outer.do(work) == ["outer 0", "inner 1", "inner 2", "outer 2"]
+        outer.expected |= {"s1": ["inner 1", "inner 2"], "s2": "outer 2"}
+        await outer.check_record()
+        await inner.check_record()
+
+    @pytest.mark.asyncio
+    async def test_a_job_continues_the_run_of_its_name(self, runner: Runner) -> None:
+        queue = runner.jobs
+        if queue is None:
+            pytest.skip("this runner has no `jobs`")
+        actions = self._actions(runner, "job")
+        waits = asyncio.Event()
+
+        async def carry_out(job: Job) -> Any:
+            async def work() -> Any:
+                first = await actions.execute("s1", "first")
+                if not waits.is_set():
+                    waits.set()
+                    await asyncio.Event().wait()
+                return [first, await actions.execute("s2", "second")]
+
+            return await actions.durable.run(job.name, work)
+
+        await queue.submit([Job("job", "run")])
+        async with at_work(queue, {"run": carry_out}):
+            await in_time(waits.wait(), "a job did not begin", seconds=self.patience)
+        actions.expected["s1"] = "first"
+        await actions.check_record()
+        async with at_work(queue, {"run": carry_out}) as worker:
+            (status,) = await until(queue, ["job"], seconds=self.patience, worker=worker)
+        assert (status.state, status.result) == ("done", ["first", "second"]), f"a job that began again is {status}"
+        actions.expected["s2"] = "second"
+        await actions.attempt(("s2", "again"), ("s3", "third"), ("s1", "again"))  # by hand, after the job
+
+    @pytest.mark.asyncio
+    async def test_a_run_leaves_the_event_loop_free(self, runner: Runner) -> None:
+        async def run_one(number: int) -> None:
+            calls = [(f"s{at}", ["x" * 500] * 20) for at in range(10)]
+            await self._actions(runner, f"free {number}").attempt(*calls)
+
+        await leaves_the_event_loop_free(run_one)
 
     @pytest.mark.asyncio
     async def test_a_result_is_recorded_when_its_call_ends(self, runner: Runner) -> None:
-        doing = Doing(runner, "at once")
-        assert dict(await durable_of(runner).recorded("at once")) == {}, "a run that nobody knows has results"
+        actions = self._actions(runner, "at once")
+        await actions.check_record()
 
         async def work() -> None:
-            for number, value in enumerate([None, *ODD_ENTRIES, {"b": [{"z": None}], "a": 1e-9}]):
-                await doing.do(f"s{number}", value)
-                doing.recorded[f"s{number}"] = value
-                await doing.is_recorded()
+            for number, value in enumerate([None, *ODD_ENTRIES]):
+                await actions.execute(f"s{number}", value)
+                actions.expected[f"s{number}"] = value
+                await actions.check_record()
 
-        await in_time(durable_of(runner).run("at once", work), _NO_END, seconds=self.patience)
-        await doing.is_recorded()
+        await actions.do(work)
+        await actions.check_record()
 
     @pytest.mark.asyncio
     async def test_an_action_that_failed_is_executed_anew(self, runner: Runner) -> None:
-        doing = Doing(runner, "failures")
+        actions = self._actions(runner, "failures")
+        error = ConnectionError("down")
 
         async def work() -> None:
             for _ in range(2):
-                await doing.call(Call("s1", None, fails=True))
-            await doing.is_recorded()
+                with pytest.raises(ConnectionError) as caught:
+                    await actions.execute("s1", error=error)
+                assert caught.value is error, "another error came out than the action raised: not a copy"
+            await actions.check_record()
 
-        await in_time(durable_of(runner).run("failures", work), _NO_END, seconds=self.patience)
-        assert doing.called == ["s1", "s1"], (
-            f"s1 failed and was executed again, and its action was called {doing.called}"
-        )
-        await doing.attempt(Attempt((Call("s2", 2), Call("s1", 1))), self.patience)
-        await doing.attempt(Attempt((Call("s1", "other"), Call("s2", "other"))), self.patience)
+        await actions.do(work)
+        assert actions.called == ["s1", "s1"], f"s1 failed and was executed again; its action: {actions.called}"
+        await actions.attempt(("s2", 2), ("s1", 1))
+        await actions.attempt(("s1", "other"), ("s2", "other"))
 
     @pytest.mark.asyncio
     async def test_an_action_that_was_cancelled_is_executed_anew(self, runner: Runner) -> None:
-        doing = Doing(runner, "cancelled actions")
+        actions = self._actions(runner, "cancelled actions")
         began = asyncio.Event()
 
         async def endless() -> None:
@@ -378,65 +286,63 @@ class DurableRunsKit(_DurableRuns):
             running.cancel()
             await asyncio.wait([running])
             assert running.cancelled(), "the call of an action that was cancelled did not end so"
-            await doing.is_recorded()
-            assert await doing.do("s1", 1) == 1, "an action that was cancelled was taken for done"
+            await actions.check_record()
+            await actions.execute("s1", 1)
 
-        await in_time(durable_of(runner).run("cancelled actions", work), _NO_END, seconds=self.patience)
-        doing.recorded["s1"] = 1
-        await doing.is_recorded()
+        await actions.do(work)
+        actions.expected["s1"] = 1
+        await actions.check_record()
 
     @pytest.mark.asyncio
     async def test_runs_and_actions_are_known_by_the_pair_of_their_names(self, runner: Runner) -> None:
-        runs: dict[str, Doing] = {}
+        runs: dict[str, _Actions] = {}
         for between in _BETWEEN:
             for run, name in ((f"a{between}b", "c"), ("a", f"b{between}c")):
-                doing = runs.setdefault(run, Doing(runner, f"pair {run}"))
-                await doing.attempt(Attempt((Call(name, f"{run!r} {name!r}"),)), self.patience)
+                actions = runs.setdefault(run, self._actions(runner, f"pair {run}"))
+                await actions.attempt((name, f"{run!r} {name!r}"))
 
     @pytest.mark.asyncio
     async def test_any_text_names_a_run_and_an_action_or_is_refused(self, runner: Runner) -> None:
-        named = Doing(runner, "odd names")
-        for text in ODD_TEXTS:
-            for doing, name in ((Doing(runner, f"odd {text}"), "s1"), (named, text)):
+        named = self._actions(runner, "odd names")
+        for text in ODD_NAMES:
+            for actions, name in ((self._actions(runner, f"odd {text}"), "s1"), (named, text)):
                 try:
-                    await doing.attempt(Attempt((Call(name, repr(text)),)), self.patience)
+                    await actions.attempt((name, repr(text)))
                 except ValueError as error:
-                    assert text not in _USUAL, f"people name things {text!r}, which is refused: {error}"
+                    assert text not in ("a", "A", "a b", "a-b"), f"people use {text!r}, which is refused: {error}"
                 else:
-                    await doing.attempt(Attempt((Call(name, "executed again"),)), self.patience)
+                    await actions.attempt((name, "executed again"))
 
     @pytest.mark.asyncio
     async def test_a_result_that_is_not_json_is_not_recorded(self, runner: Runner) -> None:
-        doing = Doing(runner, "no JSON")
+        actions = self._actions(runner, "no JSON")
 
         async def work() -> None:
             for number, value in enumerate([*NOT_JSON, object()]):
-                with suppress(Exception):
-                    given = await doing.do(f"s{number}", value)
-                    assert given is value, f"an action gave {value!r}, which came as {given!r}"
+                with suppress(ValueError, TypeError, StoreError):
+                    await actions.execute(f"s{number}", value)
 
-        await in_time(durable_of(runner).run("no JSON", work), _NO_END, seconds=self.patience)
-        await doing.is_recorded()
+        await actions.do(work)
+        await actions.check_record()
 
     @pytest.mark.asyncio
-    async def test_what_is_recorded_outlives_the_process(self, runner: Runner, reopen: Reopen | None) -> None:
+    async def test_the_record_outlives_the_process(self, runner: Runner, reopen: Reopen | None) -> None:
         if reopen is None:
             pytest.skip("there is no fixture `reopen`: what this runner records ends with the process")
-        doing = Doing(runner, "kept")
-        calls = [Call(name, {"name": name, "": [None, 0.1, 2**60]}) for name in ("s1", "s2", "s3", "s4")]
-        await doing.attempt(Attempt((calls[0], Call("s2", None, fails=True)), fails=True), self.patience)
-        for chosen in ((calls[1], calls[0]), (calls[2], calls[0]), tuple(calls[::-1])):
-            doing.runner = await reopen(doing.runner)
-            await doing.is_recorded()
-            await doing.attempt(Attempt(chosen, side_by_side=True), self.patience)
+        actions = self._actions(runner, "kept")
+        calls = [(name, {"name": name, "": [None, 0.1, 2**60]}) for name in ("s1", "s2", "s3", "s4")]
+        await actions.attempt(calls[0])
+        for chosen in (calls[1::-1], calls[::2], calls[::-1]):
+            actions.runner = await reopen(actions.runner)
+            await actions.check_record()
+            await actions.attempt(*chosen)
 
     @pytest.mark.asyncio
     async def test_a_record_that_cannot_be_kept_is_a_store_error(self, failing_runner: Runner | None) -> None:
         if failing_runner is None:
             pytest.skip("there is no fixture `failing_runner`: a runner that cannot fail")
-        doing = Doing(failing_runner, "r")
-        durable = durable_of(failing_runner)
+        actions = self._actions(failing_runner, "r")
         never = "it has no end where its record cannot be kept"
-        run = durable.run("r", lambda: doing.do("s1"))
+        run = actions.durable.run("r", lambda: actions.execute("s1"))
         await in_time(fails_as(StoreError, run, "run"), never, seconds=self.patience)
-        await in_time(fails_as(StoreError, durable.recorded("r"), "recorded"), never, seconds=self.patience)
+        await in_time(fails_as(StoreError, actions.durable.recorded("r"), "recorded"), never, seconds=self.patience)

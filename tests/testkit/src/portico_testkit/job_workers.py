@@ -1,4 +1,4 @@
-"""Workers of a job queue besides the one of the test: in processes of their own, which can be killed."""
+"""A second worker of a job queue, in its own process, which can be killed."""
 
 from __future__ import annotations
 
@@ -18,34 +18,28 @@ from portico_testkit.processes import killed_at_the_end
 
 __all__ = ["Elsewhere", "OtherWorker", "noted", "notes_of", "work_until_told", "worker_process"]
 
-_PAUSE = 0.02
-"""Seconds between two looks."""
-
-_LAST = 600.0
-"""Seconds after which a worker ends by itself, whatever became of who began it."""
-
 
 class OtherWorker(Protocol):
-    """A worker that is not the test's own; it ends with the block of `Elsewhere`."""
+    """A worker beside that of the test; it ends with the block of `Elsewhere`."""
 
     async def kill(self) -> None:
-        """End it without a word: it tells nobody, and gives nothing back."""
+        """Kill it: it gives nothing back."""
         ...
 
     def complaint(self) -> str | None:
-        """Return what it said when it ended by itself; None as long as it is at work, or was killed."""
+        """Return its output when it ended by itself; None while it works, or after `kill`."""
         ...
 
 
 Elsewhere: TypeAlias = Callable[[], AbstractAsyncContextManager[OtherWorker]]
-"""Begins another worker, which carries out jobs of the kind ``noted`` by `noted`."""
+"""Starts another worker, which carries out jobs of the kind ``noted`` by `noted`."""
 
 
 def worker_process(source: str) -> Elsewhere:
-    """Return what begins workers in processes of their own, each with a queue that ``source`` opens.
+    """Return a function that starts workers in their own processes, each with a queue that ``source`` opens.
 
-    ``source`` is Python that defines ``async def opened() -> JobQueue``, for the queue that the test has too. A process
-    is killed with the block, or when this process ends.
+    ``source`` is Python that defines ``async def opened() -> JobQueue``, for the queue of the test. A process is killed
+    with the block, or when this process ends.
     """
     program = (
         f"import asyncio\nfrom portico_testkit.job_workers import work_until_told\n{source}\n"
@@ -53,22 +47,26 @@ def worker_process(source: str) -> Elsewhere:
     )
 
     @asynccontextmanager
-    async def begin() -> AsyncIterator[OtherWorker]:
+    async def start() -> AsyncIterator[OtherWorker]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "worker.py"
             file.write_text(program, "utf-8")
-            with (Path(folder) / "said").open("w+b") as said:
+            with (Path(folder) / "output").open("w+b") as output:
                 process = subprocess.Popen(
-                    [sys.executable, str(file)], stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
+                    [sys.executable, str(file)],
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
                 )
                 with killed_at_the_end(process):
-                    yield _Process(process, Path(said.name))
+                    yield _Process(process, Path(output.name))
 
-    return begin
+    return start
 
 
 async def work_until_told(opened: Callable[[], Awaitable[JobQueue]]) -> None:
-    """Carry out jobs of the kind ``noted`` until the standard input ends: who began the process has ended then."""
+    """Carry out jobs of the kind ``noted`` until the standard input ends, as it does with the parent process."""
 
     def end() -> None:
         sys.stdin.read()
@@ -76,8 +74,7 @@ async def work_until_told(opened: Callable[[], Awaitable[JobQueue]]) -> None:
 
     threading.Thread(target=end, daemon=True).start()
     queue = await opened()
-    async with asyncio.timeout(_LAST):
-        await queue.work({"noted": noted})
+    await queue.work({"noted": noted})
 
 
 async def noted(job: Job) -> str:
@@ -86,7 +83,7 @@ async def noted(job: Job) -> str:
     _note(folder, "begins", job)
     try:
         while not (folder / "go").exists():
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(0.02)
     except asyncio.CancelledError:
         _note(folder, "stops", job)
         raise
@@ -95,25 +92,22 @@ async def noted(job: Job) -> str:
 
 
 def notes_of(folder: Path, what: str) -> list[str]:
-    """Return the names of the jobs that have noted that something ``begins``, ``ends`` or ``stops``, in that order."""
+    """Return the names of the jobs that noted ``begins``, ``ends`` or ``stops``, in that order."""
     notes = folder / "notes"
     lines = notes.read_text("utf-8").splitlines() if notes.exists() else []
     return [line.partition(" ")[2] for line in lines if line.startswith(f"{what} ")]
 
 
 def _note(folder: Path, what: str, job: Job) -> None:
-    # One write of less than a page, at the end of the file: those of several processes are not mixed.
-    number = os.open(folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(number, f"{what} {job.name}\n".encode())
-    finally:
-        os.close(number)
+    # One unbuffered write at the end of the file: those of several processes do not mix.
+    with (folder / "notes").open("ab", buffering=0) as file:
+        file.write(f"{what} {job.name}\n".encode())
 
 
 class _Process:
-    def __init__(self, process: subprocess.Popen[bytes], said: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
         self._process = process
-        self._said = said
+        self._output = output
         self._killed = False
 
     async def kill(self) -> None:
@@ -124,4 +118,4 @@ class _Process:
     def complaint(self) -> str | None:
         if self._killed or self._process.poll() is None:
             return None
-        return f"it ended with code {self._process.returncode}: {self._said.read_text('utf-8', 'replace')[-3_000:]}"
+        return f"it ended with code {self._process.returncode}: {self._output.read_text('utf-8', 'replace')[-3_000:]}"

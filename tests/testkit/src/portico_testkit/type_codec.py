@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import enum
 import json
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, make_dataclass
 from types import GenericAlias
 from typing import Any, ClassVar, NamedTuple, TypedDict
@@ -19,20 +16,7 @@ from portico.errors import SchemaUnsupported
 from portico.plugins import Compiled, Fault, Mismatch, compile_type
 from portico.ports import TypeCodec
 
-__all__ = [
-    "JUNK",
-    "Chain",
-    "CodecCase",
-    "Coin",
-    "CoinCodec",
-    "TypeCodecKit",
-    "deep_json",
-    "part_of",
-    "references",
-    "through_json",
-]
-
-_DEEP = 5_000
+__all__ = ["JUNK", "Chain", "CodecCase", "Coin", "CoinCodec", "TypeCodecKit", "references", "through_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +97,7 @@ def _nested(levels: int) -> Any:
 
 JUNK: Sequence[Any] = (
     None, True, 0, -1, 1.5, 2.0, "", "x", "\x00", "half a \ud800 character", [], [[]], [None], {}, {"": None},
-    {"a": {}}, float("nan"), float("inf"), [float("nan")], {"a": float("inf")}, 10**400, _nested(_DEEP),
+    {"a": {}}, float("nan"), float("inf"), [float("nan")], {"a": float("inf")}, 10**400, _nested(5_000),
 )  # fmt: skip
 """What Python's own JSON parser may give; a type may take some of it, and refuses the rest with a Mismatch."""
 
@@ -121,23 +105,6 @@ JUNK: Sequence[Any] = (
 def through_json(value: Any) -> Any:
     """Return a JSON value as it is after it was sent as text."""
     return json.loads(json.dumps(value, allow_nan=False))
-
-
-def part_of(value: Any) -> Iterator[Any]:
-    """Yield what may have come of a JSON value while it streams: keys, elements and letters are missing."""
-    if isinstance(value, dict):
-        for key in value:
-            rest = {other: value[other] for other in value if other != key}
-            yield rest
-            for part in part_of(value[key]):
-                yield {**rest, key: part}
-    elif isinstance(value, list):
-        for length in range(len(value)):
-            yield value[:length]
-            for part in part_of(value[length]):
-                yield [*value[:length], part]
-    elif isinstance(value, str):
-        yield from {value[: len(value) // 2], ""}
 
 
 def references(schema: Any) -> Iterator[str]:
@@ -150,30 +117,6 @@ def references(schema: Any) -> Iterator[str]:
     elif isinstance(schema, list):
         for part in schema:
             yield from references(part)
-
-
-def deep_json(compiled: Compiled, chain: Chain) -> Any:
-    """Return JSON of a chain of more links than Python can follow."""
-    one = compiled.unstructure(chain.around(chain.end))
-    two = compiled.unstructure(chain.around(chain.around(chain.end)))
-    path = next((path for path, part in _parts(two, ()) if path and part == one), None)
-    assert path is not None, "the JSON of a value is not inside of the JSON of what stands around it"
-    value = one
-    for _ in range(_DEEP):
-        outer = copy.deepcopy(one)
-        place = outer
-        for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = value
-        value = outer
-    return value
-
-
-def _parts(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    yield path, value
-    if isinstance(value, dict | list):
-        for step, part in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _parts(part, (*path, step))
 
 
 class TypeCodecKit:
@@ -292,39 +235,6 @@ class TypeCodecKit:
             _require_whole(compiled, value, repr(self.chain.hint))
             value = self.chain.around(value)
         _require_whole(compile_type(GenericAlias(list, (self.chain.hint,)), [type_codec]), [value], "a list of them")
-        assert _faults(compiled, deep_json(compiled, self.chain)), "a value of 5,000 levels was taken"
-
-    def test_a_draft_of_a_part_is_shown_or_refused(self, type_codec: TypeCodec) -> None:
-        for case, compiled in self._compiled_alone(type_codec):
-            draft = compiled.draft or compiled.structure
-            whole = compiled.unstructure(case.values[0])
-            for part in part_of(whole):
-                try:
-                    draft(part)
-                except Mismatch as error:
-                    assert error.faults, f"there is no draft of {part!r}, and no fault"
-                except Exception as error:
-                    raise AssertionError(f"the draft of {part!r} raised {error!r}") from error
-            assert draft(whole) == case.values[0], "a draft of a part changed that of the whole"
-
-    def test_threads_may_compile_at_once(self, type_codec: TypeCodec) -> None:
-        hints = [case.hint for case in self.cases] + ([self.chain.hint] if self.chain else [])
-        expected = [json.dumps(compile_type(hint, [type_codec]).schema) for hint in hints]
-        with ThreadPoolExecutor(8) as pool:
-            made = pool.map(lambda hint: json.dumps(compile_type(hint, [type_codec]).schema), hints * 16)
-            assert list(made) == expected * 16, "two threads compiling at once have other schemas than one"
-
-    def test_json_and_value_share_nothing(self, type_codec: TypeCodec) -> None:
-        for case, compiled in self._compiled(type_codec):
-            for value in case.values:
-                given_ = through_json(compiled.unstructure(value))
-                read = compiled.structure(given_)
-                _spoil(given_)
-                assert read == value, f"changing the JSON that {value!r} was read from changed the value"
-                written = compiled.unstructure(read)
-                before = copy.deepcopy(written)
-                _spoil(written)
-                assert compiled.unstructure(read) == before, f"changing the JSON of {value!r} changed the value"
 
     def _compiled(self, type_codec: TypeCodec) -> Iterator[tuple[CodecCase, Compiled]]:
         for case in self.cases:
@@ -374,23 +284,3 @@ def _taken_or_refused(compiled: Compiled, given: Any, name: str) -> None:
     except Exception as error:
         raise AssertionError(f"{name}: structure raised {error!r}, not a Mismatch") from error
     _require_whole(compiled, read, name)
-
-
-def _read(compiled: Compiled, given: Any) -> Callable[[], Any]:
-    """Read a value and let it go; return what tells whether it is still there, as far as that can be watched."""
-    try:
-        return weakref.ref(compiled.structure(given))
-    except (Mismatch, TypeError):
-        return lambda: None
-
-
-def _spoil(value: Any) -> None:
-    """Change a JSON value in every place."""
-    if isinstance(value, dict):
-        for part in value.values():
-            _spoil(part)
-        value.clear()
-    elif isinstance(value, list):
-        for part in value:
-            _spoil(part)
-        value.clear()
