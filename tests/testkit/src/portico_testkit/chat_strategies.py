@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from hypothesis import strategies as st
 
 from portico import (
     ChatCapabilities,
     ChatReply,
-    ChatRequest,
     File,
     Image,
     Message,
@@ -20,16 +19,13 @@ from portico import (
     Reasoning,
     Source,
     Text,
-    Tool,
     ToolCall,
-    ToolChoice,
     ToolResult,
     Usage,
 )
-from portico.plugins import StrictForm
 from portico_testkit.strategies import json_values
 
-__all__ = ["chat_replies", "chat_requests", "conversations", "messages", "tools"]
+__all__ = ["chat_replies", "conversations", "messages"]
 
 _EVERYTHING = ChatCapabilities(
     sources=True,
@@ -52,47 +48,6 @@ _SYSTEM_TEXTS = st.lists(st.builds(Text, _TEXT), max_size=2).map(tuple)
 _ARGUMENTS = st.dictionaries(_KEYS, _JSON, max_size=3).flatmap(
     lambda drawn: st.sampled_from([json.dumps(drawn), json.dumps(drawn, ensure_ascii=False, indent=1)])
 )
-
-
-@st.composite
-def tools(draw: st.DrawFn, *, strict: bool = True) -> Tool:
-    """Draw a tool; where ``strict`` allows it, some are strict, and then their schema is of the strict form."""
-    tight = strict and draw(_COINS)
-    return Tool(draw(_NAMES), draw(_TEXT), draw(_objects(tight=tight)), tight)
-
-
-@cache
-def _schemas() -> st.SearchStrategy[dict[str, Any]]:
-    kinds: st.SearchStrategy[Any] = st.sampled_from(["string", "integer", "number", "boolean", "null"])
-    leaves = kinds.map(lambda kind: {"type": kind})
-    leaves |= st.lists(_TEXT, min_size=1, max_size=3, unique=True).map(lambda words: {"type": "string", "enum": words})
-    described = st.tuples(leaves, _TEXT).map(lambda drawn: drawn[0] | {"description": drawn[1]})
-    return st.recursive(
-        leaves | described,
-        lambda inner: (
-            inner.map(lambda items: {"type": "array", "items": items})
-            | st.lists(inner, min_size=2, max_size=3).map(lambda options: {"anyOf": options})
-            | _plain_objects(inner)
-        ),
-        max_leaves=4,
-    )
-
-
-@st.composite
-def _plain_objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
-    properties = draw(st.dictionaries(_KEYS, inner, max_size=3))
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if draw(_COINS):
-        schema["additionalProperties"] = False
-    if properties:
-        schema["required"] = draw(st.lists(st.sampled_from(list(properties)), unique=True))
-    return schema
-
-
-@st.composite
-def _objects(draw: st.DrawFn, *, tight: bool) -> Mapping[str, Any]:
-    schema = draw(_plain_objects(_schemas()))
-    return StrictForm.of(schema).schema if tight else schema
 
 
 @cache
@@ -155,44 +110,6 @@ def conversations(
 
 
 @st.composite
-def chat_requests(draw: st.DrawFn, capabilities: ChatCapabilities = _EVERYTHING) -> ChatRequest:
-    """Draw a request that a service with these capabilities honours; extras it has none."""
-    offered = draw(st.lists(tools(strict=capabilities.strict), max_size=3, unique_by=lambda tool: tool.name))
-    offered = offered if capabilities.tools else []
-    names = [tool.name for tool in offered]
-    choice = ToolChoice()
-    if names:
-        some: st.SearchStrategy[tuple[str, ...]] = st.lists(
-            st.sampled_from([*names, "Not-There"]), max_size=2, unique=True
-        ).map(tuple)
-        choice = ToolChoice(draw(st.sampled_from(["auto", "none"])), draw(st.none() | some), draw(some))
-        request = ChatRequest([], tuple(offered), choice)
-        if draw(_COINS) and request.offered:
-            choice = ToolChoice("required", choice.include, choice.exclude)
-    schema, tight = None, False
-    if capabilities.response_schema and draw(_COINS):
-        tight = capabilities.strict and draw(_COINS)
-        schema = draw(_objects(tight=tight))
-    sampling: dict[str, st.SearchStrategy[Any]] = {
-        "temperature": st.floats(0, 2),
-        "top_p": st.floats(0.1, 1),
-        "max_tokens": st.integers(1, 4096),
-        "stop": st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=4).map(tuple),
-        "seed": st.integers(0, 2**31 - 1),
-    }
-    allowed = {option: sampling[option] for option in sorted(capabilities.sampling)}
-    return ChatRequest(
-        draw(conversations(capabilities, names=names or ("Clock-Now",))),
-        tuple(offered),
-        choice,
-        response_schema=schema,
-        response_name=draw(_NAMES),
-        response_strict=tight,
-        **draw(st.fixed_dictionaries({}, optional=allowed)),
-    )
-
-
-@st.composite
 def chat_replies(
     draw: st.DrawFn, names: Sequence[str] = ("Clock-Now", "Lamp-Off"), *, service: str = "scripted"
 ) -> ChatReply:
@@ -211,9 +128,3 @@ def chat_replies(
     read, written = draw(_COUNTS), draw(_COUNTS)
     usage = Usage(read, written, draw(st.integers(0, read)), draw(st.integers(0, written)))
     return ChatReply(Message("assistant", (*parts, *calls)), finish, usage, draw(_TEXT), service)
-
-
-@st.composite
-def _pieces(draw: st.DrawFn, text: str) -> list[str]:
-    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
-    return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from portico import Function, FunctionPlugin, Kernel
+from portico import FunctionPlugin, Kernel
 from portico.errors import ArgumentsInvalid, ConfigurationError
 from portico.ports import FunctionSource
 from portico_testkit.event_loop import leaves_the_event_loop_free
@@ -186,13 +186,6 @@ class FunctionSourceKit:
         assert messages[0] == messages[1], "the second try says something else"
         await _close(unreadable_source)
 
-    @pytest.mark.asyncio
-    async def test_it_leaves_no_task_behind(self, function_source: FunctionSource) -> None:
-        before = asyncio.all_tasks()
-        await _load(function_source)
-        await _close(function_source)
-        await no_tasks_but(before)
-
 
 async def _load(source: FunctionSource, name: str = "plugin") -> FunctionPlugin:
     plugin = await source.load(name)
@@ -204,14 +197,3 @@ async def _close(source: FunctionSource) -> None:
     close = getattr(source, "aclose", None)
     if close is not None:
         await close()
-
-
-def _told(plugin: FunctionPlugin) -> list[Any]:
-    """Return all that is said of a plugin; compared, it tells whether two are the same."""
-    return [plugin.description, *(_of_function(function) for function in plugin)]
-
-
-def _of_function(function: Function) -> tuple[Any, ...]:
-    spec = function.spec
-    told = json.dumps([spec.parameters, spec.returns])
-    return spec.name, spec.description, told, spec.effects, spec.tags

@@ -488,28 +488,6 @@ class PackageKit:
                 pytest.fail(f"aclose of {offered} raises {type(error).__name__}: {error}")
             await no_tasks_but(tasks)
 
-    def test_a_misspelt_setting_is_refused_with_the_nearest(self, tmp_path: Path) -> None:
-        if find_spec("portico_host") is None:
-            pytest.skip("portico-host is not installed")
-        host = import_module("portico_host")
-        for offered, cls in self._settings():
-            port, name = offered.port, offered.registration.name
-            keys = [field.key for field in settings_fields(cls)]
-            wrong = dict.fromkeys([f"{key}x" for key in keys], 1)
-            table: dict[str, Any] = {port.key: name, **({} if port.key != "use" or port.many else {name: wrong})}
-            if port.many:
-                table = {"mine": {port.key: name, **wrong}}
-            elif port.key != "use":
-                table = {port.key: name, **wrong}
-            file = tmp_path / "portico.toml"
-            file.touch()
-            application = host.load(file, {"plugins": {"only": [self.distribution]}, port.table: table})
-            problems = [problem.cause for problem in application.check(imports=False)]
-            for key in keys:
-                assert any(re.search(rf"\b{key}x\b.*Nearest: [^.]*\b{key}\b", cause) for cause in problems), (
-                    f"{offered}: the host does not say that {key}x is meant to be {key}, but: {'; '.join(problems)}"
-                )
-
     def test_it_imports_only_what_it_declares(self) -> None:
         found = self._package().undeclared_imports()
         told = [f"{name} ({where})" for name, where in found.items()]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 __all__ = ["Exchange", "RecordedAnswer", "RecordedServer"]
@@ -54,12 +54,11 @@ class RecordedServer:
     def __init__(self, answers: Answers | None = None) -> None:
         self.exchanges: list[Exchange] = []
         self.answers: dict[str, RecordedAnswer | bytes] = dict(answers or {})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> RecordedServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -85,22 +84,37 @@ class RecordedServer:
         return answer if isinstance(answer, RecordedAnswer) else RecordedAnswer(answer)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that went away."""
+
+
 def _handler(server: RecordedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Without it an answer's head and body are two packets, and the second waits for the receipt of the first.
+        wbufsize = -1
 
         def do_GET(self) -> None:
             address = urlsplit(self.path)
             parameters = {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
             headers = {name.lower(): value for name, value in self.headers.items()}
-            body = self.rfile.read(int(headers.get("content-length", 0)))
-            said = server.answer(Exchange(self.command, address.path, parameters, headers, body))
-            self.send_response(said.status)
-            for name, value in {"Content-Type": said.media_type, **said.headers}.items():
+            length = int(headers.get("content-length", 0))
+            body = self.rfile.read(length)
+            if len(body) < length:
+                self.close_connection = True
+                return  # a client that went away between head and body has asked nothing
+            answer = server.answer(Exchange(self.command, address.path, parameters, headers, body))
+            self.send_response(answer.status)
+            for name, value in {"Content-Type": answer.media_type, **answer.headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(said.body)))
+            self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
-            self.wfile.write(said.body)
+            self.wfile.write(answer.body)
+            self.wfile.flush()
 
         do_POST = do_GET  # noqa: N815 - the name is the standard library's
 

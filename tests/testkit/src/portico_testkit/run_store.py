@@ -21,12 +21,6 @@ __all__ = ["Reopen", "RunStoreKit"]
 
 Reopen: TypeAlias = Callable[[RunStore], Awaitable[RunStore]]
 
-_LONGEST = 30.0
-"""Seconds that a call has which was cancelled."""
-
-_HELD = 0.3
-"""Seconds in which a cancelled call ends that waits for nothing."""
-
 _NOT_OVER = (
     "a thread goes on when its call is cancelled, and writes after what was called later. Wait for the thread before "
     "the cancelled call ends, or give all calls to one thread"

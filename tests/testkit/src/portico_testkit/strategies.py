@@ -13,7 +13,6 @@ __all__ = ["json_values", "near"]
 _TEXT = st.text(max_size=8)
 _KEYS = st.sampled_from(["a", "b", "c", "date", "max temp", "ключ", ""])
 _NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False, width=32)
-_FIELDS = st.sampled_from(["topic", "year", "open", "tags"])
 
 
 def json_values(max_leaves: int = 10) -> st.SearchStrategy[Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["give_up", "in_time", "no_tasks_but", "still_answers", "tasks_begun", "with_patience"]
+__all__ = ["give_up", "in_time", "no_tasks_but", "still_answers", "with_patience"]
 
 _T = TypeVar("_T")
 
@@ -20,9 +20,6 @@ _PATIENCE = 10.0
 
 _least_patience: ContextVar[float] = ContextVar("least_patience", default=math.inf)
 """Seconds that nothing here waits longer than; tasks and threads of `asyncio` that are begun later have it too."""
-
-_begins: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("begins", default=None)
-"""Where the tasks go that this context begins."""
 
 _PAUSE = 0.01
 """Seconds between two looks."""
@@ -116,42 +113,11 @@ async def still_answers(work: Awaitable[_T]) -> _T:
     return await in_time(work, "after a cancelled call it never answers: there is nothing", seconds=_LONGEST_ANSWER)
 
 
-@contextmanager
-def tasks_begun() -> Iterator[set[asyncio.Task[Any]]]:
-    """Give a set that fills with the tasks that the caller begins within the block, or what it calls does.
-
-    Those of a server that was there before are not among them, though a connection makes them meanwhile: a callback
-    runs in the context in which it was registered.
-    """
-    loop = asyncio.get_running_loop()
-    before = loop.get_task_factory()
-    begun: set[asyncio.Task[Any]] = set()
-
-    def begin(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
-        task: Any = before(loop, coroutine, **options) if before else asyncio.Task(coroutine, loop=loop, **options)
-        if _begins.get() is begun:
-            begun.add(task)
-        return task
-
-    token = _begins.set(begun)
-    loop.set_task_factory(begin)
-    try:
-        yield begun
-    finally:
-        loop.set_task_factory(before)
-        _begins.reset(token)
-
-
-async def no_tasks_but(
-    before: set[asyncio.Task[Any]], counts: Callable[[asyncio.Task[Any]], bool] = lambda task: True
-) -> None:
-    """Wait until no task runs that did not run ``before``; fail with the names of those that go on.
-
-    ``counts`` leaves out those of others, such as a server of the test.
-    """
+async def no_tasks_but(before: set[asyncio.Task[Any]]) -> None:
+    """Wait until no task runs that did not run ``before``; fail with the names of those that go on."""
     seconds = min(_PATIENCE, _least_patience.get())
     turns = _turns(seconds)
-    while left := {task for task in asyncio.all_tasks() - before if not task.done() and counts(task)}:
+    while left := {task for task in asyncio.all_tasks() - before if not task.done()}:
         if not turns:
             named = ", ".join(sorted(f"{task.get_name()} ({task.get_coro()})" for task in left))
             for task in left:

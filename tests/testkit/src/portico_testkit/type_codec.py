@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from types import GenericAlias
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar
 
 import jsonschema
 import pytest
@@ -38,18 +37,6 @@ class Chain:
     hint: Any
     end: Any
     around: Callable[[Any], Any]
-
-
-class _Colour(enum.Enum):
-    RED = "red"
-
-
-class _Reading(TypedDict):
-    at: int
-
-
-class _Point(NamedTuple):
-    x: float
 
 
 class Coin:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from portico.plugins import HttpRequest, Secret
+from portico_testkit.recorded_server import Exchange, RecordedAnswer, RecordedServer
 
 __all__ = ["WEB", "LocalService", "Reply", "ServedRequest", "Speak", "WebPage", "find", "split_operators"]
 
@@ -155,15 +155,11 @@ class Reply:
         """Return the bytes of the body."""
         return json_format.dumps(self.json).encode() if self.body is None else self.body
 
-    def media_type(self) -> str:
-        """Return what the body says that it is."""
-        return "application/json" if self.body is None else "text/html; charset=utf-8"
-
 
 Speak: TypeAlias = Callable[[ServedRequest, Sequence[WebPage]], Reply]
 
 
-class LocalService:
+class LocalService(RecordedServer):
     """A service on loopback while the ``with`` block lasts.
 
     >>> import urllib.request
@@ -175,11 +171,12 @@ class LocalService:
     b'{"found": 4}'
     {'q': 'roof'}
 
-    ``requests`` are those that came, in order; ``busiest`` is the most that were under way at once; ``delay`` is how
-    many seconds each takes. ``speak`` may be replaced at any time. What it raises is raised at the end of the block.
+    ``requests`` are those that came, in order; ``busiest`` is how many were under way at once; ``delay`` is how many
+    seconds each takes. ``speak`` may be replaced at any time. Its errors are raised at the end of the block.
     """
 
     def __init__(self, speak: Speak, pages: Sequence[WebPage] = WEB) -> None:
+        super().__init__()
         self.speak = speak
         self.pages = pages
         self.delay = 0.0
@@ -190,33 +187,26 @@ class LocalService:
         self._free = threading.Event()
         self._free.set()
         self._faults: list[Exception] = []
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> LocalService:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
         self._free.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self.stop()
         if self._faults and kind is None:
             raise self._faults[0]
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Take requests and say nothing until the block ends."""
+        """Take requests and answer none until the block ends."""
         self._free.clear()
         try:
             yield
         finally:
             self._free.set()
 
-    def reply(self, request: ServedRequest) -> Reply:
-        """Return what is said to a request, and keep the request."""
+    def answer(self, exchange: Exchange) -> RecordedAnswer:
+        """Return the reply to a request, and keep the request."""
+        document = json_format.loads(exchange.body) if exchange.body else None
+        request = ServedRequest(exchange.method, exchange.path, exchange.parameters, exchange.headers, document)
         with self._lock:
             self.requests.append(request)
             self._under_way += 1
@@ -224,55 +214,15 @@ class LocalService:
         try:
             self._free.wait(_HELD)
             time.sleep(self.delay)
-            return self.speak(request, self.pages)
+            reply = self.speak(request, self.pages)
         except Exception as fault:
             self._faults.append(fault)
-            return Reply({"error": f"the test's service failed: {fault!r}"}, 500)
+            reply = Reply({"error": f"the test's service failed: {fault!r}"}, 500)
         finally:
             with self._lock:
                 self._under_way -= 1
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that went away."""
-
-
-def _handler(service: LocalService) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        # Without it an answer's head and body go as two packets, and the second waits for the first's receipt.
-        wbufsize = -1
-
-        def do_GET(self) -> None:
-            address = urlsplit(self.path)
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            expected = int(headers.get("content-length", 0))
-            body = self.rfile.read(expected)
-            if len(body) < expected:
-                self.close_connection = True
-                return  # a client that went away between head and body has asked nothing
-            params = dict(parse_qsl(address.query, keep_blank_values=True))
-            document = json_format.loads(body) if body else None
-            said = service.reply(ServedRequest(self.command, address.path, params, headers, document))
-            content = said.content()
-            self.send_response(said.status)
-            for name, value in {"Content-Type": said.media_type(), **said.headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-            self.wfile.flush()
-
-        do_POST = do_GET  # noqa: N815 - the name is the standard library's
-
-        def log_message(self, format: str, *arguments: Any) -> None:
-            """Say nothing."""
-
-    return Handler
+        media_type = "application/json" if reply.body is None else "text/html; charset=utf-8"
+        return RecordedAnswer(reply.content(), media_type, reply.status, reply.headers)
 
 
 def _sent(value: object) -> str:

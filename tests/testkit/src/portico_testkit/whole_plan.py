@@ -18,9 +18,6 @@ from portico_testkit.planner import PlannerKit
 
 __all__ = ["WholePlanKit"]
 
-_RESULTS = 50_000
-"""Characters that results, errors and the input may take in a prompt at most, however many there are."""
-
 
 class WholePlanKit(PlannerKit):
     """Subclass it, say what your model would write, and give fixtures named ``kernel`` and ``goal``::
