@@ -15,7 +15,6 @@ class TestOpenAIChatOnLlamaCpp(ChatServiceKit):
     calls_tools = False  # the model's chat template drops tools
     reports_usage = True
     max_output = 10
-    long_history = 30
 
     @pytest.fixture
     async def chat_service(self, connection: dict[str, Any]) -> Any:

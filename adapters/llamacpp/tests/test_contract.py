@@ -27,7 +27,6 @@ def loaded_chat() -> Iterator[LlamaCppChat]:
 class TestLlamaCppChat(ChatServiceKit):
     reports_usage = True
     max_output = 12
-    long_history = 30
 
     @pytest.fixture
     def chat_service(self, loaded_chat: LlamaCppChat) -> LlamaCppChat:

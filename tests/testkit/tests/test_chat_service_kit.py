@@ -129,7 +129,6 @@ class Thinking(ScriptedChat):
 
 class DemandingKit(ChatServiceKit):
     deterministic = True
-    calls_several = True
     reports_usage = True
 
 
@@ -137,20 +136,6 @@ class TestScriptedChat(DemandingKit):
     @pytest.fixture
     def chat_service(self) -> ScriptedChat:
         return Thinking()
-
-
-class TestOneThatOnlyCallsTools(DemandingKit):
-    @pytest.fixture
-    def chat_service(self) -> ScriptedChat:
-        return Thinking(ChatCapabilities(tools=True))
-
-
-class TestOneThatHasSchemasAlone(DemandingKit):
-    schema_rounds = 2
-
-    @pytest.fixture
-    def chat_service(self) -> ScriptedChat:
-        return Thinking(ChatCapabilities(response_schema=True, sampling=frozenset({"max_tokens"})))
 
 
 class TestOneThatTakesToolsAndCannotCall(ChatServiceKit):
@@ -192,20 +177,11 @@ def parts_of(request: ChatRequest, kind: type) -> list[Any]:
     return [part for message in request.messages for part in message.content if isinstance(part, kind)]
 
 
-# What every service is asked
-
-
 @caught_by("it_has_a_name_and_capabilities", "name is empty")
 class Nameless(Broken):
     def __init__(self, **options):
         super().__init__(**options)
         self.name = ""
-
-
-# Usage
-
-
-# Tools
 
 
 @caught_by("its_own_calls_go_back_with_their_results", "400: no such call")
@@ -214,15 +190,6 @@ class ForgetsItsCalls(Broken):
         if any(call.id.startswith("call-") for call in parts_of(request, ToolCall)):
             raise ServiceError("400: no such call")
         return request
-
-
-# Schemas
-
-
-# Sources
-
-
-# What is odd, broken or given up
 
 
 @caught_by("a_stream_or_call_given_up_leaves_it_usable", "busy")
@@ -276,13 +243,3 @@ async def test_a_script_calls_tools_and_thinks() -> None:
         ToolCallDelta(1, "2", "Clock-Now"),
         ToolCallDelta(1, arguments="{}"),
     ]
-
-
-async def test_a_line_may_be_one_call_alone_or_a_reply_with_its_own_usage() -> None:
-    call = ToolCall("1", "Clock-Now")
-    whole = ChatReply(Message.of("assistant", "Noon."), "length", Usage(5, 5))
-    chat = ScriptedChat(call, whole, usage=Usage(1, 1))
-    request = ChatRequest([Message.of("user", "What time is it?")])
-    reply = await chat.complete(request)
-    assert (reply.tool_calls, reply.finish, reply.usage) == ((call,), "tool_calls", Usage(1, 1))
-    assert await chat.complete(request) is whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -83,23 +82,6 @@ class SortsTheCallersTexts(Broken):
         return vectors
 
 
-class Batching(Broken):
-    """Embeds in batches of 100 texts at once; ``pause`` is how long batch n takes."""
-
-    async def embed(self, texts, *, purpose="document"):
-        texts = list(texts)
-        starts = range(0, max(1, len(texts)), 100)
-        batches = [self.batch(start, texts[start : start + 100]) for start in starts]
-        rows = np.concatenate(await self.gather(batches))
-        return Vectors(np.ascontiguousarray(rows), rows.shape[0], rows.shape[1])
-
-    async def batch(self, start, texts):
-        return self._rows(texts)
-
-    async def gather(self, batches):
-        return await asyncio.gather(*batches)
-
-
 class RefusesLongTexts(HashingEmbeddings):
     """As a service may whose model reads so and so many tokens."""
 
@@ -113,12 +95,6 @@ class TestOneThatRefusesLongTexts(EmbeddingGeneratorKit):
     @pytest.fixture
     def embedding_generator(self) -> RefusesLongTexts:
         return RefusesLongTexts()
-
-
-class TestOneThatWorksInBatches(EmbeddingGeneratorKit):
-    @pytest.fixture
-    def embedding_generator(self) -> Batching:
-        return Batching()
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

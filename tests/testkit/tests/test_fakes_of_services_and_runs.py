@@ -8,7 +8,7 @@ import pytest
 
 from portico.errors import PlanError, PluginNotInstalled, StoreBusy, StoreError
 from portico.plans import Answer, Finding, Plan, Refusal, Task
-from portico.ports import Job, JobStatus, Planner, TextSearch
+from portico.ports import Job, Planner, TextSearch
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -96,95 +96,30 @@ async def test_a_script_goes_on_by_what_the_task_says() -> None:
         await planner.propose(Task("g", notes={"script": 3}), emit=print)
 
 
-class _Long:
-    """Carries out jobs that go on until they are let go, and notes in which order they begin and stop."""
+async def test_the_jobs_of_a_silent_worker_are_done_by_another_one() -> None:
+    queue, begun, go = MemoryJobQueue(), list[str](), asyncio.Event()
 
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.go = asyncio.Event()
-
-    async def __call__(self, job: Job) -> str:
-        self.notes.append("begins")
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.notes.append("stops")
-            raise
+    async def wait(job: Job) -> str:
+        begun.append(job.name)
+        await go.wait()
         return "done"
 
-    async def noted(self, count: int) -> None:
-        async with asyncio.timeout(10):
-            while len(self.notes) < count:
-                await asyncio.sleep(0)
-
-
-async def test_the_jobs_of_a_silent_worker_are_anothers_and_it_stops_them_when_it_is_heard_again() -> None:
-    queue, long, told = MemoryJobQueue(), _Long(), list[JobStatus]()
-    silent = asyncio.create_task(queue.work({"long": long}, emit=told.append))
+    workers = [asyncio.create_task(queue.work({"long": wait}))]
     await queue.submit([Job("j", "long")])
-    await long.noted(1)
-    (worker,) = await queue.workers()
-    queue.silence(worker.name)
+    async with asyncio.timeout(10):
+        while not begun:
+            await asyncio.sleep(0)
+    (silent,) = await queue.workers()
+    queue.silence(silent.name)
     assert await queue.workers() == []
     assert (await queue.status(["j"]))[0].state == "waiting"
-    other = asyncio.create_task(queue.work({"long": long}))
-    await long.noted(2)
-    queue.hear(worker.name)
-    await long.noted(3)
-    assert long.notes == ["begins", "begins", "stops"]
-    assert len(await queue.workers()) == 2
-    long.go.set()
+    workers.append(asyncio.create_task(queue.work({"long": wait})))
+    go.set()
     (done,) = await queue.ended(["j"])
-    assert (done.state, done.attempts, done.worker != worker.name) == ("done", 2, True)
-    assert [each.state for each in told] == ["running"], "what became of it is the other worker's to tell"
-    for working in (silent, other):
+    assert (done.state, done.attempts, done.worker != silent.name) == ("done", 2, True)
+    for working in workers:
         working.cancel()
         await asyncio.wait([working])
-
-
-async def test_what_a_silent_worker_ends_with_is_nobodys() -> None:
-    queue, long = MemoryJobQueue(), _Long()
-    working = asyncio.create_task(queue.work({"long": long}))
-    await queue.submit([Job("j", "long")])
-    await long.noted(1)
-    (worker,) = await queue.workers()
-    queue.silence(worker.name)
-    long.go.set()
-    await asyncio.sleep(0.01)
-    assert (await queue.status(["j"]))[0].state == "waiting"
-    working.cancel()
-    await asyncio.wait([working])
-
-
-async def test_a_worker_whose_emit_raises_ends_with_that_and_gives_its_jobs_back() -> None:
-    def emit(status: JobStatus) -> None:
-        raise OSError("the terminal is gone")
-
-    queue, long = MemoryJobQueue(), _Long()
-    await queue.submit([Job("j", "long")])
-    with pytest.raises(OSError, match="terminal"):
-        await queue.work({"long": long}, emit=emit)
-    assert (await queue.status(["j"]))[0].state == "waiting"
-    assert await queue.workers() == []
-
-
-def test_a_queue_is_of_no_event_loop() -> None:
-    queue = MemoryJobQueue()
-
-    async def shout(job: Job) -> str:
-        return job.name.upper()
-
-    async def worked() -> list[JobStatus]:
-        working = asyncio.create_task(queue.work({"shout": shout}))
-        try:
-            return await queue.ended(["j"])
-        finally:
-            working.cancel()
-            await asyncio.wait([working])
-
-    asyncio.run(queue.submit([Job("j", "shout")]))
-    assert asyncio.run(worked())[0].result == "J"
-    assert asyncio.run(queue.status(["j"]))[0].result == "J"
 
 
 async def test_a_durable_runner_records_while_the_run_is_run_and_refuses_what_is_no_json() -> None:

@@ -118,7 +118,7 @@ async def test_a_store_without_hybrid_search_is_told() -> None:
         hybrid = property(lambda self: None, lambda self, value: None)
 
     with pytest.raises(AssertionError, match="no attribute `hybrid`"):
-        await HybridSearchKit().test_namespaces_are_apart(Plain())
+        await HybridSearchKit().test_one_half_is_enough(Plain())
 
 
 async def test_words_of_the_fake_are_weighed_by_their_rarity() -> None:

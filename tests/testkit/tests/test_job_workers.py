@@ -52,25 +52,6 @@ async def test_a_worker_in_a_process_carries_out_jobs_until_the_block_is_left(so
     assert not is_running(number)
 
 
-async def test_a_worker_that_is_killed_notes_nothing_more_and_complains_of_nothing(source: str, tmp_path: Path) -> None:
-    async with worker_process(source)() as worker:
-        await until(lambda: notes_of(tmp_path, "begins"))
-        await worker.kill()
-        assert worker.complaint() is None
-        (number,) = map(int, notes_of(tmp_path, "begins"))
-        assert not is_running(number)
-        assert notes_of(tmp_path, "ends") == notes_of(tmp_path, "stops") == []
-
-
-async def test_a_worker_that_ends_by_itself_says_why() -> None:
-    async with worker_process("async def opened():\n    raise RuntimeError('no such queue')")() as worker:
-        await until(worker.complaint)
-        said = worker.complaint()
-    assert said is not None
-    assert said.startswith("it ended with code 1: ")
-    assert "RuntimeError: no such queue" in said
-
-
 async def test_a_worker_ends_with_the_process_that_began_it(source: str, tmp_path: Path) -> None:
     program = f"""
 import asyncio, os, signal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -27,39 +26,6 @@ class TestPlainRunner(RunnerKit):
     @pytest.fixture
     def runner(self) -> _Plain:
         return _Plain()
-
-
-class _Durable:
-    """A correct one that keeps results, for as long as it is there."""
-
-    name = "durable"
-    told: ClassVar[Mapping[str, object]] = {"durable": True}
-
-    def __init__(self) -> None:
-        self.done: dict[Any, Any] = {}
-
-    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        key = self.key(run, name)
-        if key not in self.done:
-            self.done[key] = self.written(await action())
-        return self.read(self.done[key])
-
-    def key(self, run: str, name: str) -> Any:
-        return run, name
-
-    def written(self, result: Any) -> Any:
-        return json.dumps(result)
-
-    def read(self, written: Any) -> Any:
-        return json.loads(written)
-
-
-class TestDurableRunner(RunnerKit):
-    durable = True
-
-    @pytest.fixture
-    def runner(self) -> _Durable:
-        return _Durable()
 
 
 class _Bounded:

@@ -114,9 +114,6 @@ class ChatServiceKit:
     calls_tools: ClassVar[bool] = True
     """The model calls a tool when it must. False for one too small for that: then only the plumbing is tested."""
 
-    calls_several: ClassVar[bool] = False
-    """Asked for two things, the model makes two calls in one reply."""
-
     reports_usage: ClassVar[bool] = False
     """Tokens are counted: all that were read and all that were written, in streams too."""
 
@@ -126,9 +123,6 @@ class ChatServiceKit:
 
     schema_rounds: ClassVar[int] = 1
     """How often each schema is tried each way."""
-
-    long_history: ClassVar[int] = 2_000
-    """Messages of the longest conversation. Lower it where reading them takes minutes or costs money."""
 
     @pytest.fixture
     def failing_service(self) -> ChatService | None:

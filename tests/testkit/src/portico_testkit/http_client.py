@@ -28,7 +28,6 @@ __all__ = [
     "T",
     "bomb",
     "dripping_body",
-    "dripping_head",
     "endless",
     "hanging",
     "seen_of",
@@ -52,12 +51,6 @@ async def hanging(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     """Begin an answer and say no more."""
     writer.write(_HEAD + b"Content-Length: 10\r\n\r\nhalf")
     await silent(reader, writer)
-
-
-async def dripping_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say a header for ever, a letter every twentieth of a second."""
-    writer.write(_HEAD + b"X-Long: ")
-    await _drip(writer, b"x")
 
 
 async def dripping_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,7 +88,7 @@ async def _drip(writer: asyncio.StreamWriter, drop: bytes) -> None:
         await asyncio.sleep(0.05)
 
 
-SLOW: tuple[Play, ...] = (silent, hanging, dripping_head, dripping_body)
+SLOW: tuple[Play, ...] = (silent, hanging, dripping_body)
 """What takes for ever, each in another way."""
 
 
@@ -118,88 +111,7 @@ _PATIENCE = 10.0
 """Seconds beyond the client's own bound, for a busy machine."""
 
 
-class _HttpFailures:
-    """A part of `portico_testkit.http_client.HttpClientKit`, which is the one to subclass."""
-
-    seconds: ClassVar[float]
-    most: ClassVar[int]
-    times: ClassVar[int]
-
-    async def soon(self, awaitable: Awaitable[T]) -> T:
-        """Wait for something that is to be over in ``seconds``, or a while later."""
-        what = f"there is no end, though the client is to give up after {self.seconds:g} seconds; it goes on"
-        return await in_time(awaitable, what, seconds=self.seconds + _PATIENCE)
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("status", [429, 503])
-    async def test_who_asks_for_patience_is_asked_again(self, http_client: HttpClient, status: int) -> None:
-        busy = whole(status, b"busy", {"Retry-After": "0"})
-        async with RawServer(busy, whole(200, b"ready")) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url, {"q": "a"}, json={"b": 1})))
-        assert (response.status, response.body) == (200, b"ready"), "a busy service was not asked again"
-        first, second = server.requests
-        assert first == second, "the second request is not the first"
-        async with RawServer(busy) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert (response.status, response.headers.get("retry-after")) == (status, "0")
-        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
-        async with RawServer(whole(status), whole(200, b"ready")) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert response.body == b"ready", "a busy service that names no time was not asked again"
-
-    @pytest.mark.asyncio
-    async def test_other_failures_are_not_repeated(self, http_client: HttpClient) -> None:
-        for status in (400, 401, 403, 404, 500):
-            async with RawServer(whole(status, b"no")) as server:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-            assert len(server.requests) == 1, f"after {status} the request was sent {len(server.requests)} times"
-
-    @pytest.mark.asyncio
-    async def test_a_connection_that_fails_is_tried_again(self, http_client: HttpClient) -> None:
-        async with RawServer(b"", whole(200, b"here")) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert response.body == b"here"
-        async with RawServer(b"") as server:
-            with pytest.raises(ServiceUnavailable) as raised:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
-        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"
-
-    @pytest.mark.asyncio
-    async def test_nobody_there_is_unavailable(self, http_client: HttpClient) -> None:
-        async with RawServer(whole()) as server:
-            port = server.port
-        with pytest.raises(ServiceUnavailable, match=str(port)):
-            await self.soon(http_client.send(HttpRequest(f"http://127.0.0.1:{port}/find")))
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("slow", SLOW, ids=lambda play: play.__name__)
-    async def test_slowness_is_bounded(self, http_client: HttpClient, slow: Play) -> None:
-        async with RawServer(slow) as server:
-            with pytest.raises(ServiceTimeout) as raised:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert str(server.port) in str(raised.value), f"the error does not say whose it is: {raised.value}"
-        assert any(letter.isdigit() for letter in str(raised.value).replace(str(server.port), "")), "no bound is named"
-
-    @pytest.mark.asyncio
-    async def test_size_is_bounded(self, http_client: HttpClient) -> None:
-        for body in (b"x" * self.most, b"x" * (self.most + 1)):
-            for play in (whole(200, body), whole(200, gzip.compress(body), {"Content-Encoding": "gzip"})):
-                async with RawServer(play) as server:
-                    if len(body) == self.most:
-                        assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == body
-                        continue
-                    with pytest.raises(LimitExceeded) as raised:
-                        await self.soon(http_client.send(HttpRequest(server.url)))
-                    assert f"{self.most:,}" in str(raised.value), f"the bound is not in the error: {raised.value}"
-        for unbounded in (endless, bomb):
-            async with RawServer(unbounded) as server:
-                with pytest.raises(LimitExceeded):
-                    await self.soon(http_client.send(HttpRequest(server.url)))
-                assert len(server.requests) == 1, "what is too large was asked for again"
-
-
-class HttpClientKit(_HttpFailures):
+class HttpClientKit:
     """Subclass it and give a fixture named ``http_client``::
 
         class TestAcmeHttp(HttpClientKit):
@@ -325,13 +237,6 @@ class HttpClientKit(_HttpFailures):
         assert [response.status for response in responses] == [200 + number % 2 for number in range(count)]
 
     @pytest.mark.asyncio
-    async def test_nothing_of_one_answer_goes_with_the_next_request(self, http_client: HttpClient) -> None:
-        async with RawServer(whole(200, b"", {"Set-Cookie": "session=1; Path=/"})) as server:
-            for _ in range(2):
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert server.requests[1].header("cookie") == [], "a cookie was sent back"
-
-    @pytest.mark.asyncio
     async def test_a_cancelled_request_is_let_go(self, http_client: HttpClient) -> None:
         for begun in (b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"):
             waiting, gone = asyncio.Event(), asyncio.Event()
@@ -370,6 +275,79 @@ class HttpClientKit(_HttpFailures):
                 await _close(http_client)
             await in_time(_all_closed(server), "connections were open")
         await no_tasks_but(before)
+
+    async def soon(self, awaitable: Awaitable[T]) -> T:
+        """Wait for something that is to be over in ``seconds``, or a while later."""
+        what = f"there is no end, though the client is to give up after {self.seconds:g} seconds; it goes on"
+        return await in_time(awaitable, what, seconds=self.seconds + _PATIENCE)
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("status", [429, 503])
+    async def test_who_asks_for_patience_is_asked_again(self, http_client: HttpClient, status: int) -> None:
+        busy = whole(status, b"busy", {"Retry-After": "0"})
+        async with RawServer(busy, whole(200, b"ready")) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url, {"q": "a"}, json={"b": 1})))
+        assert (response.status, response.body) == (200, b"ready"), "a busy service was not asked again"
+        first, second = server.requests
+        assert first == second, "the second request is not the first"
+        async with RawServer(busy) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert (response.status, response.headers.get("retry-after")) == (status, "0")
+        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
+        async with RawServer(whole(status), whole(200, b"ready")) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert response.body == b"ready", "a busy service that names no time was not asked again"
+
+    @pytest.mark.asyncio
+    async def test_other_failures_are_not_repeated(self, http_client: HttpClient) -> None:
+        for status in (400, 401, 403, 404, 500):
+            async with RawServer(whole(status, b"no")) as server:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+            assert len(server.requests) == 1, f"after {status} the request was sent {len(server.requests)} times"
+
+    @pytest.mark.asyncio
+    async def test_a_connection_that_fails_is_tried_again(self, http_client: HttpClient) -> None:
+        async with RawServer(b"", whole(200, b"here")) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert response.body == b"here"
+        async with RawServer(b"") as server:
+            with pytest.raises(ServiceUnavailable) as raised:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
+        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"
+
+    @pytest.mark.asyncio
+    async def test_nobody_there_is_unavailable(self, http_client: HttpClient) -> None:
+        async with RawServer(whole()) as server:
+            port = server.port
+        with pytest.raises(ServiceUnavailable, match=str(port)):
+            await self.soon(http_client.send(HttpRequest(f"http://127.0.0.1:{port}/find")))
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("slow", SLOW, ids=lambda play: play.__name__)
+    async def test_slowness_is_bounded(self, http_client: HttpClient, slow: Play) -> None:
+        async with RawServer(slow) as server:
+            with pytest.raises(ServiceTimeout) as raised:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+        assert str(server.port) in str(raised.value), f"the error does not say whose it is: {raised.value}"
+        assert any(letter.isdigit() for letter in str(raised.value).replace(str(server.port), "")), "no bound is named"
+
+    @pytest.mark.asyncio
+    async def test_size_is_bounded(self, http_client: HttpClient) -> None:
+        for body in (b"x" * self.most, b"x" * (self.most + 1)):
+            for play in (whole(200, body), whole(200, gzip.compress(body), {"Content-Encoding": "gzip"})):
+                async with RawServer(play) as server:
+                    if len(body) == self.most:
+                        assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == body
+                        continue
+                    with pytest.raises(LimitExceeded) as raised:
+                        await self.soon(http_client.send(HttpRequest(server.url)))
+                    assert f"{self.most:,}" in str(raised.value), f"the bound is not in the error: {raised.value}"
+        for unbounded in (endless, bomb):
+            async with RawServer(unbounded) as server:
+                with pytest.raises(LimitExceeded):
+                    await self.soon(http_client.send(HttpRequest(server.url)))
+                assert len(server.requests) == 1, "what is too large was asked for again"
 
 
 async def _all_closed(server: RawServer) -> None:

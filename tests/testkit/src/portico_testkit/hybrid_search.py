@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import ClassVar
 
 import pytest
@@ -13,8 +11,6 @@ from portico.errors import StoreError, UnsupportedOption
 from portico.ports import HybridSearch, VectorStore
 from portico.search import Equal, Filter, Range, VectorMatch, VectorRecord, Vectors
 from portico_testkit._failing import fails_as
-from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 from portico_testkit.vector_checks import close, skip_without
 
 __all__ = ["HybridSearchKit"]
@@ -175,14 +171,6 @@ class HybridSearchKit:
         assert await _ids(vector_store, "gable") == []
 
     @pytest.mark.asyncio
-    async def test_namespaces_are_apart(self, vector_store: VectorStore) -> None:
-        await _put(vector_store, {"same": ("An anvil.", _UP)}, "one")
-        await _put(vector_store, {"same": ("A cistern.", _UP)}, "two")
-        assert await _ids(vector_store, "anvil", "two") == []
-        assert await _ids(vector_store, "anvil", "one") == ["same"]
-        assert await _hybrid(vector_store).search("nowhere", "anvil", Vectors.from_rows([_UP])) == []
-
-    @pytest.mark.asyncio
     async def test_what_was_written_is_found_by_another_store(self, vector_store: VectorStore) -> None:
         if not vector_store.persistent:
             pytest.skip("the store is not persistent")
@@ -195,27 +183,6 @@ class HybridSearchKit:
             assert await _ids(vector_store, "anvil") == []
         finally:
             await close(second)
-
-    @pytest.mark.asyncio
-    async def test_a_search_that_is_given_up_leaves_nothing(self, vector_store: VectorStore) -> None:
-        await _put(vector_store, _TEXTS)
-        tasks = asyncio.all_tasks()
-        for attempt in range(4):
-            await give_up(partial(_find, vector_store, "anvil", _UP), turns=attempt)
-            await give_up(partial(_find, vector_store, "anvil", _UP), seconds=0.002 * attempt)
-            found = await still_answers(_find(vector_store, "anvil", _UP))
-            assert _first(found) == "forge"
-        await no_tasks_but(tasks)
-
-    @pytest.mark.asyncio
-    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
-        text = "The anvil stands beside the hearth, where an ember glows. " * 20
-
-        async def write_and_search(number: int) -> None:
-            await _put(vector_store, {str(row): (f"{row} {text}", _UP) for row in range(300)}, f"large {number}")
-            await _hybrid(vector_store).search(f"large {number}", text, Vectors.from_rows([_UP]))
-
-        await leaves_the_event_loop_free(write_and_search)
 
     @pytest.mark.asyncio
     async def test_what_cannot_be_read_is_a_store_error(self, failing_store: VectorStore | None) -> None:

@@ -14,33 +14,15 @@ from hypothesis import settings
 from portico.errors import StoreError
 from portico.ports import PlanStore, SavedPlan
 from portico_testkit._failing import fails_as
+from portico_testkit._odd import ODD_NAMES
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
 __all__ = ["PlanStoreKit"]
 
-_ODD_GOALS = (
-    "Tell me\nwhat, when:\tand where?",
-    "../../etc/passwd",
-    "..\\..\\boot.ini",
-    "/",
-    ".",
-    "CON",
-    "nul.json",
-    "aux ",
-    "a" * 10_000,
-    "Ünïcödé",
-    "把这首诗翻译成中文",
-    "🧦" * 300,
-    "e\u0301",
-    "\u00e9",
-    "\x00\x07\x1b[31m",
-    "\ud800",
-    "<b>\"'&%~$*?|",
-    "Shout",
-    "shout",
-    "SHOUT",
-)
+
+_GOALS = sorted({name.strip() for name in ODD_NAMES})
+"""A goal is known without the blanks around it."""
 
 
 class PlanStoreKit:
@@ -126,15 +108,15 @@ class PlanStoreKit:
 
     @pytest.mark.asyncio
     async def test_odd_goals_are_kept_apart(self, plan_store: PlanStore) -> None:
-        for number, goal in enumerate(_ODD_GOALS):
+        for number, goal in enumerate(_GOALS):
             await plan_store.put(_saved(goal, planner=str(number)))
         other = await self.another(plan_store)
-        for number, goal in enumerate(_ODD_GOALS):
+        for number, goal in enumerate(_GOALS):
             found = await other.get(goal, "c1")
             assert found is not None, f"there is nothing for {goal[:40]!r}"
             assert (found.goal, found.planner) == (goal.strip(), str(number)), f"{goal[:40]!r} found another's plan"
-        assert len(await plan_store.plans()) == len(_ODD_GOALS)
-        for goal in _ODD_GOALS:
+        assert len(await plan_store.plans()) == len(_GOALS)
+        for goal in _GOALS:
             assert await plan_store.remove(goal, "c1") is True, f"{goal[:40]!r} cannot be removed"
         assert await plan_store.plans() == []
 

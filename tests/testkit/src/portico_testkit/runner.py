@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable
 from functools import partial
 from typing import Any, ClassVar
@@ -25,9 +24,6 @@ _TURNS = 20
 _RESULTS: tuple[Any, ...] = (None, True, 2**60, 0.1 + 0.2, 1.0, -0.0, "", "é\x00", [], {"b": [{"z": None}], "a": 1e-9})
 """JSON of any kind, with the digits of its numbers and its keys in their order."""
 
-_BETWEEN = ("", "/", ":", "-", ".", "_", " ", "|", "\x00")
-"""What run and name might be joined with to one key."""
-
 
 class RunnerKit:
     """Subclass it and give a fixture named ``runner``::
@@ -37,15 +33,12 @@ class RunnerKit:
             def runner(self) -> AcmeRunner:
                 return AcmeRunner(AcmeSettings())
 
-    ``concurrency`` is how many actions it executes at a time, no more and no fewer; None says that it has no bound.
-    ``durable`` says that it keeps results and gives them again instead of executing an action twice, whoever asks. Set
-    them in the class. Runs and actions of the tests have names that no other test uses. What a runner has as ``jobs``
-    is tried by `portico_testkit.job_queue.JobQueueKit`, and one that records only what is run, by its ``durable``,
-    by `portico_testkit.durable_runs.DurableRunsKit`.
+    ``concurrency`` is how many actions it executes at a time, no more and no fewer; None: it has no bound. The queue of
+    a runner (``jobs``) has its kit, `portico_testkit.job_queue.JobQueueKit`, and so has its record (``durable``),
+    `portico_testkit.durable_runs.DurableRunsKit`.
     """
 
     concurrency: ClassVar[int | None] = None
-    durable: ClassVar[bool] = False
 
     @pytest.mark.asyncio
     async def test_name_is_filled(self, runner: Runner) -> None:
@@ -79,56 +72,15 @@ class RunnerKit:
         assert caught.value.__cause__ is cause, "the error lost its cause"
 
     @pytest.mark.asyncio
-    async def test_an_action_that_is_done_is_executed_again_unless_the_runner_is_durable(self, runner: Runner) -> None:
+    async def test_an_action_that_is_done_is_executed_again(self, runner: Runner) -> None:
         executed: list[str] = []
 
-        async def done(run: str, name: str) -> Any:
-            async def action() -> str:
-                executed.append(f"{run} {name}")
-                return f"{run} {name}: {len(executed)}"
+        async def action() -> None:
+            executed.append("s1")
 
-            return await runner.execute(run, name, action)
-
-        asked = [("d1", "s1"), ("d1", "s1"), ("d1", "s2"), ("d2", "s1"), ("d1", "s1")]
-        results = [await done(*each) for each in asked]
-        if self.durable:
-            assert executed == ["d1 s1", "d1 s2", "d2 s1"], f"it executed {executed}"
-            assert results == ["d1 s1: 1", "d1 s1: 1", "d1 s2: 2", "d2 s1: 3", "d1 s1: 1"]
-        else:
-            assert executed == [f"{run} {name}" for run, name in asked], f"it is not `durable`, and executed {executed}"
-
-    @pytest.mark.asyncio
-    async def test_a_durable_runner_knows_an_action_by_the_pair_of_run_and_name(self, runner: Runner) -> None:
-        if not self.durable:
-            pytest.skip("this runner is not durable")
-        for between in _BETWEEN:
-            pairs = [(f"a{between}b", "c"), ("a", f"b{between}c")]
-            for run, name in pairs:
-
-                async def action(own: str = f"{run!r} {name!r}") -> str:
-                    return own
-
-                given = await runner.execute(f"pair {between}{run}", name, action)
-                told = f"the action {name!r} of the run {run!r} was given the result of {given}: key it by the pair"
-                assert given == f"{run!r} {name!r}", told
-
-    @pytest.mark.asyncio
-    async def test_what_a_durable_runner_gives_again_is_what_was_recorded(self, runner: Runner) -> None:
-        if not self.durable:
-            pytest.skip("this runner is not durable")
-        for number, result in enumerate(_RESULTS):
-            made: list[Any] = []
-
-            async def action(result: Any = result, made: list[Any] = made) -> Any:
-                made.append(copy.deepcopy(result))
-                return made[-1]
-
-            for _ in range(3):
-                given = await runner.execute("again and again", f"s{number}", action)
-                assert repr(given) == repr(result), f"{result!r} was recorded, and {given!r} given again"
-                assert len(made) == 1, f"an action that gave {result!r} was executed again: it is recorded as done"
-                for each in (given, *made):
-                    _spoil(each)
+        for _ in range(2):
+            await runner.execute("again", "s1", action)
+        assert executed == ["s1", "s1"], f"outside of `durable.run` it records nothing, and executed {executed}"
 
     @pytest.mark.asyncio
     async def test_cancelling_the_call_cancels_the_action(self, runner: Runner) -> None:
@@ -220,11 +172,3 @@ class RunnerKit:
 async def _all(*calls: Awaitable[Any]) -> list[Any]:
     """Return what each gives. A bare `gather` that is given up has an error that nobody looks at."""
     return list(await asyncio.gather(*calls))
-
-
-def _spoil(value: Any) -> None:
-    """Change a JSON value, where it can be changed."""
-    if isinstance(value, dict):
-        value["spoilt"] = True
-    elif isinstance(value, list):
-        value.append("spoilt")

@@ -125,66 +125,7 @@ def _clause(kind: type[Equal | AnyOf | Range], field: str) -> Filter:
     return Range(field, at_least="x") if kind is Range else Equal(field, "x")
 
 
-class _SearchFilters:
-    """A part of `portico_testkit.text_search.TextSearchKit`, which is the one to subclass."""
-
-    query: ClassVar[str]
-    filters: ClassVar[tuple[Filter, ...]]
-    unknown_field: ClassVar[str]
-
-    def fields_of(self, record: Any) -> Mapping[str, object] | None:
-        """Return a record's values of the fields that are filtered by."""
-        return None
-
-    @pytest.mark.asyncio
-    async def test_filters_keep_what_they_say(self, text_search: TextSearch) -> None:
-        every = await (await text_search.get_search_results(self.query, TextSearchOptions(top=ALL))).list()
-        unfiltered = await all_by(text_search, self.query)
-        fields = text_search.capabilities.filter.fields
-        assert self.filters or fields == {}, "the source takes filters, and the kit has none to try: give it `filters`"
-        for filter in self.filters:
-            options = TextSearchOptions(top=ALL, filter=filter)
-            kept = await (await text_search.get_search_results(self.query, options)).list()
-            assert kept, f"{filter} keeps nothing of {self.query!r}"
-            left_out = await all_by(text_search, self.query, filter) != unfiltered
-            assert left_out, f"{filter} leaves nothing out of {self.query!r}"
-            told = [self.fields_of(record) for record in kept]
-            wrong = [
-                of_record
-                for of_record in told
-                if of_record is not None and not FilterSupport.matches(filter, of_record)
-            ]
-            assert not wrong, f"{filter} kept {wrong}"
-            known = [of_record for record in every if (of_record := self.fields_of(record)) is not None]
-            if len(known) == len(every) and is_whole(text_search, every):
-                expected = sum(FilterSupport.matches(filter, of_record) for of_record in known)
-                assert len(kept) == expected, f"{filter} kept {len(kept)} passages; {expected} pass it"
-
-    @pytest.mark.asyncio
-    async def test_filters_combine_as_declared(self, text_search: TextSearch) -> None:
-        combine = text_search.capabilities.filter.combine
-        every = await all_by(text_search, self.query)
-        for filter in self.filters:
-            kept = await all_by(text_search, self.query, filter)
-            if "And" in combine:
-                assert await all_by(text_search, self.query, And((filter, filter))) == kept, f"And of twice {filter}"
-            if "Or" in combine:
-                assert await all_by(text_search, self.query, Or((filter, filter))) == kept, f"Or of twice {filter}"
-            if "Not" in combine and is_whole(text_search, every):
-                rest, expected = len(await all_by(text_search, self.query, Not(filter))), len(every) - len(kept)
-                assert rest == expected, f"Not({filter}) keeps {rest} of {expected}"
-
-    @pytest.mark.asyncio
-    async def test_other_filters_are_refused(self, text_search: TextSearch) -> None:
-        for filter in refused_filters(text_search.capabilities.filter, self.unknown_field):
-            with pytest.raises(UnsupportedOption) as caught:
-                await found_by(text_search, self.query, TextSearchOptions(filter=filter))
-            fields = text_search.capabilities.filter.fields or {}
-            unnamed = [field for field in fields if field not in str(caught.value)]
-            assert not unnamed, f"the message for {filter} does not name {unnamed}: {caught.value}"
-
-
-class TextSearchKit(_SearchFilters):
+class TextSearchKit:
     """Subclass it, say what the source is asked, and give a fixture named ``text_search``::
 
         class TestAcmeSearch(TextSearchKit):
@@ -417,3 +358,54 @@ class TextSearchKit(_SearchFilters):
             else:
                 pytest.fail(f"{method.__name__} found {found} in a source that fails")
             assert len(said) > 10, f"{method.__name__} fails and says {said!r} only"
+
+    def fields_of(self, record: Any) -> Mapping[str, object] | None:
+        """Return a record's values of the fields that are filtered by."""
+        return None
+
+    @pytest.mark.asyncio
+    async def test_filters_keep_what_they_say(self, text_search: TextSearch) -> None:
+        every = await (await text_search.get_search_results(self.query, TextSearchOptions(top=ALL))).list()
+        unfiltered = await all_by(text_search, self.query)
+        fields = text_search.capabilities.filter.fields
+        assert self.filters or fields == {}, "the source takes filters, and the kit has none to try: give it `filters`"
+        for filter in self.filters:
+            options = TextSearchOptions(top=ALL, filter=filter)
+            kept = await (await text_search.get_search_results(self.query, options)).list()
+            assert kept, f"{filter} keeps nothing of {self.query!r}"
+            left_out = await all_by(text_search, self.query, filter) != unfiltered
+            assert left_out, f"{filter} leaves nothing out of {self.query!r}"
+            told = [self.fields_of(record) for record in kept]
+            wrong = [
+                of_record
+                for of_record in told
+                if of_record is not None and not FilterSupport.matches(filter, of_record)
+            ]
+            assert not wrong, f"{filter} kept {wrong}"
+            known = [of_record for record in every if (of_record := self.fields_of(record)) is not None]
+            if len(known) == len(every) and is_whole(text_search, every):
+                expected = sum(FilterSupport.matches(filter, of_record) for of_record in known)
+                assert len(kept) == expected, f"{filter} kept {len(kept)} passages; {expected} pass it"
+
+    @pytest.mark.asyncio
+    async def test_filters_combine_as_declared(self, text_search: TextSearch) -> None:
+        combine = text_search.capabilities.filter.combine
+        every = await all_by(text_search, self.query)
+        for filter in self.filters:
+            kept = await all_by(text_search, self.query, filter)
+            if "And" in combine:
+                assert await all_by(text_search, self.query, And((filter, filter))) == kept, f"And of twice {filter}"
+            if "Or" in combine:
+                assert await all_by(text_search, self.query, Or((filter, filter))) == kept, f"Or of twice {filter}"
+            if "Not" in combine and is_whole(text_search, every):
+                rest, expected = len(await all_by(text_search, self.query, Not(filter))), len(every) - len(kept)
+                assert rest == expected, f"Not({filter}) keeps {rest} of {expected}"
+
+    @pytest.mark.asyncio
+    async def test_other_filters_are_refused(self, text_search: TextSearch) -> None:
+        for filter in refused_filters(text_search.capabilities.filter, self.unknown_field):
+            with pytest.raises(UnsupportedOption) as caught:
+                await found_by(text_search, self.query, TextSearchOptions(filter=filter))
+            fields = text_search.capabilities.filter.fields or {}
+            unnamed = [field for field in fields if field not in str(caught.value)]
+            assert not unnamed, f"the message for {filter} does not name {unnamed}: {caught.value}"

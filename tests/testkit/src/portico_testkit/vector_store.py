@@ -34,69 +34,7 @@ from portico_testkit.vector_strategies import Call, calls, filters, metadata
 __all__ = ["VectorStoreKit"]
 
 
-class _VectorConcurrency:
-    """A part of `portico_testkit.vector_store.VectorStoreKit`, which is the one to subclass."""
-
-    tolerance: ClassVar[float]
-    large: ClassVar[int]
-
-    @pytest.mark.asyncio
-    async def test_writes_are_seen_whole(self, vector_store: VectorStore) -> None:
-        size, rounds = 20, 15
-        vectors = Vectors.from_rows([(1, number) for number in range(size)])
-
-        async def write(batch: int) -> None:
-            records = [VectorRecord(str(number), {"batch": batch}) for number in range(size)]
-            await vector_store.upsert("n", records, vectors)
-
-        async def replace() -> None:
-            for batch in range(1, rounds):
-                await write(batch)
-                await asyncio.sleep(0)
-
-        async def read() -> None:
-            for _ in range(rounds * 2):
-                found = await find(vector_store, (1, 0), top=100)
-                batches = {match.metadata["batch"] for match in found}
-                assert (len(found), len(batches)) == (size, 1), f"{len(found)} records of batches {batches}"
-                await asyncio.sleep(0)
-
-        await write(0)
-        await asyncio.gather(replace(), *(read() for _ in range(4)))
-
-    @pytest.mark.asyncio
-    async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
-        size = 3_000
-        vectors = Vectors.from_rows([(1, number) for number in range(size)])
-        tasks = asyncio.all_tasks()
-        for attempt in range(4):
-            records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
-            upsert = partial(vector_store.upsert, "n", records, vectors)
-            await give_up(upsert, turns=1 + attempt)
-            await give_up(upsert, seconds=0.002 * attempt)
-            count = await still_answers(vector_store.count("n"))
-            assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
-            for call in (vector_store.search, vector_store.get, vector_store.delete, vector_store.drop):
-                wanted = [vectors] if call == vector_store.search else [["nobody"]] if call != vector_store.drop else []
-                await give_up(partial(call, "other", *wanted), turns=attempt)
-        await no_tasks_but(tasks)
-        await still_answers(put(vector_store, {"after": (1, 0)}))
-        await still_answers(find(vector_store, (1, 0), top=1))
-        assert (await still_answers(vector_store.get("n", ["after"])))[0] == [VectorRecord("after")]
-
-    @pytest.mark.asyncio
-    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
-        records = [VectorRecord(str(number)) for number in range(self.large)]
-        rows = Vectors.from_rows([[float(number % 97), *[1.0] * 15] for number in range(self.large)])
-
-        async def write_and_search(number: int) -> None:
-            await vector_store.upsert(f"large {number}", records, rows)
-            await vector_store.search(f"large {number}", rows.slice(0, 20), top=5)
-
-        await leaves_the_event_loop_free(write_and_search)
-
-
-class VectorStoreKit(_VectorConcurrency):
+class VectorStoreKit:
     """Subclass it and give a fixture named ``vector_store``; a new, empty store for each test::
 
         class TestAcmeVectors(VectorStoreKit):
@@ -160,13 +98,6 @@ class VectorStoreKit(_VectorConcurrency):
         assert len(await find(vector_store, (1, 0))) == 2
 
     @pytest.mark.asyncio
-    async def test_each_query_has_its_own_list(self, vector_store: VectorStore) -> None:
-        await put(vector_store, {"x": (1, 0), "y": (0, 1)})
-        found = await vector_store.search("n", Vectors.from_rows([(0, 2), (3, 0), (0, 1)]), top=1)
-        assert [[match.id for match in matches] for matches in found] == [["y"], ["x"], ["y"]]
-        assert await vector_store.search("n", Vectors.from_rows([], dimensions=2)) == []
-
-    @pytest.mark.asyncio
     async def test_a_filter_is_applied_before_top(self, vector_store: VectorStore) -> None:
         skip_without(vector_store, Equal("kind", "odd"))
         rows = {str(number): (100 - number, number) for number in range(100)}
@@ -203,38 +134,6 @@ class VectorStoreKit(_VectorConcurrency):
                 assert typed(came) == typed(fields)
                 if isinstance(came, dict):
                     came["text"] = "changed by the caller"
-
-    @pytest.mark.asyncio
-    async def test_the_same_id_is_replaced(self, vector_store: VectorStore) -> None:
-        records = [VectorRecord("a", {"old": 1}), VectorRecord("b")]
-        await vector_store.upsert("n", records, Vectors.from_rows([(1, 0), (0, 1)]))
-        await vector_store.upsert("n", [VectorRecord("a", {"new": 1})], Vectors.from_rows([(-1, 0)]))
-        assert await vector_store.count("n") == 2
-        found = await find(vector_store, (-1, 0))
-        assert [(match.id, dict(match.metadata)) for match in found] == [("a", {"new": 1}), ("b", {})]
-        assert sorted([id async for id in vector_store.ids("n")]) == ["a", "b"]
-
-    @pytest.mark.asyncio
-    async def test_delete_counts_what_was_there(self, vector_store: VectorStore) -> None:
-        await put(vector_store, {"a": (1, 0), "b": (0, 1), "c": (1, 1)})
-        assert await vector_store.delete("n", ["a", "nobody", "c", "a"]) == 2
-        assert await vector_store.delete("n", ["a"]) == 0
-        assert await vector_store.delete("n", []) == 0
-        assert [match.id for match in await find(vector_store, (1, 0))] == ["b"]
-        assert await vector_store.get("n", ["a"]) == ([], None)
-        assert await vector_store.count("n") == 1
-
-    @pytest.mark.asyncio
-    async def test_namespaces_are_apart(self, vector_store: VectorStore) -> None:
-        for number, namespace in enumerate(AWKWARD_IDS):
-            await vector_store.upsert(
-                namespace, [VectorRecord("same", {"n": number})], Vectors.from_rows([[1.0] * (number + 1)])
-            )
-        await vector_store.drop(AWKWARD_IDS[3])
-        for number, namespace in enumerate(AWKWARD_IDS):
-            [found] = await vector_store.search(namespace, Vectors.from_rows([[1.0] * (number + 1)]))
-            expected = [] if number == 3 else [{"n": number}]
-            assert [dict(match.metadata) for match in found] == expected, f"namespace {namespace!r}"
 
     @pytest.mark.asyncio
     async def test_any_string_is_an_id(self, vector_store: VectorStore) -> None:
@@ -314,3 +213,58 @@ class VectorStoreKit(_VectorConcurrency):
     @pytest.mark.asyncio
     async def test_what_cannot_be_read_is_a_store_error(self, failing_store: VectorStore | None) -> None:
         await check_failing(failing_store)
+
+    @pytest.mark.asyncio
+    async def test_writes_are_seen_whole(self, vector_store: VectorStore) -> None:
+        size, rounds = 20, 15
+        vectors = Vectors.from_rows([(1, number) for number in range(size)])
+
+        async def write(batch: int) -> None:
+            records = [VectorRecord(str(number), {"batch": batch}) for number in range(size)]
+            await vector_store.upsert("n", records, vectors)
+
+        async def replace() -> None:
+            for batch in range(1, rounds):
+                await write(batch)
+                await asyncio.sleep(0)
+
+        async def read() -> None:
+            for _ in range(rounds * 2):
+                found = await find(vector_store, (1, 0), top=100)
+                batches = {match.metadata["batch"] for match in found}
+                assert (len(found), len(batches)) == (size, 1), f"{len(found)} records of batches {batches}"
+                await asyncio.sleep(0)
+
+        await write(0)
+        await asyncio.gather(replace(), *(read() for _ in range(4)))
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
+        size = 3_000
+        vectors = Vectors.from_rows([(1, number) for number in range(size)])
+        tasks = asyncio.all_tasks()
+        for attempt in range(4):
+            records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
+            upsert = partial(vector_store.upsert, "n", records, vectors)
+            await give_up(upsert, turns=1 + attempt)
+            await give_up(upsert, seconds=0.002 * attempt)
+            count = await still_answers(vector_store.count("n"))
+            assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
+            for call in (vector_store.search, vector_store.get, vector_store.delete, vector_store.drop):
+                wanted = [vectors] if call == vector_store.search else [["nobody"]] if call != vector_store.drop else []
+                await give_up(partial(call, "other", *wanted), turns=attempt)
+        await no_tasks_but(tasks)
+        await still_answers(put(vector_store, {"after": (1, 0)}))
+        await still_answers(find(vector_store, (1, 0), top=1))
+        assert (await still_answers(vector_store.get("n", ["after"])))[0] == [VectorRecord("after")]
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
+        records = [VectorRecord(str(number)) for number in range(self.large)]
+        rows = Vectors.from_rows([[float(number % 97), *[1.0] * 15] for number in range(self.large)])
+
+        async def write_and_search(number: int) -> None:
+            await vector_store.upsert(f"large {number}", records, rows)
+            await vector_store.search(f"large {number}", rows.slice(0, 20), top=5)
+
+        await leaves_the_event_loop_free(write_and_search)
