@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
 
-from portico.errors import StoreError
 from portico.ports import Runner
 from portico_testkit.durable_runs import DurableRunsKit, Reopen
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner, MemoryDurableRuns
@@ -40,45 +39,18 @@ class TestMemoryDurableRunnerAsARunner(RunnerKit):
         return MemoryDurableRunner()
 
 
-class Runs(MemoryDurableRuns):
-    """Stands for a record with a server, which may be away."""
-
-    away = False
-
-    async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
-        self.reach()
-        return await super().run(run, work)
-
-    async def recorded(self, run: str) -> Mapping[str, Any]:
-        self.reach()
-        return await super().recorded(run)
-
-    def reach(self) -> None:
-        if self.away:
-            raise StoreError("The record at db.example cannot be reached: nobody answers there.")
-
-
 class Recording(MemoryDurableRunner):
     """A correct one, of which each part can be broken."""
 
-    class Kept(Runs):
+    class Kept(MemoryDurableRuns):
         pass
 
     def __init__(self, *, record: Any = None, jobs: Any = None) -> None:
         super().__init__(record=record, jobs=jobs or MemoryJobQueue())
-        self.durable: Runs = self.Kept(record)
+        self.durable = self.Kept(record)
 
 
-def fixtures_of(kind: type[Recording]) -> dict[str, Callable[..., object]]:
-    def failing_runner() -> Recording:
-        runner = kind()
-        runner.durable.away = True
-        return runner
-
-    return {"runner": kind, "reopen": lambda: again, "failing_runner": failing_runner}
-
-
-FAULTS = KnownFaults(DurableRunsKit, fixtures_of)
+FAULTS = KnownFaults(DurableRunsKit, lambda kind: {"runner": kind, "reopen": lambda: again})
 
 
 @FAULTS.caught_by("an_action_that_was_cancelled_is_executed_anew", r"not \['s1'\]")
@@ -93,7 +65,7 @@ class _TakesCancelledForDone(Recording):
 
 @FAULTS.caught_by("an_error_of_the_work_comes_out_as_it_is", "another error came out of `run`")
 class _CopiesErrorsOfTheWork(Recording):
-    class Kept(Runs):
+    class Kept(MemoryDurableRuns):
         async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
             try:
                 return await super().run(run, work)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from portico.errors import ContextOverflow, ServiceUnavailable
+from portico.errors import ServiceUnavailable
 from portico.search import Vectors
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
@@ -57,22 +57,6 @@ class NotNormalised(Broken):
         return rows * 3
 
 
-@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "still busy")
-class DeadAfterCancellation(Broken):
-    """Never gives back what it takes when it is interrupted."""
-
-    busy = False
-
-    async def embed(self, texts, *, purpose="document"):
-        if self.busy:
-            raise RuntimeError("still busy")
-        if len(texts) > 1000:
-            self.busy = True
-        vectors = await super().embed(texts, purpose=purpose)
-        self.busy = False
-        return vectors
-
-
 @FAULTS.caught_by("the_texts_are_not_changed", "embedding changed the texts")
 class SortsTheCallersTexts(Broken):
     async def embed(self, texts, *, purpose="document"):
@@ -82,29 +66,6 @@ class SortsTheCallersTexts(Broken):
         return vectors
 
 
-class RefusesLongTexts(HashingEmbeddings):
-    """As a service may whose model reads so and so many tokens."""
-
-    async def embed(self, texts, *, purpose="document"):
-        if any(len(text) > 10_000 for text in texts):
-            raise ContextOverflow("A text has more than 10,000 characters.")
-        return await super().embed(texts, purpose=purpose)
-
-
-class TestOneThatRefusesLongTexts(EmbeddingGeneratorKit):
-    @pytest.fixture
-    def embedding_generator(self) -> RefusesLongTexts:
-        return RefusesLongTexts()
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 async def test_the_kit_finds_what_is_broken(fault: Fault, given: Any) -> None:
     await FAULTS.check(fault, given)
-
-
-async def test_a_tolerance_that_hides_mix_ups_is_refused() -> None:
-    class Lenient(EmbeddingGeneratorKit):
-        tolerance = 0.2
-
-    with pytest.raises(AssertionError, match=r"a tolerance of 0.2 hides rows that are 0\.\d+ apart"):
-        await Lenient().test_different_texts_are_told_apart(HashingEmbeddings())

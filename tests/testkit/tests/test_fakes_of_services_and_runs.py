@@ -6,13 +6,12 @@ import asyncio
 
 import pytest
 
-from portico.errors import PlanError, PluginNotInstalled, StoreBusy, StoreError
+from portico.errors import PlanError, PluginNotInstalled
 from portico.plans import Answer, Finding, Plan, Refusal, Task
 from portico.ports import Job, Planner, TextSearch
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner
-from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
 
 
@@ -28,58 +27,6 @@ def test_services_are_found_by_port_and_by_name() -> None:
             services.get(TextSearch, name)
     with pytest.raises(PluginNotInstalled):
         FixedServices().get(Planner)
-
-
-async def test_only_the_newest_lease_may_write() -> None:
-    store = MemoryRunStore()
-    first = await store.acquire("r", owner="a", seconds=60)
-    second = await store.acquire("r", owner="a", seconds=60)
-    assert second.token > first.token
-    await store.append(second, [{"n": 1}, {"n": 2}])
-    with pytest.raises(StoreBusy):
-        await store.append(first, [{"n": 3}])
-    with pytest.raises(StoreBusy):
-        await store.acquire("r", owner="b", seconds=60)
-    await store.release(first)
-    assert store.holder("r") == second
-    await store.release(second)
-    with pytest.raises(StoreBusy):
-        await store.append(second, [{"n": 3}])
-    assert await store.read("r") == [{"n": 1}, {"n": 2}]
-
-
-async def test_a_lease_runs_out() -> None:
-    now = [0.0]
-    store = MemoryRunStore(clock=lambda: now[0])
-    old = await store.acquire("r", owner="a", seconds=60)
-    now[0] = 61
-    with pytest.raises(StoreBusy):
-        await store.append(old, [{}])
-    await store.renew(old, seconds=60)
-    await store.append(old, [{}])
-    now[0] = 130
-    new = await store.acquire("r", owner="b", seconds=60)
-    assert new.token > old.token
-    with pytest.raises(StoreBusy, match="b holds the run"):
-        await store.renew(old, seconds=60)
-    await store.release(new)
-    with pytest.raises(StoreBusy):
-        await store.renew(old, seconds=60)
-
-
-async def test_entries_are_whole_or_not_there_and_are_copies() -> None:
-    store = MemoryRunStore()
-    lease = await store.acquire("r", owner="a", seconds=60)
-    with pytest.raises(StoreError, match="not JSON"):
-        await store.append(lease, [{"n": 1}, {"n": object()}])
-    assert await store.read("r") == []
-    entry = {"n": [1]}
-    await store.append(lease, [entry])
-    entry["n"].append(2)
-    assert await store.read("r") == [{"n": [1]}]
-    await store.acquire("q", owner="a", seconds=1)
-    assert await store.runs() == ["r", "q"]
-    assert await store.read("unknown") == []
 
 
 async def test_a_script_goes_on_by_what_the_task_says() -> None:

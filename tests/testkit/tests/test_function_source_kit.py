@@ -78,21 +78,6 @@ class IgnoresTheName(Broken):
         return await super().load("words")
 
 
-@FAULTS.caught_by("missing_and_unknown_arguments_are_told", "DID NOT RAISE")
-class TakesAnything(Broken):
-    def function(self, plugin, name, parameters):
-        function = super().function(plugin, name, parameters)
-        function.__class__ = Lenient
-        return function
-
-
-class Lenient(Function):
-    __slots__ = ()
-
-    def structure_arguments(self, arguments, **options):
-        return dict(arguments)
-
-
 @FAULTS.caught_by("a_cancelled_load_leaves_it_usable", "still busy")
 class DeadAfterCancellation(Broken):
     busy = False

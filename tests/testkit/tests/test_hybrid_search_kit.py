@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from portico.errors import StoreError
-from portico.search import FilterSupport, VectorRecord, Vectors
+from portico.search import VectorRecord, Vectors
 from portico_testkit.fakes.hybrid_search import DictHybridSearch, DictHybridStore
 from portico_testkit.hybrid_search import HybridSearchKit
 from portico_testkit.kit_failures import Fault, KnownFaults
@@ -17,18 +17,6 @@ class TestDictHybridStore(HybridSearchKit):
     @pytest.fixture
     def vector_store(self) -> DictHybridStore:
         return DictHybridStore()
-
-
-class EqualityOnly(DictHybridStore):
-    """Correct, but able to do less: the kit must not ask for more than is declared."""
-
-    filter_support = FilterSupport({"a": frozenset({"Equal"})})
-
-
-class TestEqualityOnly(HybridSearchKit):
-    @pytest.fixture
-    def vector_store(self) -> EqualityOnly:
-        return EqualityOnly()
 
 
 class Shared(DictHybridStore):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from portico.errors import StoreError
-from portico.ports import Job, JobQueue, JobStatus, Worker
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.job_queue import JobQueueKit
 from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, worker_process
@@ -85,61 +83,13 @@ async def test_a_worker_elsewhere_that_cannot_begin_is_told_at_once(tmp_path: Pa
         assert "RuntimeError: no such queue" in said[test]
 
 
-class Served(MemoryJobQueue):
-    """Stands for one with a server, which may be away."""
-
-    away = False
-
-    async def submit(self, jobs: Sequence[Job]) -> None:
-        self.reach()
-        await super().submit(jobs)
-
-    async def work(self, carry_out: Any, *, emit: Any = None) -> None:
-        self.reach()
-        await super().work(carry_out, emit=emit)
-
-    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
-        self.reach()
-        return await super().status(names, **options)
-
-    async def jobs(
-        self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, **options: Any
-    ) -> list[JobStatus]:
-        self.reach()
-        return await super().jobs(kind, states=states, limit=limit, **options)
-
-    async def cancel(self, names: Sequence[str]) -> None:
-        self.reach()
-        await super().cancel(names)
-
-    async def workers(self) -> list[Worker]:
-        self.reach()
-        return await super().workers()
-
-    def reach(self) -> None:
-        if self.away:
-            raise StoreError("The queue at db.example cannot be reached: nobody answers there.")
-
-
-def fixtures_of(kind: type[Served]) -> dict[str, Callable[..., object]]:
-    def failing_queue() -> JobQueue:
-        queue = kind()
-        queue.away = True
-        return queue
-
-    return {"queue": kind, "elsewhere": beside, "failing_queue": failing_queue}
-
-
-FAULTS = KnownFaults(JobQueueKit, fixtures_of, attributes=lambda kind: {"silence": 0.02, "password": "hunter2"})
-
-
-@FAULTS.caught_by("name_is_filled", "the name is empty")
-class _Nameless(Served):
-    name = " "
+FAULTS = KnownFaults(
+    JobQueueKit, lambda kind: {"queue": kind, "elsewhere": beside}, attributes=lambda kind: {"silence": 0.02}
+)
 
 
 @FAULTS.caught_by("cancelling_takes_a_job_that_waits_out_of_the_queue", "assert 'waiting' == 'cancelled'")
-class _CancelsOnlyWhatRuns(Served):
+class _CancelsOnlyWhatRuns(MemoryJobQueue):
     async def cancel(self, names: Sequence[str]) -> None:
         told = await self.status(names)
         await super().cancel([each.name for each in told if each is not None and each.state == "running"])

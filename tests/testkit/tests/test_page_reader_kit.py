@@ -82,12 +82,6 @@ class DeadAfterCancellation(Broken):
         return page
 
 
-@FAULTS.caught_by("it_has_a_name", "name is empty")
-class Nameless(Broken):
-    def __init__(self, pages, **options):
-        super().__init__(pages, name=" ", **options)
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 async def test_the_kit_finds_what_is_broken(fault: Fault, given: Any) -> None:
     await FAULTS.check(fault, given)

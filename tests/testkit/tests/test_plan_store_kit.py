@@ -45,11 +45,6 @@ class Broken(MemoryPlanStore):
         await super().put(saved)
 
 
-@FAULTS.caught_by("it_has_a_name", "the name is blank")
-class Nameless(Broken):
-    name = " "
-
-
 @FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "still busy")
 class StaysBusyWhenCancelled(Broken):
     busy = False

@@ -86,11 +86,6 @@ FAULTS = KnownFaults(
 )
 
 
-@FAULTS.caught_by("name_is_filled")
-class Nameless(Echo):
-    name = " "
-
-
 @FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable")
 class DeadAfterCancellation(Echo):
     busy = False

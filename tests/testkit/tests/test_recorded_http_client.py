@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 from portico.errors import ServiceTimeout
 from portico.plugins import HttpRequest, HttpResponse, Secret
@@ -62,23 +61,3 @@ def test_what_is_not_recorded_is_told_without_showing_a_secret() -> None:
     assert f"{FIND}?q=ports" in str(raised.value)
     assert "k3y" not in str(raised.value)
     assert len(client.requests) == 1
-
-
-@given(st.lists(st.integers(0, 9), max_size=5))
-def test_a_function_answers_and_may_be_asynchronous(numbers: list[int]) -> None:
-    async def later(request: HttpRequest) -> object:
-        await asyncio.sleep(0)
-        return {"n": request.params["n"]}
-
-    def at_once(request: HttpRequest) -> object:
-        return {"n": request.params["n"]}
-
-    for answer in (later, at_once):
-        client = RecordedHttpClient(answer, name="mine")  # type: ignore[arg-type]
-
-        async def all_of(client: RecordedHttpClient = client) -> list[int]:
-            sending = [client.send(HttpRequest(FIND, {"n": number})) for number in numbers]
-            return [response.json()["n"] for response in await asyncio.gather(*sending)]
-
-        assert asyncio.run(all_of()) == numbers
-        assert [request.params["n"] for request in client.requests] == numbers

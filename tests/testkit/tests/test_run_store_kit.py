@@ -68,14 +68,6 @@ class _AnyToken(Kept):
         await super().append(self.holder(lease.run) or lease, entries)
 
 
-@FAULTS.caught_by("a_run_that_was_given_back_is_free_and_its_old_lease_is_void", "no longer")
-class _FailsOnASecondRelease(Kept):
-    async def release(self, lease: Lease) -> None:
-        if self.holder(lease.run) != lease:
-            raise self._stale(lease)
-        await super().release(lease)
-
-
 @FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "half an append was written")
 class _HalfWrittenWhenCancelled(Kept):
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:

@@ -40,28 +40,6 @@ class Broken:
         return faults
 
 
-def without(schema: Any, drop: Callable[[str, Any], bool]) -> Any:
-    """Return a schema without some keywords, wherever they are."""
-    if isinstance(schema, list):
-        return [without(part, drop) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: part for key, part in schema.items() if not drop(key, part)}
-    return {
-        key: {name: without(part, drop) for name, part in argument.items()}
-        if key in ("properties", "$defs") and isinstance(argument, dict)
-        else argument
-        if key in ("enum", "const", "required")
-        else without(argument, drop)
-        for key, argument in kept.items()
-    }
-
-
-@FAULTS.caught_by("the_name_is_filled", "its name is empty")
-class Nameless(Broken):
-    name = ""
-
-
 @FAULTS.caught_by("every_fault_is_told_at_once", "it told .* is missing")
 class TellsTheFirstOnly(Broken):
     def told(self, faults, value, schema):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -113,14 +112,6 @@ class RemovesBeforeItWrites(ShelfIndex):
         shelf.indexed.pop(name, None)
         await asyncio.sleep(0)
         shelf.indexed[name] = text
-
-
-@FAULTS.caught_by("a_cancelled_update_leaves_each_document_old_or_new", "as if nobody had cancelled it")
-class TakesNoNoticeOfCancellation(ShelfIndex):
-    async def work(self, shelf, progress):
-        with contextlib.suppress(asyncio.CancelledError):
-            return await super().work(shelf, progress)
-        return IndexReport()
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

@@ -87,32 +87,11 @@ class TestListSearch(Kit):
         return WholeSearch(ENTRIES, fails=True)
 
 
-class TestSearchThatFiltersByOneFieldOnly(TextSearchKit):
-    query = "door"
-    other_query = "roof"
-    filters = (Equal("colour", "red"),)
-
-    @pytest.fixture
-    def text_search(self) -> ListSearch:
-        search = ListSearch([*ENTRIES, ListEntry("red door", fields={"colour": "red"})])
-        search.capabilities = SearchCapabilities(
-            FilterSupport({"colour": frozenset({"Equal"})}, frozenset()), total_count=True
-        )
-        return search
-
-
 def fixtures(kind: type[ListSearch]) -> dict[str, Any]:
     return {"text_search": lambda: kind(ENTRIES), "failing_search": lambda: kind(ENTRIES, fails=True)}
 
 
 FAULTS = KnownFaults(Kit, fixtures)
-
-
-@FAULTS.caught_by("what_it_declares_is_well_formed", "name is empty")
-class Nameless(WholeSearch):
-    def __init__(self, entries, **options):
-        super().__init__(entries, **options)
-        self.name = " "
 
 
 @FAULTS.caught_by("a_search_given_up_leaves_it_usable", "as if nobody had cancelled it")
@@ -122,15 +101,6 @@ class TakesNoNoticeOfCancellation(WholeSearch):
             return await super().fetch(query, options)
         except asyncio.CancelledError:
             return SearchResults([])
-
-
-@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "a cancelled call raised ServiceUnavailable")
-class TakesCancellationForAFailure(WholeSearch):
-    async def fetch(self, query, options):
-        try:
-            return await super().fetch(query, options)
-        except asyncio.CancelledError:
-            raise ServiceUnavailable("It went away.") from None
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
