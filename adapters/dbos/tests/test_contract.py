@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -40,46 +38,6 @@ class TestDbosRunner(RunnerKit):
     async def runner(self, where: dict[str, Any]) -> AsyncIterator[DbosRunner]:
         runner = DbosRunner(DbosSettings(**where))
         yield runner
-        await runner.aclose()
-
-
-class RecordedRun:
-    """Executes what a run asks for within a durable run of it, which is open as long as the test lasts."""
-
-    name = "dbos, run"
-
-    def __init__(self, runner: DbosRunner) -> None:
-        self.runner = runner
-        self.open: dict[str, asyncio.Future[None]] = {}
-        self.over = asyncio.Event()
-
-    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        if run not in self.open:
-            self.open[run] = asyncio.get_running_loop().create_future()
-            ready = asyncio.Event()
-
-            async def work() -> None:
-                ready.set()
-                await self.over.wait()
-
-            # A task of its own: the kit counts the tasks of a call that is cancelled.
-            self.open[run] = asyncio.ensure_future(self.runner.durable.run(run, work))
-            await ready.wait()
-        return await self.runner.execute(run, name, action)
-
-
-class TestRecordedRunner(RunnerKit):
-    durable = True
-
-    @pytest.fixture
-    async def runner(self, where: dict[str, Any]) -> AsyncIterator[RecordedRun]:
-        runner = DbosRunner(DbosSettings(**where))
-        recorded = RecordedRun(runner)
-        for run in ("cancelled", "cancelled before", "side by side", "places", "r1", "r2"):
-            await recorded.execute(run, "opens it", partial(asyncio.sleep, 0))
-        yield recorded
-        recorded.over.set()
-        await asyncio.gather(*recorded.open.values())
         await runner.aclose()
 
 

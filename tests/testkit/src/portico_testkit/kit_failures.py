@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -139,8 +139,8 @@ def _own_fixtures(kit: object) -> dict[str, Callable[..., object]]:
 async def _failure(test: Callable[..., Any], fixtures: _Fixtures) -> str | None:
     """Run a test and return its message when it fails."""
     made: dict[str, Any] = {}
-    with ExitStack() as stack:
-        arguments = {name: _make(name, fixtures, made, stack) for name in inspect.signature(test).parameters}
+    async with AsyncExitStack() as stack:
+        arguments = {name: await _make(name, fixtures, made, stack) for name in inspect.signature(test).parameters}
         try:
             if inspect.iscoroutinefunction(test):
                 await test(**arguments)
@@ -161,7 +161,7 @@ def _message(error: BaseException) -> str:
     return str(error) or repr(error)
 
 
-def _make(name: str, fixtures: _Fixtures, made: dict[str, Any], stack: ExitStack) -> Any:
+async def _make(name: str, fixtures: _Fixtures, made: dict[str, Any], stack: AsyncExitStack) -> Any:
     """Return a fixture of a test, made once, after those that it names itself."""
     if name not in made:
         if name not in fixtures:
@@ -171,9 +171,12 @@ def _make(name: str, fixtures: _Fixtures, made: dict[str, Any], stack: ExitStack
         if inspect.isfunction(factory) or inspect.ismethod(factory):  # the parameters of a class are no fixtures
             parameters = inspect.signature(factory).parameters.values()
             needs = [each.name for each in parameters if each.default is each.empty]
-        value: Any = factory(**{need: _make(need, fixtures, made, stack) for need in needs})
+        value: Any = factory(**{need: await _make(need, fixtures, made, stack) for need in needs})
         if inspect.isgenerator(value):
             stack.callback(next, value, None)
             value = next(value)
+        elif inspect.isasyncgen(value):
+            stack.push_async_callback(anext, value, None)
+            value = await anext(value)
         made[name] = value
     return made[name]

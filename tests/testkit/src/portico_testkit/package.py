@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -119,7 +119,7 @@ class Offered:
 
 
 class InstalledPackage:
-    """The package of a distribution; everything is looked up when it is first asked for.
+    """The package of an installed distribution.
 
     >>> package = InstalledPackage("portico-testkit")
     >>> package.distribution.metadata["Name"], package.entry_points
@@ -128,26 +128,12 @@ class InstalledPackage:
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    @cached_property
-    def distribution(self) -> Distribution:
-        """The installed distribution; fails the test where none of that name is installed."""
         try:
-            return distribution(self.name)
+            self.distribution = distribution(name)
         except PackageNotFoundError:
-            pytest.fail(
-                f"{self.name} is not installed in this environment. Run `pip install --editable .`.", pytrace=False
-            )
-
-    @cached_property
-    def entry_points(self) -> list[EntryPoint]:
-        """The entry points of the group `portico`."""
-        return [*self.distribution.entry_points.select(group="portico")]
-
-    @cached_property
-    def commands(self) -> list[EntryPoint]:
-        """The entry points of the group `portico.commands`."""
-        return [*self.distribution.entry_points.select(group="portico.commands")]
+            pytest.fail(f"{name} is not installed in this environment. Run `pip install --editable .`.", pytrace=False)
+        self.entry_points = [*self.distribution.entry_points.select(group="portico")]
+        self.commands = [*self.distribution.entry_points.select(group="portico.commands")]
 
     @cached_property
     def import_name(self) -> str:
@@ -159,7 +145,8 @@ class InstalledPackage:
                 "pyproject.toml, and install it again.",
                 pytrace=False,
             )
-        return points[0].module.partition(".")[0]
+        name: str = points[0].module.partition(".")[0]
+        return name
 
     @cached_property
     def folder(self) -> Path:
@@ -171,15 +158,13 @@ class InstalledPackage:
 
     @cached_property
     def offers(self) -> list[Offered]:
-        """The registrations for the ports of this core; for other versions of a port only where none fits."""
-        found = [
+        """The registrations of its hooks."""
+        return [
             Offered(port, registration)
             for port, returned in self.answers()
             for registration in (returned if isinstance(returned, list | tuple) else ())
             if isinstance(registration, Registration)
         ]
-        found.sort(key=lambda one: (one.registration.port_version == one.port.version, one.registration.port_version))
-        return [*{(each.port.name, each.registration.name): each for each in found}.values()]
 
     def answers(self) -> Iterator[tuple[PortInfo, Any]]:
         """Yield what each of its hooks returns."""
@@ -201,26 +186,19 @@ class InstalledPackage:
 
     def undeclared_imports(self) -> dict[str, str]:
         """Return the packages that its modules import and its metadata does not declare, with a place each."""
-        required = [Requirement(line).name for line in self.distribution.requires or ()]
+        wanted = {folded(Requirement(line).name) for line in self.distribution.requires or ()}
         known = {self.import_name, "portico", "_typeshed", *sys.stdlib_module_names}
-        known |= {folded(name).replace("-", "_") for name in required}
-        wanted = {folded(name) for name in required}
+        known |= {name.replace("-", "_") for name in wanted}
         known |= {top for top, owners in packages_distributions().items() if wanted & {folded(one) for one in owners}}
         found: dict[str, str] = {}
-        for where, name in self._imports():
-            top = name.partition(".")[0]
-            if top not in known:
-                found.setdefault(top, where)
-        return found
-
-    def _imports(self) -> Iterator[tuple[str, str]]:
         for file in sorted(self.folder.rglob("*.py")):
-            where = file.relative_to(self.folder.parent).as_posix()
             for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
-                if isinstance(node, ast.Import):
-                    yield from ((f"{where}:{node.lineno}", alias.name) for alias in node.names)
-                elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                    yield f"{where}:{node.lineno}", node.module
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                    names = [node.module]
+                for top in {name.partition(".")[0] for name in names} - known:
+                    found.setdefault(top, f"{file.relative_to(self.folder.parent).as_posix()}:{node.lineno}")  # type: ignore[attr-defined]
+        return found
 
 
 @cache
@@ -293,28 +271,26 @@ def settings_fields(cls: Any) -> list[SettingsField]:
 
 
 def instance_of(cls: Any, given: Iterable[object], secret: str) -> Any:
-    """Return settings to try, with ``secret`` in each ``Secret``.
+    """Return settings to try, with ``secret`` in each ``Secret``: like those ``given``, or with made-up values.
 
-    Required values come from an instance of the class among those ``given``, or are made up: text, a number, a path.
     Raises ``ValueError`` or ``TypeError`` where the class takes no such values.
     """
     example = next((one for one in given if type(one) is cls), None)
     values: dict[str, Any] = {}
-    more: dict[str, Any] = {}
     for field in settings_fields(cls):
         value = None if example is None else getattr(example, field.attribute)
-        if field.is_secret:
-            more[field.key] = Secret(secret, origin="the kit")
         if field.is_secret and (field.required or value is not None):
-            values[field.key] = more[field.key]
+            values[field.key] = Secret(secret, origin="the kit")
         elif example is not None:
             values[field.key] = value
         elif field.required:
             values[field.key] = _made_up(field)
-    for some in ({**values, **more}, values):
-        with suppress(TypeError, ValueError):
-            return cls(**some)
-    return cls(**values) if example is None else example
+    try:
+        return cls(**values)
+    except (TypeError, ValueError):
+        if example is None:
+            raise
+        return example  # a secret of a certain form, such as a URI
 
 
 def folded(name: str) -> str:
