@@ -17,7 +17,7 @@ from portico._plans.plan import From, Plan, Step, TextOf, Value
 from portico._plans.task import Answer
 from portico._ports.run_store import Lease
 from portico._runs.journal import RunState, entry
-from portico._runs.writing import LEASE_SECONDS, Journal, kept
+from portico._runs.writing import LEASE_SECONDS, open_journal
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -313,15 +313,13 @@ async def test_an_outage_while_the_run_is_given_back_takes_nothing_away() -> Non
     store = Remote()
 
     async def during(work: Callable[[], Awaitable[None]]) -> None:
-        journal = Journal(store, "r")
-        async with kept(journal):
+        async with open_journal(store, "r"):
             await work()
             store.leave(100.0)
 
     async def write() -> None:
-        lease = Journal(store, "other")
-        async with kept(lease):
-            await lease.write(entry("pursuit", goal="g", planner="p"))
+        async with open_journal(store, "other") as journal:
+            await journal.write(entry("pursuit", goal="g", planner="p"))
 
     await during(write)
     assert len(asyncio.all_tasks()) == 1

@@ -128,6 +128,10 @@ class Sums:
     async def stop(self) -> None:
         raise asyncio.CancelledError
 
+    @function
+    async def wait(self) -> None:
+        await asyncio.Event().wait()
+
 
 @pytest.fixture
 def kernel() -> Kernel:
@@ -165,10 +169,18 @@ async def test_invoke_json_maps_failures(kernel: Kernel) -> None:
 
 
 async def test_a_cancellation_is_no_failure(kernel: Kernel) -> None:
-    with pytest.raises(asyncio.CancelledError):
+    for call in (kernel.invoke_json("wait", {}), kernel.call_tool(ToolCall("1", "wait"))):
+        calling = asyncio.ensure_future(call)
+        await asyncio.sleep(0)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+
+async def test_a_function_that_is_cancelled_from_within_has_failed(kernel: Kernel) -> None:
+    with pytest.raises(FunctionFailed, match="CancelledError"):
         await kernel.invoke_json("stop", {})
-    with pytest.raises(asyncio.CancelledError):
-        await kernel.call_tool(ToolCall("1", "stop"))
+    assert (await kernel.call_tool(ToolCall("1", "stop"))).error
 
 
 async def test_a_tool_call_is_answered(kernel: Kernel) -> None:

@@ -20,7 +20,7 @@ from portico._functions.functions import Function, FunctionSpec
 from portico._plans.check import check_plan, path_problem
 from portico._plans.checking.shapes import known_of
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico._runs.writing import run_steps
+from portico._runs.scheduling import run_steps
 from portico._types.compiling import compile_type
 
 

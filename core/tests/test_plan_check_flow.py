@@ -18,7 +18,7 @@ from portico._plans.check import check_plan
 from portico._plans.findings import Finding
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
 from portico._prompts.calling import FunctionCall
-from portico._runs.writing import run_steps
+from portico._runs.scheduling import run_steps
 from portico._schema.compare import fitting_paths
 from portico.errors import PluginNotInstalled, TemplateError
 from portico_testkit.strategies import json_values

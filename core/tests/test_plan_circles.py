@@ -17,7 +17,6 @@ from portico._plans.findings import Finding
 from portico._plans.functions import plan_function, plans_of
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico._plans.task import Answer, Event
-from portico._runs.execution import failure_of
 from portico.errors import PlanError, PlanInvalid, StepFailed
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -287,14 +286,3 @@ async def test_a_run_of_its_own_inside_is_told_apart_from_a_step_inside() -> Non
     kernel.add_function(plan_function("inner", Plan("g", (Step("f", "fail"),))))
     with pytest.raises(StepFailed, match=r"^Step s, step f failed: The function fail failed: OSError: no line$"):
         await kernel.run_plan(Plan("g", (Step("s", "code"),)))
-
-
-@given(st.lists(st.text("ab/ ", min_size=1), min_size=1, max_size=5), st.text())
-def test_what_the_journal_says_of_a_failure_is_read_as_it_was(steps: list[str], reason: str) -> None:
-    error = PlanError(reason)
-    for step in reversed(steps):
-        error = StepFailed(step, error)
-    read = failure_of(str(error))
-    assert isinstance(read, StepFailed)
-    assert str(read) == str(error)
-    assert read.reason == reason

@@ -12,7 +12,7 @@ from tests.support.strategies import plans
 
 from portico._functions.middleware import RequireApproval
 from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value, evaluate
-from portico._runs.writing import Broken, PausedStep, run_steps
+from portico._runs.scheduling import Broken, PausedStep, run_steps
 from portico.errors import StepFailed
 
 

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
-from portico._chat.messages import Usage
 from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Emit, Event, Infeasible, RunEvent, Task
+from portico._plans.task import Answer, Event, RunEvent
 from portico._runs.journal import RunState
 from portico._runs.outcome import Paused
-from portico.errors import (
-    PlanInvalid,
-    PorticoError,
-    RunError,
-    ServiceUnavailable,
-    StepFailed,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    StoreUnavailable,
-)
+from portico.errors import RunError, ServiceUnavailable, StepFailed, StoreBusy, StoreError, StoreUnavailable
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -98,14 +85,13 @@ async def cut_after(store: MemoryRunStore, run: str, count: int) -> MemoryRunSto
     return left
 
 
-async def test_every_proposal_and_step_is_an_action_and_the_run_is_one() -> None:
+async def test_every_step_is_an_action_and_the_run_is_one() -> None:
     world, runner = World(), Runner()
     kernel = kernel_of(world, runner)
     planner = ScriptedPlanner(Plan("wrong", (Step("x", "W-nothing"),)), Plan("move", (step("a"),)), Answer("there"))
     run = await kernel.run_goal("g", planner=planner, run="r")
     assert run.outcome == Answer("there")
-    names = [name.rpartition("-")[0] or name for name in runner.asked]
-    assert names == ["proposal-1", "proposal-2", "a", "proposal-3"]
+    assert runner.asked == ["a"]
     assert list(await runner.durable.recorded("r")) == runner.asked
     assert not runner.durable.is_run("r")
 
@@ -271,112 +257,6 @@ async def test_a_step_that_failed_is_executed_again_when_a_person_asks() -> None
     with pytest.raises(StepFailed):
         await kernel.resume("r", retry=["a"])
     assert (world.sent, runner.asked) == (["failing"] * 2, ["a", "a"])
-
-
-class Saying:
-    """Proposes what it is told to, after it has said what it is told to."""
-
-    name = "saying"
-
-    def __init__(self, proposal: Any, *said: RunEvent) -> None:
-        self.proposal = proposal
-        self.said = said
-        self.asked = 0
-
-    async def propose(self, task: Task, *, emit: Emit) -> Any:
-        self.asked += 1
-        for event in self.said:
-            emit(event)
-        return self.proposal
-
-
-USED = Event.ChatUsed("chat", "model", Usage(10, 5))
-SAID = (Event.TextDelta("so"), USED, Event.Warned("It is old."), Event.ChatUsed("other", "m", Usage(1)))
-
-
-async def test_what_a_planner_said_counts_whoever_asked_it() -> None:
-    runner, store, planner = Runner(), MemoryRunStore(), Saying(Answer("there"), *SAID)
-    told: list[RunEvent] = []
-    whole = await kernel_of(World(), runner, store).run_goal("g", planner=planner, run="r", emit=told.append)
-    assert [event for event in told if event in SAID] == list(SAID)
-    left, again, told = await cut_after(store, "r", 1), Saying(Answer("elsewhere")), []
-    run = await kernel_of(World(), Runner(runner.durable.record), left).resume("r", planner=again, emit=told.append)
-    assert again.asked == 0
-    assert run == whole
-    assert run.outcome == Answer("there", warnings=("It is old.",))
-    assert (run.usage, run.services) == (Usage(11, 5), ("chat", "other"))
-    assert [event for event in told if event in SAID] == list(SAID[1:])
-
-
-async def test_the_proposal_of_another_planner_or_for_other_functions_is_not_taken() -> None:
-    runner, store = Runner(), MemoryRunStore()
-    await kernel_of(World(), runner, store).run_goal("g", planner=Saying(Answer("there")), run="r")
-    left, other = await cut_after(store, "r", 1), ScriptedPlanner(Answer("elsewhere"))
-    kernel = kernel_of(World(), Runner(runner.durable.record), left)
-    assert (await kernel.resume("r", planner=other)).outcome == Answer("elsewhere")
-    left, same = await cut_after(store, "r", 1), Saying(Answer("elsewhere"))
-    kernel = kernel_of(World(), Runner(runner.durable.record), left)
-    kernel.add_function(World().read)
-    assert (await kernel.resume("r", planner=same)).outcome == Answer("elsewhere")
-
-
-async def test_a_planner_is_asked_itself_where_its_context_may_be_anything() -> None:
-    runner = Runner()
-    kernel = kernel_of(World(), runner)
-    planner = Saying(Answer("there"))
-    assert (await kernel.run_goal("g", planner=planner, context={"client": object()})).outcome == Answer("there")
-    assert runner.asked == []
-
-
-@pytest.mark.parametrize(
-    "proposal",
-    [
-        Answer("a", value=(1, 2)),
-        Answer("a", value={1: 2}),
-        Answer("a", value=math.nan),
-        Answer("a", value=object()),
-        Infeasible("no", ("x",)),
-        Plan("g", (Step("s", "W-send", {"text": Value(math.nan)}),)),
-        Plan("g", (Step("s", "W-send", {"text": Value(("a",))}),)),
-        Plan("g", (Step("s", "W-send", attempts=0),)),
-        Plan("g", tuple(step(f"s{number}") for number in range(1001))),
-        Plan("g", (step("s"),), From("s")),
-        "not a proposal",
-        None,
-        5,
-    ],
-)
-async def test_any_proposal_ends_as_it_does_without_a_record(proposal: Any) -> None:
-    ends: list[Any] = []
-    for runner in (None, Runner(), Runner({"r": {}})):
-        try:
-            run = await kernel_of(World(), runner).run_goal("g", planner=Saying(proposal), run="r")
-            ends.append(run.outcome)
-        except (PorticoError, TypeError) as error:
-            ends.append((type(error), str(error)))
-    assert repr(ends[0]) == repr(ends[1]) == repr(ends[2])
-
-
-async def test_a_proposal_that_could_not_be_recorded_is_made_again() -> None:
-    runner, store = Runner(), MemoryRunStore()
-    planner = Saying(Plan("g", (Step("s", "W-send", {"text": Value(math.nan)}),)))
-    with pytest.raises(PlanInvalid):
-        await kernel_of(World(), runner, store).run_goal("g", planner=planner, run="r")
-    assert planner.asked == 4
-    assert await runner.durable.recorded("r") == dict.fromkeys(runner.asked)
-    left, again = await cut_after(store, "r", 1), Saying(Answer("there"))
-    assert (await kernel_of(World(), runner, left).resume("r", planner=again)).outcome == Answer("there")
-    assert again.asked == 1
-
-
-async def test_a_recorded_proposal_that_is_none_is_damage() -> None:
-    runner, store = Runner(), MemoryRunStore()
-    await kernel_of(World(), runner, store).run_goal("g", planner=Saying(Answer("there")), run="r")
-    (name,) = runner.durable.record["r"]
-    runner.durable.record["r"][name] = json.dumps({"version": 1, "outcome": {"kind": "answer", "text": 5}})
-    left = await cut_after(store, "r", 1)
-    with pytest.raises(StoreDamaged, match="is no proposal"):
-        await kernel_of(World(), runner, left).resume("r", planner=Saying(Answer("there")))
 
 
 class Shaky(Runner):

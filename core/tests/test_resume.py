@@ -169,8 +169,7 @@ async def crash_everywhere(plan: Plan, planner: Callable[[], ScriptedPlanner] | 
         before = [step for step, durable in world.calls if durable <= count]
         for answer in ("result", "retry"):
             record = runner.before(count, whole.name) if runner is not None else None
-            proposed = len(first.tasks) if first is not None else 0
-            await check_one_crash(planner, whole, entries[:count], before, answer, has_effects, record, proposed)
+            await check_one_crash(planner, whole, entries[:count], before, answer, has_effects, record)
 
 
 async def check_one_crash(
@@ -181,7 +180,6 @@ async def check_one_crash(
     answer: str,
     has_effects: Callable[[str], bool],
     record: dict[str, str] | None,
-    proposed: int,
 ) -> None:
     place = f"after entry {len(entries)}, {entries[-1]['type']} {entries[-1].get('step', '')}"
     store = await store_with(whole.name, entries)
@@ -221,8 +219,6 @@ async def check_one_crash(
     if record is None:
         return
     assert not set(record) & set(world.called), f"{place}: what was recorded ran again"
-    tasks = sum(len(each.tasks) for each in planners if each is not None)
-    assert tasks == proposed - sum(name.startswith("proposal-") for name in record), f"{place}: proposed again"
     begun = {entry["step"] for entry in entries if entry["type"] == "step-started"}
     taken = {entry["step"] for entry in await store.read(whole.name) if entry.get("recorded")}
     assert taken == (begun - finished) & set(record), place
@@ -417,7 +413,7 @@ async def test_an_interrupted_step_with_effects_waits_for_a_person(kernel: Kerne
 async def test_a_result_given_by_a_person_is_checked_and_journalled(kernel: Kernel, world: World) -> None:
     run = await interrupted(kernel)
     world.calls.clear()
-    with pytest.raises(RunError, match=r"none that W-send gives.*expected"):
+    with pytest.raises(RunError, match=r"does not fit W-send.*expected"):
         await kernel.resume(run, results={"send": "yes"})
     done = await kernel.resume(run, results={"send": {"sent": "by hand"}})
     assert done.outcome == Answer("by hand", value="by hand")

@@ -19,8 +19,7 @@ from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
 from portico._ports.runner import Runner
 from portico._runs.outcome import LONGEST_RUN, Run
-from portico._runs.runners import require_jobs
-from portico._runs.submitting import JOB_VERSION, RUN_KIND, Submitted, run_job, submitted
+from portico._runs.submitting import JOB_VERSION, RUN_KIND, Submitted, read_job, require_jobs, run_job
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
@@ -73,7 +72,7 @@ def test_what_is_asked_for_arrives_as_it_was(goal: str, options: dict[str, Any],
     assert job.kind == RUN_KIND
     sent = Job(job.name, job.kind, json.loads(json.dumps(job.body, allow_nan=False)))
     run = options.pop("run", job.name)
-    assert submitted(sent) == Submitted(run, goal, **options, origin=origin or None)
+    assert read_job(sent) == Submitted(run, goal, **options, origin=origin or None)
 
 
 async def test_a_goal_that_is_submitted_waits_under_the_name_of_its_run(kernel: Kernel, queue: MemoryJobQueue) -> None:
@@ -111,7 +110,7 @@ async def test_many_goals_are_submitted_in_one_call(kernel: Kernel) -> None:
     (jobs,) = Counted.calls
     assert [job.name for job in jobs] == runs
     assert len(set(runs)) == 3
-    asked = [submitted(job) for job in jobs]
+    asked = [read_job(job) for job in jobs]
     assert [(each.goal, each.input, each.planner, each.reuse) for each in asked] == [
         ("one", None, "p", False),
         ("two", {"n": 2}, "p", False),
@@ -130,10 +129,10 @@ async def test_many_goals_are_submitted_in_one_call(kernel: Kernel) -> None:
         ({"context": {"client": object()}}, ValueError, "the context is not JSON"),
         ({"budget": Budget(seconds=math.inf)}, ValueError, "the budget's seconds are inf"),
         ({"budget": Budget(step_seconds=-1)}, ValueError, "the budget's step_seconds are -1"),
-        ({"run": ""}, ValueError, "the name of the run is blank"),
-        ({"run": "a\0b"}, ValueError, "not every store takes the character"),
-        ({"run": "\ud800"}, ValueError, "not every store takes the character"),
-        ({"run": "x" * (LONGEST_RUN + 1)}, ValueError, "200 characters at most, not 201"),
+        ({"run": ""}, ValueError, "the name of a run has 1 to 200"),
+        ({"run": "a\0b"}, ValueError, "the name of a run has 1 to 200"),
+        ({"run": "\ud800"}, ValueError, "the name of a run has 1 to 200"),
+        ({"run": "x" * (LONGEST_RUN + 1)}, ValueError, "the name of a run has 1 to 200"),
         ({"run": 5}, TypeError, "the name of a run is text, not 5"),
         ({"bugdet": Budget()}, TypeError, "unexpected keyword argument 'bugdet'"),
     ],
@@ -200,15 +199,15 @@ def test_a_runner_is_asked_for_what_else_it_can(queue: MemoryJobQueue) -> None:
 @example({"version": 1, "goal": "g", "context": []})
 @example({"version": 1, "goal": "g", "origin": "here"})
 def test_what_asks_for_no_run_is_damage(body: dict[str, Any]) -> None:
-    words = "The job j is (none that asks for a run|of version [0-9]+;)"
+    words = "The job j (does not ask|is of version [0-9]+;)"
     with pytest.raises(StoreError, match=words):
-        submitted(Job("j", RUN_KIND, body))
+        read_job(Job("j", RUN_KIND, body))
 
 
 def test_a_job_of_a_newer_version_is_told() -> None:
     words = f"version {JOB_VERSION + 1}; this is a Portico that knows version {JOB_VERSION}"
     with pytest.raises(StoreError, match=words) as caught:
-        submitted(Job("j", RUN_KIND, {"version": JOB_VERSION + 1, "wish": "?"}))
+        read_job(Job("j", RUN_KIND, {"version": JOB_VERSION + 1, "wish": "?"}))
     assert not isinstance(caught.value, StoreDamaged)
 
 
@@ -242,7 +241,7 @@ async def test_a_run_has_the_name_that_it_is_given_and_no_other_run_has_it(plann
     with pytest.raises(RunError, match="The journal has a run 'mine' already"):
         await begin("mine")
     assert await kernel.run_store.read("mine") == entries
-    with pytest.raises(ValueError, match="blank"):
+    with pytest.raises(ValueError, match="1 to 200"):
         await begin(" ")
     without = Kernel()
     assert (await without.run_plan(Plan("g", result=Value(1)), run="mine")).name == "mine"

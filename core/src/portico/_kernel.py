@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
@@ -195,6 +196,12 @@ class Kernel:
             return function.returns.unstructure(result)
         except PorticoError:
             raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled the call: something that the function waited for was cancelled.
+            raise FunctionFailed(function.full_name, error) from error
         except Exception as error:
             raise FunctionFailed(function.full_name, error) from error
 
@@ -388,9 +395,9 @@ class Kernel:
 
         With ``input=`` the value is checked too; without it, only what the plan says of its input is known.
         """
-        from portico._runs.checking import UNKNOWN, checked
+        from portico._runs.checking import UNKNOWN, check
 
-        return checked(self, plan, input=known.get("input", UNKNOWN))
+        return check(self, plan, input=known.get("input", UNKNOWN))
 
     async def run_plan(
         self,
@@ -465,6 +472,6 @@ class Kernel:
     @staticmethod
     def require_jobs(runner: Runner | None) -> JobQueue:
         """Return the queue of a runner's worker processes; ``UnsupportedOption`` where it has none."""
-        from portico._runs.runners import require_jobs
+        from portico._runs.submitting import require_jobs
 
         return require_jobs(runner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ class Stale:
 
     function: str
     changes: tuple[str, ...]
+    gained_effects: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.function}: {'; '.join(self.changes)}"
@@ -52,8 +53,10 @@ class Stale:
             if spec is None:
                 found.append(Stale(name, ("it is gone",)))
             elif fingerprint(spec) != recorded:
-                changes = tuple(_changes(_read(recorded), _read(fingerprint(spec))))
-                found.append(Stale(name, changes or ("it is not what it was",)))
+                before = _read(recorded)
+                changes = tuple(_changes(before, _read(fingerprint(spec))))
+                gained = spec.effects and before.get("e") == 0
+                found.append(Stale(name, changes or ("it is not what it was",), gained))
         return tuple(found)
 
 

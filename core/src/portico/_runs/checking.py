@@ -25,7 +25,7 @@ UNKNOWN: Any = object()
 """Stands for an input that is not known yet: None is an input."""
 
 
-def checked(
+def check(
     kernel: KernelLike,
     plan: Plan,
     *,
@@ -34,9 +34,9 @@ def checked(
     taken: Collection[str] = (),
     specs: Mapping[str, FunctionSpec] | None = None,
 ) -> list[Finding]:
-    """Return the findings of a plan's check with what a kernel has, and with its input, unless that is `UNKNOWN`.
+    """Check a plan with the functions of a kernel and its input, unless that is `UNKNOWN`, and return the findings.
 
-    ``specs`` are the functions that the plan may use, where they are not all.
+    ``specs`` are the functions that the plan may use; by default all.
     """
     given: Mapping[str, Any] | None = None if input is None and plan.input is None else {"const": input}
     if input is UNKNOWN:
@@ -65,7 +65,7 @@ def _misfit(kernel: KernelLike, schema: Mapping[str, Any], value: Any) -> list[F
 
 
 def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
-    """Return a plan with what it rests on in each function that it uses, as far as that can be told."""
+    """Return a plan with the fingerprints of the functions that it uses."""
     specs, known = kernel.specs, kernel.fingerprints
     prints: dict[str, str] = {}
     for name in _functions_used(kernel, plan):
@@ -77,12 +77,14 @@ def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
     return replace(plan, fingerprints=prints)
 
 
-def sound(kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[str, Step] | None = None) -> list[str]:
-    """Return what is to be said of what is left of a plan, which can run; the steps that ``ended`` do not again.
+def require_valid(
+    kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[str, Step] | None = None
+) -> list[str]:
+    """Check the steps of a plan that have not ``ended`` and return the warnings.
 
-    Raises ``PlanStale`` where functions changed so that it cannot run as it was meant, ``PlanInvalid`` where it cannot
-    for another reason. A change that leaves the plan valid is harmless, and said, unless a function that had no
-    effects has some: a step of it may have been tried twice.
+    Raises ``PlanStale`` where functions changed so that the plan cannot run as it was meant, and ``PlanInvalid`` where
+    it cannot run for another reason. A change that leaves the plan valid is a warning, unless the function has effects
+    now: a step of it may have been tried twice.
     """
     specs = kernel.specs
     left, finished = plan, {}
@@ -91,22 +93,18 @@ def sound(kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[s
         finished = {
             step.id: specs.get(step.function) if isinstance(step.function, str) else None for step in ended.values()
         }
-    findings = checked(kernel, left, input=input, finished=finished) if left.steps or not ended else []
+    findings = check(kernel, left, input=input, finished=finished) if left.steps or not ended else []
     errors = [finding for finding in findings if finding.severity == "error"]
     harmless: list[Stale] = []
     if plan.fingerprints:
         stale = [each for each in Stale.of(left, specs) if each.function in _functions_used(kernel, left)]
-        harmful = [each for each in stale if errors or _harmful(each, kernel)]
+        harmful = [each for each in stale if errors or each.function not in specs or each.gained_effects]
         if harmful:
             raise PlanStale([str(each) for each in harmful])
         harmless = stale
     if errors:
         raise PlanInvalid(errors)
     return [f"A function changed since the plan was made, and the plan still fits it. {each}." for each in harmless]
-
-
-def _harmful(stale: Stale, kernel: KernelLike) -> bool:
-    return stale.function not in kernel.specs or "it has effects now" in stale.changes
 
 
 def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:
@@ -120,7 +118,7 @@ def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:
 
 
 def _called_by(kernel: KernelLike, template: PlanTemplate) -> set[str]:
-    """Return the functions that a template is seen to call; not every language tells."""
+    """Return the functions that a template calls, where its language says so."""
     try:
         compiled = kernel.template(template.source, language=template.language)
         return {kernel.function(call.function).full_name for call in getattr(compiled, "calls", ())}
@@ -128,10 +126,10 @@ def _called_by(kernel: KernelLike, template: PlanTemplate) -> set[str]:
         return set()
 
 
-async def reviewed(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval | None:
-    """Return the hold of the filter that does not let a plan through; None where all do.
+async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval | None:
+    """Run the plan middleware and return its demand for approval; None where the plan may run.
 
-    Raises ``TypeError`` for a filter that neither proceeds nor holds.
+    Raises ``TypeError`` for middleware that neither proceeds nor asks for approval.
     """
     if not kernel.middleware.plan:
         return None
@@ -143,7 +141,6 @@ async def reviewed(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval 
     given: Any = await run_middleware(kernel.middleware.plan, PlanReview(plan, run), approve)
     if isinstance(given, RequireApproval):
         return given
-    # A plan that no one let through must not run because a filter gave back the wrong thing.
     if given is not None or not approved:
         raise TypeError(f"a plan middleware returns a RequireApproval or what `await proceed()` gave, not {given!r}")
     return None

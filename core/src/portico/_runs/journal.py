@@ -10,7 +10,7 @@ from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import Plan, Step, Value
 from portico._plans.task import Answer, Budget, Infeasible, Refusal, StepRecord
-from portico._runs.outcome import outcome_of
+from portico._runs.outcome import FINAL, STATES, RunStateName, outcome_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ EntryType: TypeAlias = Literal[
     "pursuit", "plan", "approved", "refused", "step-called", "step-started", "step-retried", "step-finished",
     "step-failed", "step-held", "resumed", "interrupted", "outcome",
 ]  # fmt: skip
-RunStateName: TypeAlias = Literal["running", "done", "failed", "infeasible", "held", "uncertain", "interrupted"]
-
-_STATES: Mapping[str, RunStateName] = {"answer": "done", "infeasible": "infeasible", "held": "held", "failed": "failed"}
 
 
 def entry(type: EntryType, /, **body: Any) -> dict[str, Any]:
@@ -39,9 +36,9 @@ def entry(type: EntryType, /, **body: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StartedStep:
-    """A step that began and has not ended, with the arguments that it was given.
+    """A step that began and has not ended, with its arguments.
 
-    ``effects`` says that its function has some: whether it happened is not known.
+    With ``effects``, its function has effects: they may have happened or not.
     """
 
     step: Step
@@ -51,20 +48,19 @@ class StartedStep:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """How far a run has come, as its journal tells.
+    """How far a run has come, by its journal.
 
     >>> entries = [entry("pursuit", goal="Shout", planner="plan"), entry("outcome", kind="answer", text="HEY")]
     >>> state = RunState.of(entries)
     >>> state.goal, state.state, state.outcome.text
     ('Shout', 'done', 'HEY')
 
-    ``state`` is "running" as long as no end is written: also of a process that was killed, which the lease tells.
-    ``reason`` is why it was paused, infeasible or failed, ``step`` the step that was paused. ``plan`` is the last
-    plan that passed its check; ``pending`` says that it is to be run, or was not run to its end. ``records`` are the
-    steps that ended, ``started`` those that began and did not, by id, ``called`` those that templates called.
-    ``inner`` are the plans of functions that steps began to run, by the step; ``reviewed`` those steps whose inner
-    plan the filters let through. ``warnings`` are for the answer. ``origin`` is what the application that began
-    the run had it say (`Kernel.origin`). Times are UTC, ISO 8601.
+    ``state`` is "running" until an end is written, also for a process that was killed: the lease says that. ``reason``
+    is why the run is paused, infeasible or failed; ``step`` is the paused step. ``plans`` passed their check; the last
+    one is ``plan``, and ``pending`` if it has to run, or did not run to its end. ``records`` are the steps that ended,
+    ``started`` those that began and did not end, by id, ``called`` those that templates called. ``inner`` are the plans
+    of functions that steps began to run, by step; ``reviewed`` are the steps whose inner plan was approved.
+    ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application that began the run. Times are UTC.
     """
 
     goal: str
@@ -74,7 +70,6 @@ class RunState:
     updated_at: str = ""
     input: Any = None
     budget: Budget | None = None
-    plan: Plan | None = None
     pending: bool = False
     approved: bool = False
     reused: bool = False
@@ -96,8 +91,8 @@ class RunState:
     def of(cls, entries: Iterable[Mapping[str, Any]]) -> RunState:
         """Read the entries of a run, in order.
 
-        Raises ``StoreDamaged`` for what no run writes and ``StoreError`` for a newer version. Types of entries
-        that are not known are passed over.
+        Raises ``StoreDamaged`` for what no run writes and ``StoreError`` for a newer version. Unknown types of entries
+        are ignored.
         """
         reading: _Reading | None = None
         for number, each in enumerate(entries, 1):
@@ -118,10 +113,15 @@ class RunState:
         return reading.state()
 
     @property
-    def uncertain(self) -> tuple[str, ...]:
-        """The steps with effects that began and did not end: a person must say what became of them.
+    def plan(self) -> Plan | None:
+        """The last plan that passed its check."""
+        return self.plans[-1] if self.plans else None
 
-        One inside of a step that ended is history, until that step is to run again.
+    @property
+    def uncertain(self) -> tuple[str, ...]:
+        """The steps with effects that began and did not end: a person must say whether they happened.
+
+        A step inside one that ended does not count, until that one has to run again.
         """
         ended = {record.step.id for record in self.records}
         return tuple(
@@ -165,16 +165,16 @@ class _Reading:
 
     def state(self) -> RunState:
         last = self.last
+        ended = last["type"] == "outcome"
         name: RunStateName = "interrupted" if last["type"] == "interrupted" else "running"
-        if last["type"] == "outcome":
-            name = "uncertain" if last.get("uncertain") else _STATES[last["kind"]]
+        if ended:
+            name = "uncertain" if last.get("uncertain") else STATES[last["kind"]]
         return replace(
             self.first,
             planner=self.planner,
             state=name,
             updated_at=str(last["at"]),
-            plan=self.plans[-1] if self.plans else None,
-            pending=self.pending and name not in ("done", "infeasible"),
+            pending=self.pending and name not in FINAL,
             approved=self.approved,
             reused=self.reused,
             plans=tuple(self.plans),
@@ -187,8 +187,8 @@ class _Reading:
             refused=tuple(self.refused),
             proposals=self.proposals,
             outcome=outcome_of(last),
-            reason=str(last.get("reason", "")) if name != "running" else "",
-            step=last.get("step") if name in ("held", "uncertain") else None,
+            reason=str(last.get("reason", "")) if ended else "",
+            step=last.get("step") if ended else None,
         )
 
     def take(self, each: Mapping[str, Any]) -> None:
@@ -210,7 +210,8 @@ class _Reading:
             case "refused":
                 self.pending = False
                 self.proposals += not each.get("ran")
-                self.refused.append(Refusal(_refused_plan(each), tuple(Finding(**one) for one in each["findings"])))
+                plan = plan_from_json(each["plan"]) if "plan" in each else Plan("")
+                self.refused.append(Refusal(plan, tuple(Finding(**one) for one in each["findings"])))
             case "step-called":
                 written = {name: Value(value) for name, value in each["arguments"].items()}
                 step = Step(each["step"], str(each["function"]), written)
@@ -241,7 +242,7 @@ class _Reading:
             self.records[step.id] = StepRecord(step, error=str(each["error"]))
 
     def forget(self, step_id: str) -> None:
-        """Let a step run again, with what failed inside of it; those around it that failed with it do too."""
+        """Let a step run again, with the failed steps inside it and around it."""
         self.started.pop(step_id, None)
         inside = [other for other in self.records if other.startswith(f"{step_id}/")]
         for known in (step_id, *inside, *_around(step_id)):
@@ -250,7 +251,7 @@ class _Reading:
                 del self.records[known]
 
     def named(self, step_id: str) -> Step:
-        """Return a step by its id: of a plan, of one inside of a step, or a call that a template made."""
+        """Return a step of a plan, of a plan inside a step, or a call of a template."""
         if step_id not in self.steps:
             around, _, inner = step_id.rpartition("/")
             nested = (self.inner.get(around) or self.named(around).function) if around else None
@@ -263,7 +264,7 @@ class _Reading:
 
 
 def _around(step_id: str) -> Iterator[str]:
-    """Yield the ids of the steps that a step is inside of."""
+    """Yield the ids of the steps around a step."""
     while "/" in step_id:
         step_id = step_id.rpartition("/")[0]
         yield step_id
@@ -277,9 +278,5 @@ def refusal_body(refusal: Refusal) -> dict[str, Any]:
     ]
     try:
         return {"plan": plan_to_json(refusal.plan), "findings": findings}
-    except PlanFormatError:  # What JSON cannot hold is among the findings.
+    except PlanFormatError:  # The findings say what JSON cannot hold.
         return {"findings": findings}
-
-
-def _refused_plan(each: Mapping[str, Any]) -> Plan:
-    return plan_from_json(each["plan"]) if "plan" in each else Plan("")

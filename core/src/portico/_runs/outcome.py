@@ -1,4 +1,4 @@
-"""The outcome of a run, and the checks before it begins."""
+"""The outcomes of a run: their states and their JSON form; and the checks before a run begins."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico._chat.messages import Citation, Usage
 from portico._plans.findings import Finding
 from portico._plans.task import Answer, Budget, Infeasible, StepRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from portico._plans.plan import Plan
     from portico._selection.selection import Selection
@@ -37,8 +37,8 @@ class Proposal:
 class Paused:
     """The run waits for a person.
 
-    Middleware paused it, or (``uncertain``) a step with effects was interrupted in an earlier
-    process, and no one knows whether it happened. ``step`` is the step, None where the whole plan waits.
+    Middleware paused it, or (``uncertain``) an earlier process was interrupted in a step with effects, which may have
+    happened. ``step`` is the step; None where the whole plan waits.
     """
 
     reason: str
@@ -47,7 +47,13 @@ class Paused:
 
 
 Outcome: TypeAlias = Answer | Infeasible | Paused
-"""How a run may end."""
+"""How a run may end. A new one needs a line in each function and table below."""
+RunStateName: TypeAlias = Literal["running", "done", "failed", "infeasible", "held", "uncertain", "interrupted"]
+
+STATES: Mapping[str, RunStateName] = {"answer": "done", "infeasible": "infeasible", "held": "held", "failed": "failed"}
+"""The state of a run by the ``kind`` of its outcome in the journal."""
+FINAL = {"done": "has its answer", "infeasible": "was found to be infeasible"}
+"""The states in which a run cannot be resumed, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +79,32 @@ class Run:
 
     @staticmethod
     def check_name(run: str) -> str:
-        r"""Return a run's name that somebody chose; ``TypeError`` and ``ValueError`` for what not every store takes.
+        r"""Return a run's name; raises ``TypeError`` and ``ValueError`` for a name that a store may not take.
 
         >>> Run.check_name("order 17"), Run.check_name("a\0b")
         Traceback (most recent call last):
-        ValueError: 'a\x00b' names no run: not every store takes the character '\x00'
+        ValueError: the name of a run has 1 to 200 characters, without NUL and halves of surrogate pairs, not 'a\x00b'
         """
         if not isinstance(run, str):
             raise TypeError(f"the name of a run is text, not {run!r}")
-        if not run.strip():
-            raise ValueError("the name of the run is blank")
-        if len(run) > LONGEST_RUN:
-            raise ValueError(f"the name of a run has {LONGEST_RUN} characters at most, not {len(run)}: {run[:40]!r}…")
-        for letter in run:
-            # A lone surrogate cannot be written as UTF-8, and no text of PostgreSQL has a NUL.
-            if letter == "\0" or "\ud800" <= letter <= "\udfff":
-                raise ValueError(f"{run!r} names no run: not every store takes the character {letter!r}")
+        # A half of a surrogate pair has no UTF-8, and PostgreSQL takes no NUL.
+        unfit = any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in run)
+        if not run.strip() or len(run) > LONGEST_RUN or unfit:
+            raise ValueError(
+                f"the name of a run has 1 to {LONGEST_RUN} characters, without NUL and halves of surrogate pairs, "
+                f"not {run[:40]!r}"
+            )
         return run
 
 
-def state_of(outcome: Outcome) -> tuple[str, str]:
+def state_of(outcome: Outcome) -> tuple[RunStateName, str]:
     """Return the state of a run with this outcome, and why it is no answer."""
-    match outcome:
-        case Answer():
-            return "done", ""
-        case Infeasible():
-            return "infeasible", outcome.reason
-        case Paused():
-            return "uncertain" if outcome.uncertain else "held", outcome.reason
+    body = outcome_body(outcome)
+    return "uncertain" if body.get("uncertain") else STATES[body["kind"]], body.get("reason", "")
 
 
 def outcome_body(outcome: Outcome) -> Mapping[str, Any]:
-    """Return what the journal says of an outcome; what is empty is left out."""
+    """Return what the journal says of an outcome, without what is empty."""
     body: dict[str, Any]
     match outcome:
         case Answer():
@@ -121,16 +121,15 @@ def outcome_body(outcome: Outcome) -> Mapping[str, Any]:
 
 
 def outcome_of(body: Mapping[str, Any]) -> Answer | Infeasible | None:
-    """Return the outcome that a body tells of; None for one that a run can go on from, or for another thing.
+    """Return the final outcome of a body; None for a body without one.
 
     Raises ``LookupError`` and ``TypeError`` for what `outcome_body` does not write.
     """
     match body.get("kind"):
         case "answer":
-            citations: Sequence[Mapping[str, Any]] = body.get("citations", ())
             return Answer(
                 str(body["text"]),
-                tuple(Citation(**citation) for citation in citations),
+                tuple(Citation(**citation) for citation in body.get("citations", ())),
                 body.get("value"),
                 tuple(body.get("warnings", ())),
             )
@@ -138,14 +137,6 @@ def outcome_of(body: Mapping[str, Any]) -> Answer | Infeasible | None:
             return Infeasible(str(body["reason"]), tuple(body.get("missing", ())))
         case _:
             return None
-
-
-def require_json(outcome: Answer | Infeasible, planner: str) -> None:
-    """Raise ``TypeError`` for a planner's answer that the journal cannot keep."""
-    try:
-        json.dumps(outcome_body(outcome), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"the planner {planner!r} answered with what is not JSON: {error}") from error
 
 
 LONGEST_RUN = 200
@@ -157,15 +148,15 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(6).hex()}"
 
 
-def checked_goal(goal: str) -> str:
+def require_goal(goal: str) -> str:
     """Return a goal; ``ValueError`` for a blank one."""
     if not goal.strip():
         raise ValueError("the goal is blank")
     return goal
 
 
-def checked_budget(budget: Budget) -> Budget:
-    """Return a budget; ``ValueError`` where its seconds are none."""
+def require_budget(budget: Budget) -> Budget:
+    """Return a budget; ``ValueError`` where its seconds are no number of seconds."""
     for name in ("seconds", "step_seconds"):
         seconds = getattr(budget, name)
         if seconds is not None and not 0 <= seconds < math.inf:
@@ -173,8 +164,8 @@ def checked_budget(budget: Budget) -> Budget:
     return budget
 
 
-def checked_input(value: Any, what: str = "the input") -> Any:
-    """Return a JSON value as it will be read again; ``ValueError`` for any other."""
+def copy_json(value: Any, what: str = "the input") -> Any:
+    """Return a JSON value as a reader of its text has it; ``ValueError`` for a value that is not JSON."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,8 +1,7 @@
-"""What a database's rows hold of a journal: an entry as a text, a run's name as bytes, and whether a run has ended.
+"""The rows of a journal in a database: an entry as text, a run's name as bytes, and whether a run has ended.
 
-Every `RunStore` that writes to a file or a server needs the same of these, so it is here once. A run's name is bytes:
-any string is one, also with NUL or half a surrogate pair, which PostgreSQL's text cannot hold and SQLite's cuts. An
-entry is JSON in ASCII: what encoding the database has makes no difference, and its own functions for JSON can read it.
+A name is bytes because PostgreSQL's and SQLite's text cannot hold every string. An entry is JSON in ASCII, so that the
+encoding of the database makes no difference and its own functions for JSON can read it.
 """
 
 from __future__ import annotations
@@ -18,14 +17,12 @@ if TYPE_CHECKING:
     from portico._ports.run_store import Lease
 
 _MAXIMUM_CHARACTERS = 100_000_000
-_ENDS = frozenset({"answer", "infeasible", "failed"})
 
-# Made once: `json.dumps` with options makes an encoder for each call.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class Rows:
-    """Reads and writes what a database's rows hold of a journal."""
+    """Reads and writes the rows of a journal."""
 
     @staticmethod
     def encode(run: str, entry: Mapping[str, Any]) -> str:
@@ -34,7 +31,7 @@ class Rows:
         >>> Rows.encode("r1", {"type": "step-finished", "step": "s1", "result": "hé"})
         '{"type":"step-finished","step":"s1","result":"h\\u00e9"}'
 
-        Raises ``StoreError``, which names the run, for what has no such form or is too long.
+        Raises ``StoreError``, which names the run, for an entry that is not JSON or too long.
         """
         try:
             text = _encode(entry)
@@ -54,8 +51,8 @@ class Rows:
         >>> Rows.decode('{"type":"interrupted"}')
         {'type': 'interrupted'}
 
-        Raises ``ValueError`` with what `encode` never gave, as it follows the words "the entry": "is no object". A
-        store makes a ``StoreDamaged`` of it, which also says which entry, and where.
+        Raises ``ValueError`` for a text that `encode` never gives. Its message follows the words "the entry", as in
+        "is no object"; a store makes a ``StoreDamaged`` of it.
         """
         try:
             entry = json.loads(text)  # type: ignore[arg-type]  # what is in a damaged row may be of any type
@@ -67,7 +64,7 @@ class Rows:
 
     @staticmethod
     def ended(entries: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Tell what entries that are appended make of their run: True ended, False taken up again, None as it was.
+        """Return whether appended entries end their run (True) or resume it (False); None where they do neither.
 
         >>> Rows.ended([{"type": "step-finished"}, {"type": "outcome", "kind": "answer"}])
         True
@@ -77,7 +74,7 @@ class Rows:
         for entry in reversed(entries):
             match entry.get("type"):
                 case "outcome":
-                    return entry.get("kind") in _ENDS
+                    return bool(entry.get("kind") != "held")
                 case "resumed":
                     return False
         return None

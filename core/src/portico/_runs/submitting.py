@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
 from portico._runs.journal import RunState
-from portico._runs.outcome import Run, checked_budget, checked_goal, checked_input, new_run, outcome_body
-from portico._runs.runners import require_jobs
-from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
+from portico._runs.outcome import Run, copy_json, new_run, outcome_body, require_budget, require_goal
+from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable, UnsupportedOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from portico._kernel_like import KernelLike
+    from portico._ports.job_queue import JobQueue
     from portico._ports.run_store import RunStore
+    from portico._ports.runner import Runner
 
 
 RUN_KIND = "pursuit"
@@ -40,7 +41,7 @@ class SubmitOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What a job asks for; what is None, the kernel of the worker says."""
+    """What a job asks for; the kernel of the worker decides what is None."""
 
     run: str
     goal: str
@@ -50,6 +51,19 @@ class Submitted:
     context: Mapping[str, Any] | None = None
     reuse: bool | None = None
     origin: Mapping[str, Any] | None = None
+
+
+def require_jobs(runner: Runner | None) -> JobQueue:
+    """Return the queue of a runner's worker processes; ``UnsupportedOption`` where it has none.
+
+    >>> require_jobs(None)
+    Traceback (most recent call last):
+    portico.errors.UnsupportedOption: There is no runner. Set `use` under [runner] to one that has workers.
+    """
+    if runner is not None and runner.jobs is not None:
+        return runner.jobs
+    who = "There is no runner" if runner is None else f"The runner {runner.name!r} has no workers"
+    raise UnsupportedOption(f"{who}. Set `use` under [runner] to one that has workers.")
 
 
 def run_job(
@@ -65,25 +79,25 @@ def run_job(
 ) -> Job:
     """Return the job of running a goal, under a new name or the one given; nothing is written.
 
-    Raises ``ValueError`` for a blank goal, a budget that is none and what is not JSON, ``TypeError`` for a planner
-    that is an object, which no other process has.
+    Raises ``ValueError`` for a blank goal, a wrong budget and values that are not JSON, ``TypeError`` for a planner
+    that is an object, because no other process has it.
     """
     if planner is not None and not isinstance(planner, str):
         raise TypeError(f"a worker finds its planner by name, and has no {planner!r}: give the planner's name")
     asked: dict[str, Any] = {
         "planner": planner,
-        "input": None if input is None else checked_input(input),
-        "budget": None if budget is None else checked_input(asdict(checked_budget(budget)), "the budget"),
-        "context": None if context is None else checked_input(dict(context), "the context"),
+        "input": copy_json(input),
+        "budget": None if budget is None else copy_json(asdict(require_budget(budget)), "the budget"),
+        "context": None if context is None else copy_json(dict(context), "the context"),
         "reuse": reuse,
-        "origin": checked_input(dict(kernel.origin), "the kernel's origin") if kernel.origin else None,
+        "origin": copy_json(dict(kernel.origin), "the kernel's origin") if kernel.origin else None,
     }
     asked = {name: value for name, value in asked.items() if value is not None}
     name = new_run() if run is None else Run.check_name(run)
-    return Job(name, RUN_KIND, {"version": JOB_VERSION, "goal": checked_goal(goal), **asked})
+    return Job(name, RUN_KIND, {"version": JOB_VERSION, "goal": require_goal(goal), **asked})
 
 
-def submitted(job: Job) -> Submitted:
+def read_job(job: Job) -> Submitted:
     """Read what a job asks for.
 
     Raises ``StoreDamaged`` for what `run_job` does not make and ``StoreError`` for a newer version.
@@ -102,24 +116,21 @@ def submitted(job: Job) -> Submitted:
             if name in body and not isinstance(body[name], kind):
                 raise TypeError(f"{name} is {body[name]!r}")
         if "budget" in body:
-            body["budget"] = checked_budget(Budget(**body["budget"]))
+            body["budget"] = require_budget(Budget(**body["budget"]))
         return Submitted(job.name, **body)
     except (LookupError, TypeError, ValueError) as error:
-        raise StoreDamaged(f"The job {job.name} is none that asks for a run: {error!r}.") from error
+        raise StoreDamaged(f"The job {job.name} does not ask for a run: {error!r}.") from error
 
 
 async def submit(kernel: KernelLike, jobs: Sequence[Job]) -> list[str]:
-    """Put jobs into the queue of the kernel's runner and return their names.
-
-    Raises ``UnsupportedOption`` where it has none.
-    """
+    """Put jobs into the queue of the kernel's runner and return their names; raises what `require_jobs` raises."""
     await require_jobs(kernel.runner).submit(jobs)
     return [job.name for job in jobs]
 
 
 RESULT_VERSION = 1
 LONGEST_OUTAGE = 300.0
-"""Seconds for which a job waits for a store that is away; then that is its failure, and the run can be resumed."""
+"""Seconds for which a job waits for a store that is away. Then the job fails, and the run can be resumed."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 
@@ -127,43 +138,43 @@ _LONGEST_PAUSE = 2.0
 async def carry_out(kernel: KernelLike, job: Job, *, emit: Emit | None = None) -> dict[str, Any]:
     """Carry out a job of the kind ``run`` and return how its run ended, as JSON.
 
-    The journal says what is to be done, so that a job that is begun several times is one run: what it does not know is
-    run under the name of the job, what has not ended is continued, and what has ended gives its end again. While
-    another process holds the run this one waits, for as long as that process renews its lease, or ends.
+    The journal decides, so that a job that is begun several times is one run: an unknown run begins under the name of
+    the job, one without an end continues, and one with an end gives that again. While another process holds the run,
+    this one waits.
 
-    The result has ``run``, ``planner``, ``steps`` (how many ended), ``state``, and what the state says: ``text``,
+    The result has ``run``, ``planner``, ``steps`` (how many ended), ``state``, and what belongs to the state: ``text``,
     ``value``, ``citations`` and ``warnings`` of an answer ("done"), ``reason`` and ``missing`` ("infeasible"),
     ``reason`` and ``step`` ("held", "uncertain"), ``reason`` ("failed").
 
-    Raises ``RunError`` for a kernel without a journal, ``StoreDamaged`` for a job that asks for nothing, and what
+    Raises ``RunError`` for a kernel without a journal, ``StoreDamaged`` for a wrong job, and what
     `portico._runs.run.run_goal` and `portico._runs.run.resume` raise and do not write into the journal.
     """
-    asked = submitted(job)
+    asked = read_job(job)
     store = kernel.run_store
     if store is None:
         raise RunError("This kernel keeps no journal, and what is submitted needs one. Choose one under [runs].")
-    outage = _Outage()
+    clock = asyncio.get_running_loop().time
     known: int | None = None
-    busy = False
+    away_since: float | None = None
+    pause = _FIRST_PAUSE
     while True:
         try:
-            if busy:
-                await _until_free(store, asked.run)
-                busy = False
             state, length = await _read(store, asked.run)
             if length != known:
-                known = length
-                outage.over()
+                known, away_since, pause = length, None, _FIRST_PAUSE
             if state is None or not _has_ended(state):
-                state = await _one_attempt(kernel, store, asked, state, emit)
+                state = await _try(kernel, store, asked, state, emit)
             if state is not None:
                 return _result(asked.run, state)
+            continue
         except StoreBusy:
-            busy = True
+            away_since = None
         except StoreUnavailable:
-            if outage.lasts_too_long():
+            away_since = clock() if away_since is None else away_since
+            if clock() - away_since >= LONGEST_OUTAGE:
                 raise
-            await asyncio.sleep(outage.pause())
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 async def _read(store: RunStore, run: str) -> tuple[RunState | None, int]:
@@ -171,10 +182,10 @@ async def _read(store: RunStore, run: str) -> tuple[RunState | None, int]:
     return (RunState.of(entries) if entries else None), len(entries)
 
 
-async def _one_attempt(
+async def _try(
     kernel: KernelLike, store: RunStore, asked: Submitted, before: RunState | None, emit: Emit | None
 ) -> RunState | None:
-    """Begin the run or continue it, and return how the journal says that it ended; None where it began meanwhile."""
+    """Begin the run or continue it, and return its end from the journal; None where another worker began it."""
     from portico._runs.run import resume, run_goal
 
     failure: Exception | None = None
@@ -202,7 +213,7 @@ async def _one_attempt(
     if state is not None and _has_ended(state):
         return state
     if state is not None and before is None and isinstance(failure, RunError):
-        return None  # Another worker began it when this one had looked.
+        return None
     raise failure or StoreDamaged(f"The journal does not have the end of the run {asked.run} that was written.")
 
 
@@ -218,35 +229,6 @@ def _result(run: str, state: RunState) -> dict[str, Any]:
         said = {"reason": state.reason, "step": state.step}
     about = {"version": RESULT_VERSION, "run": run, "planner": state.planner, "steps": len(state.records)}
     return {**about, "state": state.state, **said}
-
-
-async def _until_free(store: RunStore, run: str) -> None:
-    pause = _FIRST_PAUSE
-    while True:
-        await asyncio.sleep(pause)
-        if not await store.held(run):
-            return
-        pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-class _Outage:
-    """A time in which a store is away, or is there and nothing comes of it."""
-
-    def __init__(self) -> None:
-        self.over()
-
-    def over(self) -> None:
-        self._since: float | None = None
-        self._pause = _FIRST_PAUSE
-
-    def lasts_too_long(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        self._since = now if self._since is None else self._since
-        return now - self._since >= LONGEST_OUTAGE
-
-    def pause(self) -> float:
-        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
-        return pause
 
 
 class JobHandler(Protocol):
