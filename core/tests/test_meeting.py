@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 from tests.support.strategies import type_cases
 
 from portico._plans.plan import read_path
@@ -144,8 +144,9 @@ def test_what_is_accepted_for_sure_is_so(schema: Any, root: Any, value: Any) -> 
 
 
 @given(st.data())
-def test_every_type_fits_itself_and_an_optional_of_itself(data: st.DataObject) -> None:
+def test_every_type_that_is_not_recursive_fits_itself_and_an_optional_of_itself(data: st.DataObject) -> None:
     schema = compile_type(data.draw(type_cases()).hint).schema
+    assume("$defs" not in schema)
     assert meeting(schema, schema, dict(schema), schema) == "always"
     nullable = {"anyOf": [{key: schema[key] for key in schema if key != "$defs"}, {"type": "null"}]}
     assert meeting(schema, schema, nullable, {**nullable, "$defs": schema.get("$defs", {})}) == "always"
@@ -233,15 +234,14 @@ def test_everyday_schemas_are_decided(one: Any, other: Any, verdict: str) -> Non
     assert meeting(one, one, other, other) == verdict
 
 
-def test_recursive_schemas_are_followed() -> None:
-    assert meeting(TREE, TREES, TREE, LOOSE) == "always"
+def test_recursive_schemas_are_followed_until_they_are_met_again() -> None:
+    assert meeting(TREE, TREES, TREE, TREES) == "always"
+    assert meeting(TREE, TREES, TREE, LOOSE) == "maybe"
     assert meeting(TREE, LOOSE, TREE, TREES) == "maybe"
     assert meeting(TREE, TREES, {"type": "string"}, {}) == "never"
 
 
-def test_a_recursion_without_end_meets_nothing_and_a_circle_says_nothing() -> None:
-    endless = {"$defs": {"E": {"type": "object", "properties": {"e": {"$ref": "#/$defs/E"}}, "required": ["e"]}}}
-    assert meeting({"$ref": "#/$defs/E"}, endless, {"type": "object"}, {}) == "never"
+def test_a_circle_says_nothing() -> None:
     circle = {"$defs": {"C": {"$ref": "#/$defs/C"}, "D": {"anyOf": [{"$ref": "#/$defs/D"}]}}}
     for name in "CD":
         assert meeting({"type": "string"}, {}, {"$ref": f"#/$defs/{name}"}, circle) == "maybe"

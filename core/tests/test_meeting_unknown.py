@@ -144,25 +144,6 @@ def test_a_circle_says_nothing_of_itself_beside_what_is_inside() -> None:
     assert decided(having("a"), circle) == "maybe"
 
 
-def test_what_was_taken_for_granted_is_not_known_once_it_is_wrong() -> None:
-    """Inside of T, U fits V if T fits W. T does not, for its b; so what has a U does not fit what wants a V."""
-    t, u, v, w = ({"$ref": f"#/$defs/{name}"} for name in "TUVW")
-    given = {
-        "type": "object",
-        "properties": {"r": t},
-        "$defs": {
-            "T": {"type": "object", "properties": {"a": u, "b": TEXT}},
-            "U": {"type": "object", "properties": {"t": t}},
-        },
-    }
-    for kind, decision in ((WHOLE, "maybe"), (TEXT, "always")):
-        wanted = {
-            "properties": {"r": {"anyOf": [w, {"properties": {"a": v}}]}},
-            "$defs": {"W": {"properties": {"a": v, "b": kind}}, "V": {"properties": {"t": w}}},
-        }
-        assert decided(given, wanted) == decision
-
-
 def test_a_schema_in_two_places_is_asked_for_in_both() -> None:
     """What is known of one part, or under one root, is not taken for another's."""
     ours, theirs = {"$defs": {"X": TEXT}}, {"$defs": {"X": WHOLE}}

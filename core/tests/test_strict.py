@@ -355,9 +355,13 @@ def test_anything_else_is_decoded_or_refused_but_never_an_accident(data: st.Data
 
 
 @given(st.data())
-def test_every_type_of_the_core_has_a_strict_form(data: st.DataObject) -> None:
+def test_every_type_of_the_core_has_a_strict_form_but_for_tuples_of_several_types(data: st.DataObject) -> None:
     compiled = compile_type(data.draw(type_cases()).hint)
-    form = StrictForm.of(compiled.schema)
+    try:
+        form = StrictForm.of(compiled.schema)
+    except SchemaUnsupported:
+        assert "prefixItems" in json.dumps(compiled.schema)
+        return
     assert all("/uniqueItems is not held" in sentence for sentence in form.loosened), "only sets are loosened"
     check_rules(form.schema)
     check(compiled.schema, form, data.draw(values_for(form.schema, form.schema)))
@@ -441,10 +445,9 @@ def test_free_json_is_kept() -> None:
     assert repr(form.decode({"x": written})) == repr({"x": [1, 1.0, True, None, "a", {"b": [{}]}]})
 
 
-def test_an_array_with_a_schema_for_each_place_is_an_object_with_a_property_for_each() -> None:
-    schema = {"type": "array", "prefixItems": [TEXT, WHOLE], "minItems": 2, "maxItems": 2}
-    assert rewritten(schema) == closed({"item_1": TEXT, "item_2": WHOLE})
-    assert StrictForm.of(closed({"x": schema})).decode({"x": {"item_1": "a", "item_2": 1}}) == {"x": ["a", 1]}
+def test_a_tuple_of_equal_elements_is_an_array_of_that_length() -> None:
+    schema = {"type": "array", "prefixItems": [WHOLE, WHOLE], "minItems": 2, "maxItems": 2}
+    assert rewritten(schema) == {"type": "array", "items": WHOLE, "minItems": 2, "maxItems": 2}
 
 
 def test_an_alternative_is_decoded_by_what_the_value_is() -> None:
@@ -485,7 +488,7 @@ def test_keywords_that_strict_mode_does_not_know_are_loosened_or_refused() -> No
     schema = closed({"a": {"type": "string", "minLength": 1, "pattern": "(?=a)"}})
     assert StrictForm.of(schema).loosened == (
         "#/properties/a/minLength is not held: strict mode has no such keyword",
-        "#/properties/a/pattern is not held: strict mode has no lookaround and no references back",
+        "#/properties/a/pattern is not held: strict mode has no lookaround and no backreferences",
     )
     with pytest.raises(SchemaUnsupported, match="minLength is not held"):
         StrictForm.of(schema, loosen=False)
@@ -498,7 +501,7 @@ def test_keywords_that_strict_mode_does_not_know_are_loosened_or_refused() -> No
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#"}}}, "the schema leads to itself"),
         ({"$ref": "https://example.org"}, "leads out of the schema"),
         ({"type": "nonsense"}, "no types of JSON Schema"),
-        ({"type": "array", "prefixItems": [TEXT, WHOLE]}, "of one length only"),
+        ({"type": "array", "prefixItems": [TEXT, WHOLE]}, "one schema for all elements"),
         ({"enum": [{"a": 1}]}, "lists strings, numbers"),
         (closed({f"p{index}": TEXT for index in range(5001)}), "5,001 properties, and strict mode takes 5,000"),
     ],

@@ -251,55 +251,24 @@ def _surely_inside(options: list[Together]) -> Iterator[tuple[str | int, list[To
 
 
 class _Search:
-    """One comparison: what is known so far, and what is being looked at.
+    """One comparison. What it has no certain answer to, it answers with False.
 
-    A recursive schema is met again inside of itself. Since JSON values end, what holds for every value if it holds
-    for those inside of it holds; met again without going inside, nothing is concluded.
+    A recursive schema that is met again inside of itself gets no answer there, and neither do questions beyond a bound.
     """
 
     def __init__(self) -> None:
         self.known: dict[Any, bool] = {}
-        self.open: dict[Any, tuple[int, int]] = {}
-        self.level = 0
-        self.left = _QUESTIONS
-        self.lowest: float = math.inf
-        """The outermost open question whose answer was taken for granted."""
 
     def settled(self, key: Any, decide: Callable[[], bool]) -> bool:
-        if key in self.known:
-            return self.known[key]
-        if key in self.open:
-            index, level = self.open[key]
-            self.lowest = min(self.lowest, index)
-            return self.level > level
-        self.left -= 1
-        if self.left < 0:
-            return False
-        index = len(self.open)
-        before, self.lowest = self.lowest, math.inf
-        self.open[key] = (index, self.level)
-        answer = decide()
-        del self.open[key]
-        if not answer or self.lowest >= index:
-            self.known[key] = answer
-        self.lowest = min(before, self.lowest if self.lowest < index else math.inf)
-        return answer
-
-    def inside(self, question: Callable[[], bool]) -> bool:
-        self.level += 1
-        try:
-            return question()
-        finally:
-            self.level -= 1
+        if key not in self.known and len(self.known) < _QUESTIONS:
+            self.known[key] = False
+            self.known[key] = decide()
+        return self.known.get(key, False)
 
     def empty(self, together: Together) -> bool:
         """Tell whether no value is valid under all schemas at once."""
         key = ("empty", frozenset((id(schema), id(root)) for schema, root in together))
         return self.settled(key, lambda: all(map(self.piece_empty, pieces(together))))
-
-    def nothing(self, together: Together) -> bool:
-        """Tell the same of what is inside a value."""
-        return bool(together) and self.inside(lambda: self.empty(together))
 
     def piece_empty(self, piece: Piece) -> bool:
         if piece.values is not None:
@@ -315,7 +284,7 @@ class _Search:
                 return piece.least("minItems") > self.longest(piece)
             case _:
                 return piece.least("minProperties") > piece.most("maxProperties") or any(
-                    self.nothing(piece.member(name)) for name in piece.required()
+                    self.empty(piece.member(name)) for name in piece.required()
                 )
 
     def longest(self, piece: Piece) -> float:
@@ -324,7 +293,7 @@ class _Search:
         for index in range(piece.positions() + 1):
             if index >= longest:
                 break
-            if self.nothing(piece.item(index)):
+            if self.empty(piece.item(index)):
                 return index
         return longest
 
@@ -408,7 +377,7 @@ class _Search:
         return self.settled(key, lambda: self.piece_fits(piece, wanted, root))
 
     def member_fits(self, together: Together, wanted: Any, root: Any) -> bool:
-        return self.nothing(together) or self.inside(lambda: self.fits(together, wanted, root))
+        return self.empty(together) or self.fits(together, wanted, root)
 
 
 def _may_hold(value: Any, parts: Sequence[tuple[Mapping[str, Any], Any]]) -> bool:

@@ -2,36 +2,24 @@
 
 The root is an object, every property is required, no object has other keys, and a handful of keywords are known. The
 rules are those of OpenAI's guide "Structured model outputs", section "Supported schemas" (read in 2026), and three that
-its service tells by an error: every schema has a type, nothing stands beside ``$ref``, and a pattern has no lookaround.
+its service gives in errors: every schema has a type, nothing stands beside ``$ref``, and a pattern has no lookaround.
 
-What a model writes under the strict form is decoded to a value of the original. The strict form may allow less than the
-original: an object that declares properties has no others, and an optional property is left out by null. It allows more
-only where ``loosened`` says so.
+A value that a model writes under the strict form is decoded to a value of the original. The strict form may allow less
+than the original: an object that declares properties has no others, and null leaves out an optional property. It allows
+more only where ``loosened`` says so. Schemas that would take more than that have no strict form: send them as they are.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from portico._schema.strict_parts import (
-    Array,
-    Choice,
-    Entries,
-    Fixed,
-    Map,
-    Nullable,
-    Object,
-    Part,
-    Reference,
-    Scalar,
-    closed,
-    under,
-)
-from portico._schema.values import ANNOTATIONS, frozen, is_kind, is_number, kind_of, resolve
-from portico._types.compiled import Mismatch
+from portico._schema.compare import never_meet
+from portico._schema.definitions import free_name, with_definitions
+from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_kind, is_number, kind_of, resolve, same
+from portico._types.compiled import Fault, Mismatch, may_become
 from portico.errors import SchemaUnsupported
 
 _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
@@ -42,27 +30,19 @@ _HELD: Mapping[str, tuple[str, ...]] = {
     "string": ("pattern", "format"),
     "number": _NUMBERS,
     "integer": _NUMBERS,
-    "array": ("items", "prefixItems", "minItems", "maxItems", "additionalItems"),
+    "array": ("items", "prefixItems", "minItems", "maxItems"),
     "object": ("properties", "required", "additionalProperties"),
 }
 """The keywords that are kept or rewritten, by the type that they speak of."""
-_KIND_OF_KEYWORD = {
-    word: "number" if kind == "integer" else kind for kind, words in _HELD.items() for word in words
-} | {
-    "minLength": "string",
-    "maxLength": "string",
-    "uniqueItems": "array",
-    "contains": "array",
-    "patternProperties": "object",
-    "propertyNames": "object",
-    "minProperties": "object",
-    "maxProperties": "object",
-}
 _TYPES = ("null", "boolean", "number", "string", "array", "object")
-# OpenAI answers "regex lookaround is not supported"; such engines have no references back either.
+# OpenAI answers "regex lookaround is not supported"; such engines have no backreferences either.
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<|\(\?P=")
+_PREFIX = "#/$defs/"
 _LEVELS = 200
 _PARTS = 20_000
+_DEPTH = 10
+_PROPERTIES = 5_000
+_ENUM_VALUES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +76,30 @@ class StrictForm:
         """
         writer = _Writer(schema)
         try:
-            root = writer.part(schema, "#", frozenset())
-            writer.settle()
+            root = writer.part(schema, "#")
+            target = writer.target(root)
         except (AttributeError, TypeError, ValueError, KeyError) as error:
             raise SchemaUnsupported(f"The schema has no strict form: it is malformed: {error}.") from error
         except RecursionError:
             raise SchemaUnsupported("The schema has no strict form: it is nested too deeply.") from None
         if writer.loosened and not loosen:
             raise SchemaUnsupported(f"The schema has no exact strict form. {'. '.join(writer.loosened)}.")
-        target = root.target if isinstance(root, Reference) else root
-        bare = isinstance(target, Object | Fixed)
-        written = {**target.write(), **root.notes} if bare else closed({"value": root.write()})
-        definitions = writer.written_definitions(written)
-        whole = StrictForm.limit({**written, "$defs": definitions} if definitions else written)
+        is_object = target.get("type") == "object"
+        identity = is_object and not writer.changes
+        written = target if is_object else _closed({"value": root.schema})
 
         def decode(value: Any) -> Any:
             try:
-                if bare:
-                    return target.decode(value)
+                if is_object:
+                    return root.decode(value)
                 if not isinstance(value, dict) or value.keys() != {"value"}:
                     Mismatch.refuse('an object with the one key "value"', value)
-                return under("value", root.decode, value["value"])
+                return _each([("value", root.decode, value["value"])])["value"]
             except RecursionError:
                 return Mismatch.refuse("a value that is nested less deeply", value)
 
-        return StrictForm(whole, tuple(dict.fromkeys(writer.loosened)), decode, bare and not target.changes)
+        whole = StrictForm.limit(with_definitions(written, writer.definitions))
+        return StrictForm(whole, tuple(dict.fromkeys(writer.loosened)), _same if identity else decode, identity)
 
     @staticmethod
     def limit(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,14 +109,43 @@ class StrictForm:
         which is the more careful reading: the root is at depth 0, a definition at 1, and everything inside a schema is
         one deeper, alternatives too. References are not followed.
         """
-        definitions: dict[str, Any] = {}
-        placed = _placed({word: part for word, part in schema.items() if word != "$defs"}, 0, definitions, schema)
-        for name, definition in schema.get("$defs", {}).items():
-            definitions[name] = _placed(definition, 1, definitions, schema)
-        if definitions:
-            placed["$defs"] = {**{name: definitions[name] for name in schema.get("$defs", {})}, **definitions}
-        _refuse_excess(placed)
-        return placed
+        given: Mapping[str, Any] = schema.get("$defs", {})
+        definitions: dict[str, Any] = dict(given)
+        properties = values = 0
+
+        def place(part: Mapping[str, Any], depth: int) -> dict[str, Any]:
+            nonlocal properties, values
+            if depth == _DEPTH and any(word in part for word in ("properties", "items", "anyOf")):
+                name = free_name("part", definitions)
+                definitions[name] = {}
+                definitions[name] = place(part, 1)
+                return {"$ref": _PREFIX + name}
+            properties += len(part.get("properties", ()))
+            values += len(part.get("enum", ()))
+            return _with_inner(part, lambda inner: place(inner, depth + 1))
+
+        placed = place({word: part for word, part in schema.items() if word != "$defs"}, 0)
+        for name, definition in given.items():
+            definitions[name] = place(definition, 1)
+        for count, most, of in ((properties, _PROPERTIES, "properties"), (values, _ENUM_VALUES, "listed values")):
+            if count > most:
+                raise SchemaUnsupported(
+                    f"The schema has no strict form: it has {count:,} {of}, and strict mode takes {most:,}. "
+                    "Ask for less at a time, or turn strict mode off."
+                )
+        return dict(with_definitions(placed, definitions))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a strict form: its schema, and the way back from a value that is valid under it."""
+
+    schema: dict[str, Any]
+    decode: Callable[[Any], Any] = _same
 
 
 class _Writer:
@@ -146,390 +154,352 @@ class _Writer:
     def __init__(self, root: Any) -> None:
         self.root = root
         self.loosened: list[str] = []
-        self.table: dict[str, Part] = {}
-        self.names: dict[str, str] = {}
-        """The name of each definition, by the reference to it."""
-        self.made: list[Part] = []
-        self.level = 0
+        self.names: dict[Any, str] = {}
+        """The names of the definitions, by the references to them."""
+        self.definitions: dict[str, dict[str, Any]] = {}
+        self.decoders: dict[str, Callable[[Any], Any]] = {}
+        self.changes = False
+        """Whether decoding changes any value."""
+        self.level = self.parts = 0
 
-    def settle(self) -> None:
-        """Note which parts change their values: the inner ones make the outer ones do so, through circles too."""
-        changed = True
-        while changed:
-            changed = False
-            for part in self.made:
-                own = isinstance(part, Fixed | Map) or (isinstance(part, Object) and bool(part.optional))
-                if not part.changes and (own or any(inner.changes for inner in part.parts())):
-                    part.changes = changed = True
+    def part(self, schema: Any, place: str) -> _Part:
+        if schema is False:
+            _refuse(place, "nothing is valid")
+        if schema is not True and not isinstance(schema, Mapping):
+            _refuse(place, f"a schema is an object, true or false, not {type(schema).__name__}")
+        self.level += 1
+        self.parts += 1
+        if self.level > _LEVELS:
+            _refuse(place, f"the schema is deeper than {_LEVELS} levels")
+        if self.parts > _PARTS:
+            _refuse(place, f"the schema has more than {_PARTS:,} parts")
+        try:
+            return self.of_words({} if schema is True else schema, place)
+        finally:
+            self.level -= 1
 
-    def written_definitions(self, written: Any) -> dict[str, Any]:
-        """Write the definitions that are referred to, those of definitions too."""
-        found: dict[str, Any] = {}
-        waiting = [*_references(written)]
-        while waiting:
-            name = waiting.pop(0)
-            if name not in found:
-                found[name] = self.table[name].write()
-                waiting += _references(found[name])
-        return found
+    def of_words(self, schema: Mapping[str, Any], place: str) -> _Part:
+        words = {word: part for word, part in schema.items() if word not in ANNOTATIONS and not word.startswith("x-")}
+        notes = {word: schema[word] for word in ("title", "description") if isinstance(schema.get(word), str)}
+        if words.keys() == {"$ref"} and not notes:
+            return self.reference(words["$ref"], place)
+        for word in ("$ref", "allOf"):
+            if word in words:
+                rest = {key: part for key, part in schema.items() if key != word}
+                others = words[word] if word == "allOf" else [self.resolve(words[word], place)]
+                return self.part(_merged([rest, *others], place), place)
+        choice = next((word for word in ("anyOf", "oneOf") if word in words), None)
+        if choice is not None:
+            if len(words) > 1:
+                _refuse(place, f"{choice} does not stand alone")
+            part = self.choice(choice, words[choice], place)
+        elif "const" in words or "enum" in words:
+            part = self.listed(words, place)
+        else:
+            part = self.of_kinds(words, place)
+        return part if "$ref" in part.schema else replace(part, schema={**part.schema, **notes})
+
+    def resolve(self, reference: Any, place: str) -> Any:
+        target = resolve(reference, self.root)
+        if target is None:
+            _refuse(place, f"the reference {reference!r} leads out of the schema")
+        return target
+
+    def reference(self, reference: Any, place: str) -> _Part:
+        if reference not in self.names:
+            target = self.resolve(reference, place)
+            last = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) if reference != "#" else "root"
+            self.names[reference] = free_name(last or "part", self.names.values())
+            self.define(self.names[reference], self.part(target, reference))
+        return self.named(self.names[reference])
+
+    def define(self, name: str, part: _Part) -> None:
+        self.definitions[name], self.decoders[name] = part.schema, part.decode
+
+    def named(self, name: str) -> _Part:
+        return _Part({"$ref": _PREFIX + name}, lambda value: self.decoders[name](value))
+
+    def target(self, part: _Part) -> dict[str, Any]:
+        """Return the schema of a part, references followed."""
+        for start in [part.schema, *self.definitions.values()]:
+            schema, steps = start, 0
+            while "$ref" in schema:
+                schema, steps = self.definitions[schema["$ref"].removeprefix(_PREFIX)], steps + 1
+                if steps > len(self.definitions):
+                    _refuse("#", "the schema leads to itself")
+            if start is part.schema:
+                target = schema
+        return target
+
+    def choice(self, word: str, options: Sequence[Any], place: str) -> _Part:
+        options = [option for option in options if option is not False]
+        if not options:
+            _refuse(place, "nothing is valid")
+        parts = [self.part(option, f"{place}/{word}/{index}") for index, option in enumerate(options)]
+        if word == "oneOf" and not all(
+            never_meet(((one, self.root), (other, self.root)))
+            for index, one in enumerate(options)
+            for other in options[:index]
+        ):
+            self.loosen(place, "oneOf", "it becomes anyOf, and a value may fit several of its alternatives")
+        return self.one_of(parts)
+
+    def one_of(self, parts: Sequence[_Part]) -> _Part:
+        """Make the part of a value that is of any of several parts."""
+        written: list[dict[str, Any]] = []
+        for part in parts:
+            for schema in part.schema["anyOf"] if part.schema.keys() == {"anyOf"} else [part.schema]:
+                if schema not in written:
+                    written.append(schema)
+        if len(written) == 1:
+            return _Part(written[0], parts[0].decode)
+        schema = {"anyOf": written}
+        if all(part.decode is _same for part in parts):
+            return _Part(schema)
+        return _Part(schema, lambda value: self.chosen(parts, value).decode(value))
+
+    def chosen(self, parts: Sequence[_Part], value: Any) -> _Part:
+        """Return the part that a value is of, or the only one that it may become when more of it has come."""
+        root = {"$defs": self.definitions}
+        answers = [accepts(value, part.schema, root) for part in parts]
+        for wanted in (True, None):
+            if wanted in answers:
+                return parts[answers.index(wanted)]
+        open_parts = [part for part in parts if may_become(part.schema, value, self.definitions)]
+        if len(open_parts) != 1:
+            Mismatch.refuse(f"a value of one of {len(parts)} alternatives", value)
+        return open_parts[0]
+
+    def listed(self, words: Mapping[str, Any], place: str) -> _Part:
+        """Make the part of listed values, one for each kind of them."""
+        values = [words["const"]] if "const" in words else words["enum"]
+        kinds = words.get("type", _TYPES)
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        values = [value for value in values if any(is_kind(value, kind) for kind in kinds)]
+        for word in words.keys() - {"const", "enum", "type"}:
+            values = [value for value in values if accepts(value, {word: words[word]}, self.root) is not False]
+            self.loosen(place, word)
+        if any(isinstance(value, list | dict) for value in values):
+            _refuse(place, "strict mode lists strings, numbers, true, false and null only")
+        parts: list[_Part] = []
+        for kind in _TYPES[1:4]:
+            own = [value for value in values if kind_of(value) == kind]
+            if own:
+                whole = kind == "number" and all(type(value) is int for value in own)
+                held = {"const": own[0]} if "const" in words else {"enum": own}
+                parts.append(_Part({"type": "integer" if whole else kind, **held}))
+        return self.perhaps_null(parts, place, null=None in values)
+
+    def perhaps_null(self, parts: list[_Part], place: str, *, null: bool) -> _Part:
+        """Make the part of a value or null; of one plain part it is written with two types, as the guide does."""
+        if not parts and not null:
+            _refuse(place, "nothing is valid")
+        if null and len(parts) == 1 and isinstance(parts[0].schema.get("type"), str) and "const" not in parts[0].schema:
+            schema = {**parts[0].schema, "type": [parts[0].schema["type"], "null"]}
+            if "enum" in schema:
+                schema["enum"] = [*schema["enum"], None]
+            decode = parts[0].decode
+            return _Part(schema, lambda value: None if value is None else decode(value))
+        return self.one_of([*parts, _Part({"type": "null"})] if null else parts)
+
+    def of_kinds(self, words: Mapping[str, Any], place: str) -> _Part:
+        # A schema without a type is read as the types that its keywords speak of.
+        spoken_of = {OF_KIND[word] for word in words if word in OF_KIND}
+        kinds = words.get("type", [kind for kind in _TYPES if kind in spoken_of] or _TYPES)
+        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+        if not kinds or any(kind not in _HELD for kind in kinds):
+            _refuse(place, f"{kinds!r} are no types of JSON Schema")
+        if len(kinds) == len(_TYPES):
+            for word in words.keys() - {"type"}:
+                self.loosen(place, word)
+            return self.anything()
+        parts = [self.of_kind(kind, words, place) for kind in kinds if kind != "null"]
+        return self.perhaps_null(parts, place, null="null" in kinds)
+
+    def of_kind(self, kind: str, words: Mapping[str, Any], place: str) -> _Part:
+        about = "number" if kind == "integer" else kind
+        for word in words:
+            if word != "type" and word not in _HELD[kind] and OF_KIND.get(word, about) == about:
+                self.loosen(place, word)
+        if kind == "object":
+            return self.object(words, place)
+        if kind == "array":
+            return self.array(words, place)
+        held: dict[str, Any] = {}
+        for word in _HELD[kind]:
+            if word not in words:
+                continue
+            if word in _NUMBERS and not is_number(words[word]):
+                _refuse(f"{place}/{word}", "a number is expected")
+            if word == "pattern" and _UNSUPPORTED_PATTERN.search(words[word]):
+                self.loosen(place, word, "strict mode has no lookaround and no backreferences")
+            elif word != "format" or words[word] in _FORMATS:
+                held[word] = words[word]
+        return _Part({"type": kind, **held})
+
+    def object(self, words: Mapping[str, Any], place: str) -> _Part:
+        properties, required = words.get("properties", {}), words.get("required", ())
+        rest = words.get("additionalProperties", True)
+        if not properties and not required and rest is not False:
+            return self.map(rest, place)
+        inner = {name: schema for name, schema in properties.items() if schema is not False or name in required}
+        inner |= {name: rest for name in required if name not in inner}
+        members = {name: self.part(schema, f"{place}/properties/{name}") for name, schema in inner.items()}
+        optional = {
+            name
+            for name, schema in inner.items()
+            if name not in required and accepts(None, schema, self.root) is not True
+        }
+        self.changes = self.changes or bool(optional)
+        written = {name: _or_null(part.schema) if name in optional else part.schema for name, part in members.items()}
+
+        def decode(value: Any) -> Any:
+            if not isinstance(value, dict):
+                Mismatch.refuse("an object", value)
+            unknown = [name for name in value if name not in members]
+            if unknown:
+                raise Mismatch(
+                    [Fault((name,), f"one of {', '.join(members)}", "an unknown key") for name in unknown]
+                )
+            return _each(
+                (name, members[name].decode, element)
+                for name, element in value.items()
+                if element is not None or name not in optional
+            )
+
+        return _Part(_closed(written), decode)
+
+    def map(self, schema: Any, place: str) -> _Part:
+        """Make the part of an object of any keys: an array of entries."""
+        self.changes = True
+        value = self.part(schema, f"{place}/additionalProperties")
+        return _Part(_entries(value.schema), lambda entries: _from_entries(entries, value.decode))
+
+    def array(self, words: Mapping[str, Any], place: str) -> _Part:
+        places, rest = words.get("prefixItems", ()), words.get("items", True)
+        bounds = {word: words[word] for word in ("minItems", "maxItems") if words.get(word)}
+        if words.get("maxItems") == 0:
+            bounds["maxItems"] = 0
+        if any(type(count) is not int or count < 0 for count in bounds.values()):
+            _refuse(place, "a number of elements is expected")
+        if places:
+            size = len(places)
+            fixed = bounds.get("minItems") == size and (bounds.get("maxItems") == size or rest is False)
+            if not fixed or any(inner != places[0] for inner in places):
+                _refuse(f"{place}/prefixItems", "strict mode has one schema for all elements of an array")
+            rest, bounds = places[0], dict.fromkeys(("minItems", "maxItems"), size)
+        item = self.part(rest, f"{place}/items")
+
+        def decode(value: Any) -> Any:
+            if not isinstance(value, list):
+                Mismatch.refuse("an array", value)
+            return list(_each((index, item.decode, element) for index, element in enumerate(value)).values())
+
+        schema = {"type": "array", "items": item.schema, **bounds}
+        return _Part(schema, _same if item.decode is _same else decode)
+
+    def anything(self) -> _Part:
+        """Make the part of any JSON at all: an object is one with the one key ``entries``."""
+        self.changes = True
+        if "any" not in self.names:
+            name = self.names["any"] = free_name("json", self.names.values())
+            inner = {"$ref": _PREFIX + name}
+            kinds: list[dict[str, Any]] = [{"type": kind} for kind in _TYPES[:4]]
+            kinds += [{"type": "array", "items": inner}, _closed({"entries": _entries(inner)})]
+            self.define(name, _Part({"anyOf": kinds}, _from_anything))
+        return self.named(self.names["any"])
 
     def loosen(self, place: str, word: str, why: str = "strict mode has no such keyword") -> None:
         self.loosened.append(f"{place}/{word} is not held: {why}")
 
-    def part(self, schema: Any, place: str, trail: frozenset[str]) -> Part:
-        """Make the part of a schema; ``trail`` has the references that led here without going into the value."""
-        self.level += 1
-        try:
-            if self.level > _LEVELS:
-                _unsupported(place, f"the schema is deeper than {_LEVELS} levels")
-            if len(self.made) > _PARTS:
-                _unsupported(place, f"the schema has more than {_PARTS:,} parts")
-            if schema is False:
-                _unsupported(place, "nothing is valid")
-            part = self.of_words({} if schema is True else schema, place, trail)
-            if isinstance(schema, Mapping):
-                notes = {word: schema[word] for word in ("title", "description") if isinstance(schema.get(word), str)}
-                part.notes = {**part.notes, **notes} if not isinstance(part, Reference) else {}
-            self.made.append(part)
-            return part
-        finally:
-            self.level -= 1
-
-    def of_words(self, schema: Any, place: str, trail: frozenset[str]) -> Part:
-        if not isinstance(schema, Mapping):
-            _unsupported(place, f"a schema is an object, true or false, not {type(schema).__name__}")
-        told = {word: part for word, part in schema.items() if word not in ANNOTATIONS and not word.startswith("x-")}
-        for word in ("allOf", "anyOf", "oneOf"):
-            if word in told and (not isinstance(told[word], list | tuple) or not told[word]):
-                _unsupported(place, f"{word} is not an array of schemas")
-        if "$ref" in told:
-            if len(told) == 1 and not {"title", "description"} & schema.keys():
-                return self.reference(told["$ref"], place, trail)
-            target, trail = self.target(told.pop("$ref"), place, trail)
-            return self.part(_merged([told, target], place), place, trail)
-        if "allOf" in told:
-            options = told.pop("allOf")
-            inner = [self.unfolded(option, place, trail) for option in options]
-            return self.part(_merged([told, *inner], place), place, trail)
-        for word in ("anyOf", "oneOf"):
-            if word in told:
-                return self.choice(word, told, place, trail)
-        if "const" in told or "enum" in told:
-            return self.listed(told, place)
-        kinds = told.get("type", _told_kinds(told))
-        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
-        if not kinds or any(kind not in _HELD for kind in kinds):
-            _unsupported(place, f"{kinds!r} are no types of JSON Schema")
-        if len(kinds) == len(_TYPES):
-            return self.anything()
-        if len(kinds) > 1:
-            parts = [self.of_kind(kind, told, place) for kind in kinds if kind != "null"]
-            self.made += parts
-            null = Scalar("null", {})
-            return (
-                Nullable([parts[0], null])
-                if "null" in kinds and len(parts) == 1
-                else Choice([*parts, null] if "null" in kinds else parts)
-            )
-        return self.of_kind(kinds[0], told, place)
-
-    def unfolded(self, schema: Any, place: str, trail: frozenset[str]) -> Any:
-        """Return a schema with the one that it refers to in its place, to be merged with others."""
-        while isinstance(schema, Mapping) and "$ref" in schema:
-            rest = {word: part for word, part in schema.items() if word != "$ref"}
-            target, trail = self.target(schema["$ref"], place, trail)
-            schema = _merged([rest, target], place)
-        if isinstance(schema, Mapping) and "allOf" in schema:
-            rest = {word: part for word, part in schema.items() if word != "allOf"}
-            return _merged([rest, *(self.unfolded(option, place, trail) for option in schema["allOf"])], place)
-        return schema
-
-    def target(self, reference: Any, place: str, trail: frozenset[str]) -> tuple[Any, frozenset[str]]:
-        target = resolve(reference, self.root)
-        if target is None:
-            _unsupported(place, f"the reference {reference!r} leads out of the schema")
-        if reference in trail:
-            _unsupported(place, "the schema leads to itself")
-        return target, trail | {reference}
-
-    def reference(self, reference: Any, place: str, trail: frozenset[str]) -> Part:
-        target, trail = self.target(reference, place, trail)
-        if reference not in self.names:
-            last = re.sub(r"[^A-Za-z0-9_.-]", "_", str(reference).rpartition("/")[2]) if reference != "#" else "root"
-            name = self.names[reference] = _free(last or "part", self.names.values())
-            self.table[name] = self.part(target, str(reference), trail)
-        return Reference(self.names[reference], self.table)
-
-    def choice(self, word: str, told: dict[str, Any], place: str, trail: frozenset[str]) -> Part:
-        options = told.pop(word)
-        options = [option for option in options if option is not False]
-        if not options:
-            _unsupported(place, "nothing is valid")
-        if told:
-            options = [_merged([told, self.unfolded(option, place, trail)], place) for option in options]
-        parts = [self.part(option, f"{place}/{word}/{index}", trail) for index, option in enumerate(options)]
-        if word == "oneOf" and not all(
-            _apart(one, other) for index, one in enumerate(parts) for other in parts[:index]
-        ):
-            self.loosen(place, "oneOf", "it becomes anyOf, and a value may fit several of its alternatives")
-        return Choice(parts)
-
-    def listed(self, told: Mapping[str, Any], place: str) -> Part:
-        """Make the part of listed values, one for each kind of them."""
-        values = [told["const"]] if "const" in told else told["enum"]
-        kinds = told.get("type", _TYPES)
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        values = [value for value in values if any(is_kind(value, kind) for kind in kinds)]
-        if any(isinstance(value, list | dict) for value in values):
-            _unsupported(place, "strict mode lists strings, numbers, true, false and null only")
-        parts: list[Part] = []
-        for kind in _TYPES:
-            own = [value for value in values if kind_of(value) == kind]
-            if kind == "null" and own:
-                parts.append(Scalar("null", {}))
-            elif own:
-                whole = kind == "number" and all(type(value) is int for value in own)
-                parts.append(
-                    Scalar("integer" if whole else kind, {"const": own[0]} if "const" in told else {"enum": own})
-                )
-        if not parts:
-            _unsupported(place, "nothing is valid")
-        self.made += parts
-        null = [part for part in parts if "null" in part.kinds]
-        others = [part for part in parts if "null" not in part.kinds]
-        if len(parts) == 1:
-            return parts[0]
-        return Nullable([*others, *null]) if null and len(others) == 1 else Choice([*others, *null])
-
-    def of_kind(self, kind: str, told: Mapping[str, Any], place: str) -> Part:
-        for word in told:
-            about = _KIND_OF_KEYWORD.get(word)
-            if word != "type" and word not in _HELD[kind] and about in (None, "number" if kind == "integer" else kind):
-                self.loosen(place, word)
-        if kind == "object":
-            return self.object(told, place)
-        if kind == "array":
-            return self.array(told, place)
-        words: dict[str, Any] = {}
-        for word in _HELD[kind]:
-            if word not in told:
-                continue
-            if word in _NUMBERS and not is_number(told[word]):
-                _unsupported(f"{place}/{word}", "a number is expected")
-            if word == "pattern" and _UNSUPPORTED_PATTERN.search(told[word]):
-                self.loosen(place, word, "strict mode has no lookaround and no references back")
-            elif word != "format" or told[word] in _FORMATS:
-                words[word] = told[word]
-        return Scalar(kind, words)
-
-    def object(self, told: Mapping[str, Any], place: str) -> Part:
-        properties, required = told.get("properties", {}), told.get("required", ())
-        rest = told.get("additionalProperties", True)
-        if not properties and not required and rest is not False:
-            return Map(self.part(rest, f"{place}/additionalProperties", frozenset()))
-        members = {
-            name: self.part(inner, f"{place}/properties/{_escaped(name)}", frozenset())
-            for name, inner in properties.items()
-            if inner is not False or name in required
-        }
-        for name in required:
-            if name not in members:
-                members[name] = self.part(rest, f"{place}/required", frozenset())
-        return Object(members, required)
-
-    def array(self, told: Mapping[str, Any], place: str) -> Part:
-        places, rest = told.get("prefixItems", ()), told.get("items", True)
-        if isinstance(rest, list):  # as it was written before draft 2020-12
-            places, rest = rest, told.get("additionalItems", True)
-        bounds = {word: told[word] for word in ("minItems", "maxItems") if word in told}
-        for word, count in bounds.items():
-            if type(count) is not int or count < 0:
-                _unsupported(f"{place}/{word}", "a number of elements is expected")
-        least, most = bounds.get("minItems", 0), bounds.get("maxItems")
-        if not places:
-            return Array(self.part(rest, f"{place}/items", frozenset()), {**bounds} if least else _without(bounds))
-        size = len(places)
-        if least != size or not (most == size or rest is False):
-            _unsupported(f"{place}/prefixItems", "strict mode takes an array of places of one length only")
-        if all(inner == places[0] for inner in places):
-            return Array(self.part(places[0], f"{place}/prefixItems/0", frozenset()), dict.fromkeys(bounds, size))
-        return Fixed(
-            [self.part(inner, f"{place}/prefixItems/{index}", frozenset()) for index, inner in enumerate(places)]
-        )
-
-    def anything(self) -> Part:
-        """Make the part of any JSON at all: objects are told from arrays by their entries."""
-        if "any" not in self.names:
-            name = self.names["any"] = _free("json", self.names.values())
-            inner = Reference(name, self.table)
-            entries = Entries(inner)
-            parts = [*(Scalar(kind, {}) for kind in ("null", "boolean", "number", "string")), Array(inner, {}), entries]
-            self.table[name] = Choice(parts)
-            self.made += [inner, *parts, self.table[name]]
-        return Reference(self.names["any"], self.table)
-
 
 def _merged(schemas: Sequence[Any], place: str) -> dict[str, Any]:
-    """Return one schema of what several ask together; raise ``SchemaUnsupported`` where that is not plain."""
+    """Return one schema of what several ask together: objects whose properties do not clash, and little else."""
     merged: dict[str, Any] = {}
     for schema in schemas:
         if schema is False:
-            _unsupported(place, "nothing is valid")
+            _refuse(place, "nothing is valid")
         for word, argument in ({} if schema is True else schema).items():
-            if word not in merged or merged[word] == argument:
-                merged[word] = argument
-            elif word == "properties":
-                both = {**merged[word], **argument}
-                for name in merged[word].keys() & argument.keys():
-                    if merged[word][name] != argument[name]:
-                        both[name] = {"allOf": [merged[word][name], argument[name]]}
-                merged[word] = both
+            known = merged.setdefault(word, argument)
+            if word == "properties" and all(same(known[name], argument[name]) for name in known.keys() & argument):
+                merged[word] = {**known, **argument}
             elif word == "required":
-                merged[word] = [*dict.fromkeys((*merged[word], *argument))]
-            elif word == "type":
-                merged[word] = _both_types(merged[word], argument, place)
-            elif word in ("minimum", "exclusiveMinimum", "minItems", "minLength", "minProperties"):
-                merged[word] = max(merged[word], argument)
-            elif word in ("maximum", "exclusiveMaximum", "maxItems", "maxLength", "maxProperties"):
-                merged[word] = min(merged[word], argument)
-            elif word == "enum":
-                merged[word] = [value for value in merged[word] if frozen(value) in [*map(frozen, argument)]]
-            elif word not in ANNOTATIONS:
-                _unsupported(place, f"{word} is asked for twice, and differently")
-    for schema in schemas:
-        closed = schema.get("additionalProperties", True) is not True if isinstance(schema, Mapping) else False
+                merged[word] = [*dict.fromkeys((*known, *argument))]
+            elif word not in ANNOTATIONS and not same(known, argument):
+                _refuse(place, f"{word} is asked for twice, and differently")
+    alone = [schema for schema in schemas if isinstance(schema, Mapping) and schema.keys() - ANNOTATIONS]
+    for schema in alone if len(alone) > 1 else ():
+        closed = schema.get("additionalProperties", True) is not True
         if closed and merged.get("properties", {}).keys() - schema.get("properties", {}).keys():
-            _unsupported(place, "what is merged closes an object that has more properties")
+            _refuse(place, "what is merged closes an object that has more properties")
+        if {"items", "prefixItems"} & merged.keys() - schema.keys():
+            _refuse(place, "what is merged has arrays with other elements")
     return merged
 
 
-def _both_types(one: Any, other: Any, place: str) -> Any:
-    ones, others = ([kinds] if isinstance(kinds, str) else list(kinds) for kinds in (one, other))
-    found = [kind for kind in ones if kind in others or (kind == "integer" and "number" in others)]
-    found += [kind for kind in others if kind == "integer" and "number" in ones and kind not in found]
-    if not found:
-        _unsupported(place, "nothing is valid")
-    return found[0] if len(found) == 1 else found
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    """Write the one kind of object that strict mode has."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _told_kinds(told: Mapping[str, Any]) -> Sequence[str]:
-    """Return the types that a schema without any speaks of; all of them where it says nothing."""
-    found = {_KIND_OF_KEYWORD[word] for word in told if word in _KIND_OF_KEYWORD}
-    return [kind for kind in _TYPES if kind in found] or _TYPES
+def _entries(value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": _closed({"key": {"type": "string"}, "value": value})}
 
 
-def _apart(one: Part, other: Part, depth: int = 4) -> bool:
-    """Tell whether it is plain that no value is of both parts: by kind, listed values, or a property of objects."""
-    one, other = (part.target if isinstance(part, Reference) else part for part in (one, other))
-    if depth == 0:
-        return False
-    for choice, single in ((one, other), (other, one)):
-        if isinstance(choice, Choice):
-            return all(_apart(option, single, depth - 1) for option in choice.options)
-    if any(isinstance(part, Map | Fixed) for part in (one, other)):
-        return type(one) is not type(other) and not isinstance(one, Object) and not isinstance(other, Object)
-    if not one.kinds & other.kinds:
-        return True
-    if isinstance(one, Scalar) and isinstance(other, Scalar):
-        return one.values is not None and other.values is not None and not one.values & other.values
-    if not isinstance(one, Object) or not isinstance(other, Object):
-        return False
-    names = (one.members.keys() - one.optional) | (other.members.keys() - other.optional)
-    return any(
-        name in one.members and name in other.members and _apart(one.members[name], other.members[name], depth - 1)
-        for name in names
-    )
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    nothing = {"type": "null"}
+    return {**schema, "anyOf": [*schema["anyOf"], nothing]} if "anyOf" in schema else {"anyOf": [schema, nothing]}
 
 
-def _without(bounds: Mapping[str, int]) -> dict[str, int]:
-    return {word: count for word, count in bounds.items() if word != "minItems"}
+def _each(parts: Iterable[tuple[Any, Callable[[Any], Any], Any]]) -> dict[Any, Any]:
+    """Decode the parts of a value, given with their keys; raise one `Mismatch` with the faults of all."""
+    values: dict[Any, Any] = {}
+    faults: list[Fault] = []
+    for key, decode, value in parts:
+        try:
+            values[key] = decode(value)
+        except Mismatch as error:
+            faults.extend(error.under(key))
+    if faults:
+        raise Mismatch(faults)
+    return values
 
 
-def _references(schema: Any) -> list[str]:
-    """List the names of the definitions that a strict schema refers to."""
-    if isinstance(schema, list):
-        return [name for part in schema for name in _references(part)]
-    if not isinstance(schema, dict):
-        return []
-    own = [schema["$ref"].removeprefix("#/$defs/")] if "$ref" in schema else []
-    return [
-        *own,
-        *(name for word in ("anyOf", "items") for name in _references(schema.get(word))),
-        *(name for part in schema.get("properties", {}).values() for name in _references(part)),
-    ]
+def _from_entries(value: Any, decode: Callable[[Any], Any]) -> dict[str, Any]:
+    """Turn entries into an object; no key may come twice, since one of the two would be lost."""
+    if not isinstance(value, list):
+        Mismatch.refuse("an array of entries", value)
+    decoded: dict[str, Any] = {}
+    for index, entry in enumerate(value):
+        if not isinstance(entry, dict) or entry.keys() != {"key", "value"} or not isinstance(entry["key"], str):
+            raise Mismatch([Fault((index,), 'an object with "key", a string, and "value"', "something else")])
+        if entry["key"] in decoded:
+            raise Mismatch([Fault((index, "key"), "a key that is not there before", repr(entry["key"]))])
+        decoded[entry["key"]] = _each([(index, decode, entry["value"])])[index]
+    return decoded
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
-    """Return the name, or the first of ``name_2``, ``name_3`` and so on that is not taken."""
-    used, count, candidate = set(taken), 1, name
-    while candidate in used:
-        count += 1
-        candidate = f"{name}_{count}"
-    return candidate
+def _from_anything(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(_each((index, _from_anything, element) for index, element in enumerate(value)).values())
+    if not isinstance(value, dict):
+        return value
+    if value.keys() != {"entries"}:
+        Mismatch.refuse('an object with the one key "entries"', value)
+    return _each([("entries", lambda entries: _from_entries(entries, _from_anything), value["entries"])])["entries"]
 
 
-def _escaped(name: str) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")
+def _with_inner(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a strict schema with the schemas directly inside of it changed."""
+    made = dict(schema)
+    if "properties" in made:
+        made["properties"] = {name: change(part) for name, part in made["properties"].items()}
+    if "anyOf" in made:
+        made["anyOf"] = [change(part) for part in made["anyOf"]]
+    if "items" in made:
+        made["items"] = change(made["items"])
+    return made
 
 
-def _unsupported(place: str, why: str) -> NoReturn:
+def _refuse(place: str, why: str) -> NoReturn:
     raise SchemaUnsupported(f"The schema has no strict form: at {place}, {why}.")
-
-
-_DEPTH = 10
-_PROPERTIES = 5_000
-_ENUM_VALUES = 1_000
-_CHARACTERS = 120_000
-_LONG_ENUM = 250
-_LONG_ENUM_CHARACTERS = 15_000
-
-
-def _placed(schema: dict[str, Any], depth: int, definitions: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    if depth == _DEPTH and any(True for _ in _inner(schema)):
-        name = _free("part", {*root.get("$defs", {}), *definitions})
-        definitions[name] = {}
-        definitions[name] = _placed(schema, 1, definitions, root)
-        return {"$ref": f"#/$defs/{name}"}
-    placed = dict(schema)
-    if "properties" in schema:
-        placed["properties"] = {
-            name: _placed(part, depth + 1, definitions, root) for name, part in schema["properties"].items()
-        }
-    if "items" in schema:
-        placed["items"] = _placed(schema["items"], depth + 1, definitions, root)
-    if "anyOf" in schema:
-        placed["anyOf"] = [_placed(part, depth + 1, definitions, root) for part in schema["anyOf"]]
-    return placed
-
-
-def _inner(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List the schemas directly inside a strict one."""
-    items = [schema["items"]] if "items" in schema else []
-    return [*schema.get("$defs", {}).values(), *schema.get("properties", {}).values(), *schema.get("anyOf", ()), *items]
-
-
-def _refuse_excess(root: Mapping[str, Any]) -> None:
-    properties = values = 0
-    characters = sum(map(len, root.get("$defs", {})))
-    stack: list[Mapping[str, Any]] = [root]
-    while stack:
-        schema = stack.pop()
-        stack.extend(_inner(schema))
-        names, enum = schema.get("properties", {}), schema.get("enum", ())
-        properties += len(names)
-        values += len(enum)
-        length = sum(len(str(value)) for value in [*enum, *([schema["const"]] if "const" in schema else [])])
-        characters += length + sum(map(len, names))
-        if len(enum) > _LONG_ENUM:
-            _refuse(f"an enumeration of {len(enum)} values", length, _LONG_ENUM_CHARACTERS, "characters")
-    _refuse("the strict form", properties, _PROPERTIES, "properties")
-    _refuse("the strict form", values, _ENUM_VALUES, "values in enumerations")
-    _refuse("the strict form", characters, _CHARACTERS, "characters in names and listed values")
-
-
-def _refuse(what: str, count: int, limit: int, of: str) -> None:
-    if count > limit:
-        raise SchemaUnsupported(
-            f"The schema has no strict form: {what} has {count:,} {of}, and strict mode takes {limit:,}. "
-            "Ask for less at a time, or turn strict mode off."
-        )

@@ -99,19 +99,16 @@ def parsed(text: str) -> Any:
 _DEPTH = 100
 
 
-def accepts(value: Any, schema: Any, root: Any, depth: int = 0) -> Sure:
+def accepts(value: Any, schema: Any, root: Any) -> Sure:
     """Tell whether ``value`` is valid under ``schema``; None where a keyword says what is not known here.
 
     >>> accepts("Berlin", {"type": "string", "maxLength": 3}, {}), accepts("Berlin", {"pattern": "^B"}, {})
     (False, None)
 
-    ``root`` is the schema that references are to.
+    ``root`` is the schema that references are to. A schema that leads back to itself without going into the value, and
+    one that is very deep, are not known.
     """
-    if isinstance(schema, bool):
-        return schema
-    if not isinstance(schema, Mapping) or depth > _DEPTH:
-        return None
-    return all_of(_keyword(name, argument, value, schema, root, depth=depth + 1) for name, argument in schema.items())
+    return _Acceptance(root).of(value, schema)
 
 
 def all_of(answers: Iterable[Sure]) -> Sure:
@@ -125,34 +122,59 @@ def all_of(answers: Iterable[Sure]) -> Sure:
     return found
 
 
-def _keyword(name: str, argument: Any, value: Any, schema: Mapping[str, Any], root: Any, *, depth: int) -> Sure:
-    if name in ANNOTATIONS or name.startswith("x-"):
-        return None if name == "nullable" and argument is True and value is None else True
-    match name:
-        case "type":
-            names = [argument] if isinstance(argument, str) else argument
-            return any(is_kind(value, each) for each in names) if isinstance(names, list) else None
-        case "enum" | "const":
-            options = [argument] if name == "const" else argument
-            return any(same(value, option) for option in options) if isinstance(options, list) else None
-        case "$ref":
-            return accepts(value, resolve(argument, root), root, depth)
-        case "allOf" | "anyOf" | "oneOf":
-            return _choice(name, [accepts(value, option, root, depth) for option in argument])
-        case "not":
-            answer = accepts(value, argument, root, depth)
-            return None if answer is None else not answer
-    kind = kind_of(value)
-    if kind == "object" and name in ("properties", "required", "additionalProperties"):
-        return _member(name, argument, value, schema, root, depth=depth)
-    if kind == "array" and name in ("items", "prefixItems"):
-        fixed = schema.get("prefixItems", [])
-        if name == "prefixItems":
-            pairs = list(zip(value, argument, strict=False))
-        else:
-            pairs = [(element, argument) for element in value[len(fixed) :]]
-        return all_of(accepts(element, inner, root, depth) for element, inner in pairs)
-    return _limit(name, argument, value, kind)
+class _Acceptance:
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self.known: dict[tuple[int, int], Sure] = {}
+        """What is known of parts of the value, by identities: each is looked at once, however many ways lead there."""
+        self.depth = 0
+
+    def of(self, value: Any, schema: Any) -> Sure:
+        if isinstance(schema, bool):
+            return schema
+        if not isinstance(schema, Mapping) or self.depth > _DEPTH:
+            return None
+        key = (id(value), id(schema))
+        if key not in self.known:
+            self.known[key] = None
+            self.depth += 1
+            self.known[key] = all_of(self.keyword(*word, value, schema) for word in schema.items())
+            self.depth -= 1
+        return self.known[key]
+
+    def keyword(self, name: str, argument: Any, value: Any, schema: Mapping[str, Any]) -> Sure:
+        if name in ANNOTATIONS or name.startswith("x-"):
+            return None if name == "nullable" and argument is True and value is None else True
+        match name:
+            case "type":
+                names = [argument] if isinstance(argument, str) else argument
+                return any(is_kind(value, each) for each in names) if isinstance(names, list) else None
+            case "enum" | "const":
+                options = [argument] if name == "const" else argument
+                return any(same(value, option) for option in options) if isinstance(options, list) else None
+            case "$ref":
+                return self.of(value, resolve(argument, self.root))
+            case "allOf" | "anyOf" | "oneOf":
+                return _choice(name, [self.of(value, option) for option in argument])
+            case "not":
+                answer = self.of(value, argument)
+                return None if answer is None else not answer
+        kind = kind_of(value)
+        match kind, name:
+            case "object", "required":
+                return all(key in value for key in argument)
+            case "object", "properties":
+                return all_of(self.of(value[key], inner) for key, inner in argument.items() if key in value)
+            case "object", "additionalProperties":
+                rest = [element for key, element in value.items() if key not in schema.get("properties", {})]
+                if rest and "patternProperties" in schema:
+                    return None
+                return all_of(self.of(element, argument) for element in rest)
+            case "array", "prefixItems":
+                return all_of(self.of(element, inner) for element, inner in zip(value, argument, strict=False))
+            case "array", "items":
+                return all_of(self.of(element, argument) for element in value[len(schema.get("prefixItems", [])) :])
+        return _limit(name, argument, value, kind)
 
 
 def _choice(name: str, answers: list[Sure]) -> Sure:
@@ -163,19 +185,6 @@ def _choice(name: str, answers: list[Sure]) -> Sure:
     if answers.count(True) > 1:
         return False
     return None if None in answers else True in answers
-
-
-def _member(
-    name: str, argument: Any, value: dict[str, Any], schema: Mapping[str, Any], root: Any, *, depth: int
-) -> Sure:
-    if name == "required":
-        return all(key in value for key in argument)
-    if name == "properties":
-        return all_of(accepts(value[key], inner, root, depth) for key, inner in argument.items() if key in value)
-    rest = [element for key, element in value.items() if key not in schema.get("properties", {})]
-    if rest and "patternProperties" in schema:
-        return None
-    return all_of(accepts(element, argument, root, depth) for element in rest)
 
 
 _LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
