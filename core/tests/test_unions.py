@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import json
+import re
 import types
 import typing
 from collections.abc import Sequence
@@ -254,44 +255,22 @@ class OtherCat:
     name: str | None = None
 
 
-_SCALARS = "Use {} alone, or a class for each with its own Literal field."
-_OBJECTS = 'Give each a field with its own Literal, such as kind: Literal["a"], or use one of them alone.'
-
-
 @pytest.mark.parametrize(
-    ("hint", "which", "what", "advice"),
+    ("hint", "which"),
     [
-        (dt.date | str, "date and str", "a string", _SCALARS.format("str")),
-        (
-            dt.date | Colour | Literal["2024-01-01"],
-            "date and Literal['2024-01-01']",
-            "a string",
-            _SCALARS.format("one of them"),
-        ),
-        (
-            list[int] | tuple[int, ...],
-            "list[int] and tuple[int, ...]",
-            "an array",
-            "Use one kind of array with a union of elements, or one of them alone.",
-        ),
-        (Size | int, "Size and int", "a number", _SCALARS.format("int")),
-        (bool | Literal[Bit.ON], "bool and Literal[<Bit.ON: True>]", "true or false", _SCALARS.format("bool")),
-        (
-            dict[str, dt.date] | dict[str, str],
-            "dict[str, datetime.date] and dict[str, str]",
-            "a string at $.*",
-            _OBJECTS,
-        ),
-        (Cat | Place | dict[str, int], "Cat and dict[str, int]", "an object", _OBJECTS),
+        (dt.date | str, "date and str"),
+        (dt.date | Colour | Literal["2024-01-01"], "date and Literal['2024-01-01']"),
+        (list[int] | tuple[int, ...], "list[int] and tuple[int, ...]"),
+        (Size | int, "Size and int"),
+        (bool | Literal[Bit.ON], "bool and Literal[<Bit.ON: True>]"),
+        (dict[str, dt.date] | dict[str, str], "dict[str, datetime.date] and dict[str, str]"),
+        (Cat | Place | dict[str, int], "Cat and dict[str, int]"),
     ],
     ids=str,
 )
-def test_a_refusal_says_which_two_and_where_and_what_to_do(hint: Any, which: str, what: str, advice: str) -> None:
-    with pytest.raises(SchemaUnsupported) as caught:
+def test_a_refusal_says_which_two_and_what_to_do(hint: Any, which: str) -> None:
+    with pytest.raises(SchemaUnsupported, match=f"cannot hold {re.escape(which)}: .* give each a class"):
         compile_type(hint)
-    assert str(caught.value) == (
-        f"A union cannot hold {which}: {what} may be of either, and would be read back as the wrong one. {advice}"
-    )
 
 
 @pytest.mark.parametrize(
@@ -396,7 +375,7 @@ class Odds(TypedDict):
 
 def test_a_hint_of_a_codec_need_not_have_a_hash() -> None:
     assert compile_type(Evens | Named, [HandleCodec()]).structure({"x": 2}) == {"x": 2}
-    with pytest.raises(SchemaUnsupported, match=r"Evens and Odds: a number at \$\.x"):
+    with pytest.raises(SchemaUnsupported, match="Evens and Odds"):
         compile_type(Evens | Odds, [HandleCodec()])
 
 

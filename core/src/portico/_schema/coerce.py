@@ -8,9 +8,7 @@ from typing import Any
 
 from portico._schema.values import kind_of, parsed
 from portico._types.compiled import Compiled, Mismatch
-from portico._types.scalars import copied
 
-_ROUNDS = 8
 _BITS = 4096
 """Python writes no number of more than 4,300 digits; no one means one of a thousand as a text."""
 _MISSING: Any = object()
@@ -32,35 +30,10 @@ def structure_leniently(compiled: Compiled, value: Any) -> Any:
     try:
         return compiled.structure(value)
     except Mismatch as error:
-        first = latest = error
-    mended = copied(value)
-    tried: set[tuple[str | int, ...]] = set()
-    for _ in range(_ROUNDS):
-        changed = False
-        for path in dict.fromkeys(fault.path for fault in latest.faults):
-            if path not in tried:
-                found = _mended(mended, path, compiled.schema)
-                if found is not _MISSING:
-                    tried.add(path)
-                    mended = _with(mended, path, found)
-                    changed = True
-        if not changed:
-            break
         try:
-            return compiled.structure(mended)
-        except Mismatch as error:
-            latest = error
-    raise first
-
-
-def _mended(value: Any, path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Any:
-    """Return what to put in the place of what stands at ``path``; `_MISSING` for nothing."""
-    for part in path:
-        try:
-            value = value[part]
-        except (LookupError, TypeError):
-            return _MISSING
-    return _rewritten(value, list(_at(schema, path, schema.get("$defs", {}))))
+            return compiled.structure(mended_for(compiled.schema, value))
+        except Mismatch:
+            raise error from None
 
 
 def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
@@ -132,17 +105,6 @@ def read_literal(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
     return text if value is _MISSING else value
 
 
-def _with(value: Any, path: tuple[str | int, ...], inner: Any) -> Any:
-    """Put ``inner`` at ``path``, in place, and return the whole."""
-    if not path:
-        return inner
-    container = value
-    for part in path[:-1]:
-        container = container[part]
-    container[path[-1]] = inner
-    return value
-
-
 def _at(
     schema: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any], seen: frozenset[str] = frozenset()
 ) -> Iterator[tuple[str, str | None]]:
@@ -165,7 +127,9 @@ def _at(
         for option in options:
             yield from _at(option, path, definitions, seen)
     elif path:
-        yield from _at(_inside(schema, path[0]), path[1:], definitions)
+        kinds = schema.get("type", ("object", "array"))
+        if ("object" if isinstance(path[0], str) else "array") in kinds:
+            yield from _at(_inside(schema, path[0]), path[1:], definitions)
     elif isinstance(listed, list):
         for value in listed:
             yield ("integer" if type(value) is int else kind_of(value)), None

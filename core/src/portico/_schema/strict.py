@@ -217,7 +217,10 @@ class _Writer:
         self.definitions[name], self.decoders[name] = part.schema, part.decode
 
     def named(self, name: str) -> _Part:
-        return _Part({"$ref": _PREFIX + name}, lambda value: self.decoders[name](value))
+        def decode(value: Any) -> Any:
+            return self.decoders[name](value)
+
+        return _Part({"$ref": _PREFIX + name}, decode)
 
     def target(self, part: _Part) -> dict[str, Any]:
         """Return the schema of a part, references followed."""
@@ -358,9 +361,7 @@ class _Writer:
                 Mismatch.refuse("an object", value)
             unknown = [name for name in value if name not in members]
             if unknown:
-                raise Mismatch(
-                    [Fault((name,), f"one of {', '.join(members)}", "an unknown key") for name in unknown]
-                )
+                raise Mismatch([Fault((name,), f"one of {', '.join(members)}", "an unknown key") for name in unknown])
             return _each(
                 (name, members[name].decode, element)
                 for name, element in value.items()

@@ -14,9 +14,8 @@ from portico._schema.definitions import free_name, hoisted, with_definitions
 from portico._types.classes import QUALIFIERS, class_members, note, object_of
 from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts
 from portico._types.docstrings import Documentation
-from portico._types.overlap import AS_IT_IS, Form
 from portico._types.scalars import SCALARS, choice, copied
-from portico._types.unions import Tried, UnionOf
+from portico._types.unions import AS_IT_IS, Form, Tried, UnionOf
 from portico.errors import PorticoError, SchemaUnsupported
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import types
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from portico._types.compiled import Compiled, Mismatch
-from portico._types.overlap import Format
 from portico.errors import SchemaUnsupported
 
 if TYPE_CHECKING:
@@ -153,6 +153,17 @@ SCALARS: Mapping[str, Callable[[], Compiled]] = {
     "uuid.UUID": _textual("uuid", "a UUID", _uuid),
     "decimal.Decimal": _textual("decimal", "a decimal number in a string", _decimal),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a string of a format is: ``fits`` tells what its reader takes.
+
+    What is written in the format fits no other known one, but for those that it is ``taken_by``.
+    """
+
+    fits: Callable[[str], bool]
+    taken_by: frozenset[str] = frozenset()
 
 
 def _format(name: str, *taken_by: str) -> Format:

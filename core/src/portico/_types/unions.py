@@ -1,4 +1,4 @@
-"""Unions of types, and which of two alternatives a JSON value can be."""
+"""Unions of types, and which of two members a JSON value is of."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import threading
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, TypeAlias
 
+from portico._schema.compare import Piece, Together, never_meet, pieces
+from portico._schema.values import accepts
 from portico._types.classes import QUALIFIERS, required_keys
 from portico._types.compiled import Compiled, Fault, Mismatch, agreed, drafting, may_become
-from portico._types.overlap import AS_IT_IS, Form, Overlap, json_kinds, overlap
 from portico._types.scalars import FORMATS, SCALARS, strict_integer
 from portico.errors import SchemaUnsupported
 
-_ANY_RANK, _FLOAT_RANK = 1, 2
+AS_IT_IS: Any = "as it is"
+"""The kind of what reads every JSON value as the plain Python value that it is."""
 
-_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+_ANY_RANK, _FLOAT_RANK = 1, 2
+_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
     "boolean": (bool,),
     "number": (int, float),
@@ -25,22 +29,117 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
+_CONTAINERS = (list, tuple, set, frozenset, dict)
+_PLAIN = (AS_IT_IS, str, bool, types.NoneType)
 
 
-_JSON_KINDS = {
-    "null": "null",
-    "boolean": "true or false",
-    "number": "a number",
-    "string": "a string",
-    "array": "an array",
-    "object": "an object",
-}
-_ADVICE = {
-    "array": "Use one kind of array with a union of elements, or {alone} alone.",
-    "object": 'Give each a field with its own Literal, such as kind: Literal["a"], or use {alone} alone.',
-}
-_ADVICE_ON_SCALARS = "Use {alone} alone, or a class for each with its own Literal field."
-_PLAIN_KINDS = ("str", "int", "float", "bool")
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What Python has of the values of a schema: its type, or `AS_IT_IS`.
+
+    Schemas of one kind make the same of the same value, but for what is in it where the kind is a list, a tuple,
+    a set or a dict. ``whole`` values are written with every property, also those that may be left out.
+    """
+
+    kind: object
+    whole: bool = False
+
+
+FormOf: TypeAlias = Callable[[Mapping[str, Any]], Form | None]
+"""Tells how the values of a schema are read; None for "in its own way"."""
+
+
+class _Overlap:
+    """Finds a value that is written under one schema and that another takes for something else.
+
+    What it does not know makes it find too much, never too little.
+    """
+
+    def __init__(self, form: FormOf) -> None:
+        self.form_of = form
+        self.compared: set[Any] = set()
+
+    def exists(self, written: Together, accepting: Together) -> bool:
+        key = tuple(tuple(id(schema) for schema, _ in together) for together in (written, accepting))
+        if key in self.compared:
+            return False
+        self.compared.add(key)
+        for one in pieces(written):
+            others = [other for other in pieces(accepting) if other.kind == one.kind]
+            exact = [other for other in others if one.kind == "number" and self.alike(one, other)]
+            if any(self.meet(one, other) and self.mistaken(one, other) for other in exact or others):
+                return True
+        return False
+
+    def meet(self, one: Piece, other: Piece) -> bool:
+        """Tell whether a value that is written as ``one`` may be taken as ``other``."""
+        for values, piece in ((one.values, other), (other.values, one)):
+            if values is not None:
+                format = FORMATS.get(str(_format(piece)))
+                return any(
+                    all(accepts(value, part, root) is not False for part, root in piece.parts)
+                    and (format is None or not isinstance(value, str) or format.fits(value))
+                    for value in values
+                )
+        name, other_name = str(_format(one)), str(_format(other))
+        if one.kind == "string" and name != other_name and name in FORMATS and other_name in FORMATS:
+            return other_name in FORMATS[name].taken_by
+        form = self.form(one)
+        whole = {"required": list(one.names())} if form is not None and form.whole else {}
+        return not never_meet((*one.parts, *other.parts, (whole, None)))
+
+    def mistaken(self, one: Piece, other: Piece) -> bool:
+        """Tell whether some value that both have in common comes back as something else."""
+        form = self.form(one)
+        if not self.alike(one, other):
+            return True
+        if form is None or form.kind not in (AS_IT_IS, *_CONTAINERS):
+            return False
+        if one.kind == "array":
+            for index in range(1 + max(one.positions(), other.positions())):
+                if never_meet((*one.item(index), *other.item(index))):
+                    break  # no longer array is of both
+                if self.exists(one.item(index), other.item(index)):
+                    return True
+        elif one.kind == "object":
+            names = [*{**one.names(), **other.names()}, None]
+            return any(self.exists(one.member(name), other.member(name)) for name in names)
+        return False
+
+    def alike(self, one: Piece, other: Piece) -> bool:
+        """Tell whether a value in common comes back as it was, but for what is in it."""
+        form, other_form = self.form(one), self.form(other)
+        if form is None or other_form is None:
+            return False
+        kind, other_kind = form.kind, other_form.kind
+        if one.kind == "number":
+            # An integer type reads 1.0 as 1, a float type 1 as 1.0: equal, but not what it was.
+            if other_kind is AS_IT_IS and other.values is None:
+                return kind in (AS_IT_IS, int, float)
+            return _number_type(one, kind) == _number_type(other, other_kind) is not None
+        plain = {"array": list, "object": dict}.get(one.kind)
+        if plain is None:
+            return kind == other_kind or (kind in _PLAIN and other_kind in _PLAIN)
+        return (plain if kind is AS_IT_IS else kind) == (plain if other_kind is AS_IT_IS else other_kind)
+
+    def form(self, piece: Piece) -> Form | None:
+        """Return how the values of a piece are read; where nothing is said of them, as they are."""
+        if not piece.parts:
+            return Form(AS_IT_IS)
+        found = (self.form_of(part) for part, _ in reversed(piece.parts))
+        return next((form for form in found if form is not None), None)
+
+
+def _format(piece: Piece) -> object:
+    return next((part["format"] for part, _ in piece.parts if "format" in part), None)
+
+
+def _number_type(piece: Piece, kind: object) -> object:
+    """Return the type that all numbers of a schema have; None for several."""
+    if kind is not AS_IT_IS:
+        return kind
+    found = {type(value) for value in piece.values or (1, 1.0)}
+    return found.pop() if len(found) == 1 else None
 
 
 class Tried(threading.local):
@@ -68,6 +167,7 @@ class UnionOf:
         self.shown = [_shown(hint) for hint in hints]
         self.members = members
         self.definitions = definitions
+        self.root = {"$defs": definitions}
         self.tried = tried
         self.otherwise = otherwise
         self.tests = [instance_test(hint) for hint in hints]
@@ -81,7 +181,7 @@ class UnionOf:
         self.by_type: dict[type, list[Callable[[Any], Any]]] = {}
         self.compiled = Compiled({"anyOf": list(self.schemas)}, self.structure, self.unstructure, self.draft)
 
-    def settle(self, form: Callable[[Mapping[str, Any]], Form | None]) -> None:
+    def settle(self, form: FormOf) -> None:
         """Put the members in an order in which each value is read by its own; refuse where there is none.
 
         Of two members, one may have to come first: an integer is also a number, and a value of a class may be
@@ -89,26 +189,26 @@ class UnionOf:
         """
         forms = [form(schema) for schema in self.schemas]
         ranks = [_number_rank(known, schema) for known, schema in zip(forms, self.schemas, strict=True)]
+        shapes: list[Together] = [((schema, self.root),) for schema in self.schemas]
         before: list[set[int]] = [set() for _ in self.members]
         for one, other in combinations(range(len(self.members)), 2):
             rank, other_rank = ranks[one], ranks[other]
             if rank is not None and other_rank is not None:
                 taken, given = rank < other_rank, other_rank < rank
             else:
-                taken, given = (self._overlap(*pair, form) is not None for pair in ((one, other), (other, one)))
+                taken = _Overlap(form).exists(shapes[one], shapes[other])
+                given = _Overlap(form).exists(shapes[other], shapes[one])
                 if taken and given:
-                    self._refuse(one, other, form)
+                    raise SchemaUnsupported(
+                        f"A union cannot hold {self.shown[one]} and {self.shown[other]}: some JSON values may be of "
+                        "either, and would be read back as the wrong one. Use one of them alone, or give each a class "
+                        "with its own Literal field."
+                    )
             if taken:
                 before[other].add(one)
             if given:
                 before[one].add(other)
         self._arrange(before, ranks)
-
-    def _overlap(
-        self, written: int, accepting: int, form: Callable[[Mapping[str, Any]], Form | None]
-    ) -> Overlap | None:
-        schemas = self.members[written].schema, self.members[accepting].schema
-        return overlap(*schemas, self.definitions, form=form, formats=FORMATS)
 
     def _arrange(self, before: Sequence[set[int]], ranks: Sequence[int | None]) -> None:
         order: list[int] = []
@@ -128,24 +228,10 @@ class UnionOf:
             strict_integer if exact and ranks[index] == 0 else self.members[index].structure for index in order
         ]
         for schema, structure in zip(self.schemas, self.structures, strict=True):
-            for kind in json_kinds(schema, self.definitions):
-                for taken in _JSON_TYPES[kind]:
+            for kind in dict.fromkeys(piece.kind for piece in pieces(((schema, self.root),))):
+                for taken in _PYTHON_TYPES[kind]:
                     if taken is not float or structure is not strict_integer:
                         self.by_type.setdefault(taken, []).append(structure)
-
-    def _refuse(self, one: int, other: int, form: Callable[[Mapping[str, Any]], Form | None]) -> NoReturn:
-        found = self._overlap(one, other, form)
-        assert found is not None  # noqa: S101 - the caller has found it
-        path, kind = found.path, _JSON_KINDS[found.kind]
-        inside = f" at {Fault.place(path)}" if path else ""
-        outer = found.kind if not path else "array" if isinstance(path[0], int) else "object"
-        shown = self.shown[one], self.shown[other]
-        alone = next((plain for plain in _PLAIN_KINDS if plain in shown), "one of them")
-        advice = _ADVICE.get(outer, _ADVICE_ON_SCALARS).format(alone=alone)
-        raise SchemaUnsupported(
-            f"A union cannot hold {shown[0]} and {shown[1]}: {kind}{inside} may be of either, and would be read back "
-            f"as the wrong one. {advice}"
-        )
 
     def structure(self, value: Any) -> Any:
         """Read a value by the first member that takes it."""
