@@ -13,7 +13,7 @@ _BITS = 4096
 """Python writes no number of more than 4,300 digits; no one means one of a thousand as a text."""
 _MISSING: Any = object()
 _NUMBERLIKE = frozenset({None, "decimal"})
-"""The formats of strings that may be digits; digits that Python reads as a date were not meant as one."""
+"""The formats of strings that may be any text, or digits: no one means digits as a date."""
 
 
 def structure_leniently(compiled: Compiled, value: Any) -> Any:
@@ -48,7 +48,7 @@ def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
 
     def walk(value: Any, path: tuple[str | int, ...]) -> Any:
         expected = list(_at(schema, path, definitions))
-        if not any(kind == "any" or _is_of(value, kind) for kind, _ in expected):
+        if not any(kind == "any" or (_is_of(value, kind) and format in _NUMBERLIKE) for kind, format in expected):
             found = _rewritten(value, expected)
             value = value if found is _MISSING else found
         if isinstance(value, dict):
