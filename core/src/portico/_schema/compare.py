@@ -299,9 +299,11 @@ class _Search:
 
     def fits(self, together: Together, wanted: Any, root: Any) -> bool:
         """Tell whether every value that is valid under ``together`` surely is so under ``wanted``."""
-        if wanted is True or any(schema is wanted and own is root for schema, own in together):
-            return True
-        if isinstance(wanted, Mapping) and not wanted:
+        if (
+            wanted is True
+            or wanted == {}
+            or any(_is_the_same((schema, own), (wanted, root)) for schema, own in together)
+        ):
             return True
         key = ("fits", frozenset((id(schema), id(own)) for schema, own in together), id(wanted), id(root))
         return self.settled(key, lambda: all(self.piece_fits(piece, wanted, root) for piece in pieces(together)))
@@ -378,6 +380,18 @@ class _Search:
 
     def member_fits(self, together: Together, wanted: Any, root: Any) -> bool:
         return self.empty(together) or self.fits(together, wanted, root)
+
+
+def _is_the_same(one: Schema, other: Schema) -> bool:
+    """Tell whether two schemas plainly are one: the same object, or equal references to equal definitions."""
+    (schema, root), (wanted, other_root) = one, other
+    if schema is wanted and root is other_root:
+        return True
+    names = [each.get("$ref") if isinstance(each, Mapping) else None for each in (schema, wanted)]
+    if names[0] != names[1] or not str(names[0]).startswith("#/$defs/") or len(schema) > 1 or len(wanted) > 1:
+        return False
+    definitions = _object(root).get("$defs")
+    return bool(definitions) and same(definitions, _object(other_root).get("$defs"))
 
 
 def _may_hold(value: Any, parts: Sequence[tuple[Mapping[str, Any], Any]]) -> bool:
