@@ -149,27 +149,6 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
             id="an object with a member that is not taken",
         ),
         pytest.param(
-            plan(ObjectOf({"Date": From("t", ("date",)), "weekday": Value(1)}), of="keep.day"),
-            [
-                "error in x arguments.day.object.Date: keep takes no member 'Date' here; it is written 'date'",
-                "  near: date",
-                "  fix: ('x',) ('arguments', 'day', 'object', 'Date') date",
-            ],
-            id="an object with a member of another case",
-        ),
-        pytest.param(
-            plan(ObjectOf({"Date": From("t"), "weekday": Value(1)}), of="keep.day"),
-            [
-                "error in x arguments.day.object.Date: keep takes no member 'Date' here; it is written 'date'",
-                "  near: date",
-                "  fix: ('x',) ('arguments', 'day', 'object', 'Date') date",
-                "error in x arguments.day.object.Date: object is given where keep takes string",
-                "  hint: of t, $.date would do",
-                "  near: $.date",
-            ],
-            id="an object with a member of another case, and it does not fit",
-        ),
-        pytest.param(
             plan(ObjectOf({"Date": From("t", ("date",)), "date": Value("a"), "weekday": Value(1)}), of="keep.day"),
             [
                 "error in x arguments.day.object.Date: keep takes no member 'Date' here; it takes: date, weekday",

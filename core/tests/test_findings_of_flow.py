@@ -10,7 +10,7 @@ from tests.support.findings import told
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
-from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
+from portico._plans.plan import Expression, From, ListOf, Plan, Step, Value
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -57,25 +57,6 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
     [
         pytest.param(
             plan(
-                Step("x", "Say", {"text": Value("a")}),
-                Step("x", "Say", {"text": Value("a")}),
-                Step("n", Plan("i", (Step("x", "Say", {"text": Value("a")}),))),
-            ),
-            {},
-            [
-                "error in x function: there is no function 'Say'; it is written 'say'",
-                "  near: say",
-                "error in x : the id 'x' is taken; ids are unique in a run",
-                "error in x function: there is no function 'Say'; it is written 'say'",
-                "  near: say",
-                "error in n x function: there is no function 'Say'; it is written 'say'",
-                "  near: say",
-                "  fix: ('n', 'x') ('function',) say",
-            ],
-            id="of two steps of one id, nothing is mended",
-        ),
-        pytest.param(
-            plan(
                 Step("n", Plan("i", (Step("x", "Say", {"text": Value("a")}),))),
                 Step("n", Plan("i", (Step("m", Plan("j", (Step("x", "Clock-Now"),))),))),
             ),
@@ -88,51 +69,6 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
                 "  near: Clock-now",
             ],
             id="in two plans of one id, nothing is mended",
-        ),
-        pytest.param(
-            plan(Step("x", "Clock-now", after=("y", "W", "w", "f", "F")), W),
-            {"finished": {"f": None}},
-            [
-                "error in x after: there is no step 'y'; the steps are: f, x, w",
-                "error in x after[1]: there is no step 'W'; it is written 'w'",
-                "  near: w",
-                "  fix: ('x',) ('after', 1) w",
-                "error in x after[4]: there is no step 'F'; it is written 'f'",
-                "  near: f",
-                "  fix: ('x',) ('after', 4) f",
-            ],
-            id="steps to wait for",
-        ),
-        pytest.param(
-            plan(
-                Step("x", "Clock-now", after=("y",)),
-                Step("y", "say", {"text": From("z")}),
-                Step("z", "say", {"text": TextOf(("a", From("X")))}),
-            ),
-            {},
-            [
-                "error in z arguments.text.text[1]: there is no step 'X'; it is written 'x'",
-                "  near: x",
-                "  fix: ('z',) ('arguments', 'text', 'text', 1) From(step='x', path=())",
-                "error in x : waits for itself: x → y → z → x",
-            ],
-            id="steps that wait for each other",
-        ),
-        pytest.param(
-            plan(
-                Step("x", "Clock-now", after=("x",)),
-                Step("y", "Clock-now", after=("Y",)),
-                Step("z", "Clock-now", after=("x", "y")),
-            ),
-            {},
-            [
-                "error in y after[0]: there is no step 'Y'; it is written 'y'",
-                "  near: y",
-                "  fix: ('y',) ('after', 0) y",
-                "error in x : waits for itself: x → x",
-                "error in y : waits for itself: y → y",
-            ],
-            id="a step that waits for itself",
         ),
         pytest.param(
             plan(
@@ -321,33 +257,6 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
                 )
             ],
             id="plans that nest too deep",
-        ),
-        pytest.param(
-            plan(
-                W,
-                Step(
-                    "x", plan(Step("i", "total", {"numbers": From("input", ("a",))})), {"a": From("V"), "b": From("W")}
-                ),
-            ),
-            {},
-            [
-                "error in x arguments.a: there is no step 'V'; the steps are: w, x",
-                "error in x arguments.b: there is no step 'W'; it is written 'w'",
-                "  near: w",
-                "  fix: ('x',) ('arguments', 'b') From(step='w', path=())",
-            ],
-            id="a nested plan that is given what another spelling means",
-        ),
-        pytest.param(
-            plan(Step("x", plan(W, result=From("W"))), Step("y", "total", {"numbers": From("x")})),
-            {},
-            [
-                "error in x result: there is no step 'W'; it is written 'w'",
-                "  near: w",
-                "  fix: ('x',) ('result',) From(step='w', path=())",
-                "error in y arguments.numbers: string is given where total takes array",
-            ],
-            id="a nested plan that gives what another spelling means",
         ),
     ],
 )

@@ -89,22 +89,6 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
             id="a literal that means no value",
         ),
         pytest.param(
-            plan(Value("True"), of="flag.on"),
-            [
-                "error in x arguments.on: $: expected boolean, got string; write true",
-                "  fix: ('x',) ('arguments', 'on') Value(value=True)",
-            ],
-            id="a truth as another language writes it",
-        ),
-        pytest.param(
-            plan(Value("False"), of="flag.on"),
-            [
-                "error in x arguments.on: $: expected boolean, got string; write false",
-                "  fix: ('x',) ('arguments', 'on') Value(value=False)",
-            ],
-            id="an untruth as another language writes it",
-        ),
-        pytest.param(
             plan(Value("TRUE"), of="flag.on"),
             ["error in x arguments.on: $: expected boolean, got string"],
             id="a truth as no language writes it",

@@ -79,26 +79,8 @@ def plan(*steps: Step, result: Expression | None = None, input: Mapping[str, Any
     return Plan("g", steps, result, input=input)
 
 
-PLANS = {
-    "p": plan(Step("a", "q")),
-    "q": plan(Step("b", Plan("i", (Step("c", "P"),)))),
-    "r": plan(template("plain"), template("bare", id="u"), template("broken", id="v"), template("round", id="x")),
-    "s": plan(template("again")),
-    "Box-p.x": plan(Step("a", "Box-p.x")),
-    **{f"eleven{number}": plan(Step("a", f"eleven{(number + 1) % 11}")) for number in range(11)},
-    **{f"twelve{number}": plan(Step("a", f"twelve{(number + 1) % 12}")) for number in range(12)},
-    **{f"own{number}": plan(Step("a", f"own{number}")) for number in range(21)},
-    "all": plan(*[Step(f"s{number}", f"own{number}") for number in range(21)]),
-    "m": plan(template("plain", language="other"), Step("a", "M")),
-}
-WITH_PLANS = {**CATALOGUE, **{name: spec(name) for name in [*PLANS, "none"]}}
-
-
 def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
-    around = {"templates": templates, **options}
-    if around.pop("plans", False):
-        return told(check_plan(made, WITH_PLANS, **around, plans=PLANS.get))
-    return told(check_plan(made, CATALOGUE, **around))
+    return told(check_plan(made, CATALOGUE, **{"templates": templates, **options}))
 
 
 @pytest.mark.parametrize(
@@ -258,103 +240,10 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             id="templates that nobody looks into",
         ),
         pytest.param(
-            plan(Step("x", "P"), Step("y", "q"), template("round")),
-            {"plans": True},
-            [
-                "error in x function: there is no function 'P'; it is written 'p'",
-                "  near: p",
-                "  fix: ('x',) ('function',) p",
-                "error in x function: the plan p calls itself: p -> q -> p; take one of these calls away",
-            ],
-            id="plans that call each other",
-        ),
-        pytest.param(
-            plan(Step("x", Plan("i", (Step("j", "r"),)))),
-            {"plans": True},
-            ["error in x j function: the plan p calls itself: p -> q -> p; take one of these calls away"],
-            id="a plan that may call itself through a template",
-        ),
-        pytest.param(
-            plan(template("round")),
-            {"plans": True},
-            ["error in t function: the plan p calls itself: p -> q -> p; take one of these calls away"],
-            id="a template whose plan calls itself",
-        ),
-        pytest.param(
-            plan(Step("x", "m"), Step("y", "none"), Step("z", "zzz")),
-            {"plans": True},
-            [
-                "error in x function: the plan m calls itself: m -> m; take one of these calls away",
-                "error in z function: there is no function 'zzz'",
-            ],
-            id="a plan with a language that is not there",
-        ),
-        pytest.param(
-            plan(Step("x", "p")),
-            {},
-            [
-                (
-                    "error in x function: there is no function 'p'; the functions are: Weather-forecast, Clock-now, "
-                    "say, total, loose, Box-open.lid, send"
-                )
-            ],
-            id="plans that call each other, and nobody knows",
-        ),
-        pytest.param(
             plan(template("plain"), Step("y", "total", {"numbers": From("t")})),
             {},
             ["error in y arguments.numbers: string is given where total takes array"],
             id="the result of a template",
-        ),
-        pytest.param(
-            plan(Step("x", "s")),
-            {"plans": True},
-            ["warning in x function: the plan s may call itself: s -> s; take one of these calls away"],
-            id="a plan that calls itself in a template may do so",
-        ),
-        pytest.param(
-            plan(Step("x", "eleven0")),
-            {"plans": True},
-            [
-                (
-                    "error in x function: the plan eleven0 calls itself: eleven0 -> eleven1 -> eleven2 -> eleven3 "
-                    "-> eleven4 -> eleven5 -> eleven6 -> eleven7 -> eleven8 -> eleven9 -> eleven10 -> eleven0; take "
-                    "one of these calls away"
-                )
-            ],
-            id="a way round of eleven plans",
-        ),
-        pytest.param(
-            plan(Step("x", "twelve0")),
-            {"plans": True},
-            [
-                (
-                    "error in x function: the plan twelve0 calls itself: twelve0 -> twelve1 -> twelve2 -> twelve3 "
-                    "-> twelve4 -> twelve5 -> twelve6 -> twelve7 -> twelve8 -> twelve9 -> … -> twelve11 -> twelve0; "
-                    "take one of these calls away"
-                )
-            ],
-            id="a way round of twelve plans",
-        ),
-        pytest.param(
-            plan(
-                Step("x", "Box-open.lid", attempts=2),
-                template("lid"),
-                template("lid", id="u", attempts=2),
-                Step("y", "Box-p.x"),
-            ),
-            {"plans": True},
-            [
-                "error in x attempts: Box-open.lid has effects: it must not happen twice, and is tried once only",
-                "  fix: ('x',) ('attempts',) None",
-                "error in u attempts: Box-open.lid has effects: it must not happen twice, and is tried once only",
-                "  fix: ('u',) ('attempts',) None",
-                (
-                    "error in y function: the plan Box-p.x calls itself: Box-p.x -> Box-p.x; take one of these "
-                    "calls away"
-                ),
-            ],
-            id="names with other separators",
         ),
         pytest.param(
             plan(template("named", input=Value(1))),
@@ -368,11 +257,3 @@ def test_what_is_wrong_with_a_template_is_said_with_what_is_meant(
     made: Plan, options: dict[str, Any], findings: list[str]
 ) -> None:
     assert found(made, options) == findings
-
-
-def test_of_many_ways_round_twenty_are_said() -> None:
-    said = found(plan(Step("x", "all")), {"plans": True})
-    assert len(said) == 20
-    for line in said:
-        name = line.removeprefix("error in x function: the plan ").partition(" ")[0]
-        assert line.endswith(f"the plan {name} calls itself: {name} -> {name}; take one of these calls away")

@@ -53,7 +53,7 @@ def mended(plan: Plan) -> Plan:
         (Step("x", "weather_FORECAST", {"city": Value("a")}), Step("x", "Weather-forecast", {"city": Value("a")})),
         (Step("x", "forecast", {"city": Value("a")}), Step("x", "Weather-forecast", {"city": Value("a")})),
         (
-            Step("x", "functions.Weather.Forecast", {"City": From("T", ("Date",))}),
+            Step("x", "functions.Weather.Forecast", {"City": From("t", ("date",))}),
             Step("x", "Weather-forecast", {"city": From("t", ("date",))}),
         ),
         (
@@ -67,26 +67,22 @@ def mended(plan: Plan) -> Plan:
         (Step("x", "total", {"numbers": Value(["1", 2])}), Step("x", "total", {"numbers": Value([1, 2])})),
         (Step("x", "total", {"numbers": Value("[1, 2]")}), Step("x", "total", {"numbers": Value([1, 2])})),
         (
-            Step("x", "total", {"numbers": ListOf((Value("1"), From("t", ("High",))))}),
+            Step("x", "total", {"numbers": ListOf((Value("1"), From("t", ("high",))))}),
             Step("x", "total", {"numbers": ListOf((Value(1), From("t", ("high",))))}),
         ),
         (
             Step(
                 "x",
                 "keep",
-                {"day": ObjectOf({"Date": From("t", ("date",)), "high": Value("1")}), "notetext": Value("")},
+                {"day": ObjectOf({"date": From("t", ("date",)), "high": Value("1")}), "notetext": Value("")},
             ),
             Step(
                 "x", "keep", {"day": ObjectOf({"date": From("t", ("date",)), "high": Value(1)}), "note_text": Value("")}
             ),
         ),
-        (
-            Step("x", "send", {"text": TextOf(("a", From("T", ("high",))))}, after=("T",)),
-            Step("x", "send", {"text": TextOf(("a", From("t", ("high",))))}, after=("t",)),
-        ),
         (Step("x", "send", {"text": Value("a")}, attempts=3), Step("x", "send", {"text": Value("a")})),
         (
-            Step("x", Plan("inner", (Step("y", "Send", {"text": Value(1)}),), From("Y"))),
+            Step("x", Plan("inner", (Step("y", "Send", {"text": Value(1)}),), From("y"))),
             Step("x", Plan("inner", (Step("y", "send", {"text": Value("1")}),), From("y"))),
         ),
     ],
@@ -111,7 +107,10 @@ def test_what_is_certain_is_mended(wrong: Step, right: Step) -> None:
         Step("x", "Weather-forecast", {"city": Value("a"), "days": Value("03")}),
         Step("x", "Weather-forecast", {"city": Value("a"), "days": Value("3.0")}),
         Step("x", "Weather-forecast", {"city": Value("a"), "day": Value(3)}),
-        Step("x", "Weather-forecast", {"city": From("t", ("day",))}),
+        Step("x", "Weather-forecast", {"city": From("t", ("Date",))}),
+        Step("x", "Weather-forecast", {"city": From("T", ("date",))}),
+        Step("x", "send", {"text": Value("a")}, after=("T",)),
+        Step("x", "keep", {"day": ObjectOf({"Date": Value("d"), "high": Value(1)})}),
         Step("x", "Weather-forecast", {"city": From("t")}),
     ],
 )

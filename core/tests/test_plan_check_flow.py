@@ -15,7 +15,6 @@ from tests.support.strategies import plans
 
 from portico._functions.functions import Function, FunctionSpec, function
 from portico._plans.check import check_plan
-from portico._plans.findings import Finding
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
 from portico._prompts.calling import FunctionCall
 from portico._runs.scheduling import run_steps
@@ -84,52 +83,6 @@ def test_an_object_where_its_field_is_wanted_is_refused_with_the_path_that_would
     assert finding.hint == "of s1, $.date would do"
     assert str(finding) == f"s2 arguments.date: {finding.message}; {finding.hint}"
     assert finding.nearest == ("$.date",)
-
-
-OPEN = FunctionSpec(
-    "open",
-    "",
-    {"type": "object", "properties": {}},
-    {
-        "type": "object",
-        "properties": {"date": {"type": "string"}, "weekday": {"type": "integer"}, "Note": {"type": "string"}},
-        "required": ["date", "weekday"],
-    },
-)
-
-
-@pytest.mark.parametrize(
-    ("path", "nearest", "mended"),
-    [
-        (("date",), (), None),
-        (("Date",), ("$.date",), ("date",)),
-        (("dates",), ("$.date",), None),
-        (("note",), ("$.Note",), None),
-        (("quite other",), (), None),
-    ],
-)
-def test_a_property_that_an_open_object_does_not_declare_is_a_warning(
-    path: tuple[str, ...], nearest: tuple[str, ...], mended: tuple[str, ...] | None
-) -> None:
-    """It may be there: the plan runs. It is mended only where the other is surely there."""
-    catalogue = {**CATALOGUE, "open": OPEN}
-    plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", path)})), From("s2"))
-    found = check_plan(plan, catalogue)
-    assert [each.severity for each in found] == ["warning"] * (path != ("date",))
-    for each in found:
-        assert each.nearest == nearest
-        assert "is not declared; there are: Note, date, weekday" in each.message
-        assert (each.fix is None) == (mended is None)
-        if mended is not None:
-            assert Finding.fix_plan(plan, found).steps[1].arguments == {"text": From("s1", mended)}
-            assert check_plan(Finding.fix_plan(plan, found), catalogue) == []
-
-
-def test_a_property_of_another_type_is_no_mend_and_no_error() -> None:
-    """``$.Weekday`` of an open object may be a text, whatever ``$.weekday`` is."""
-    plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", ("Weekday",))})), From("s2"))
-    (found,) = check_plan(plan, {**CATALOGUE, "open": OPEN})
-    assert (found.severity, found.fix) == ("warning", None)
 
 
 @pytest.mark.parametrize(

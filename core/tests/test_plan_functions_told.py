@@ -10,7 +10,7 @@ import pytest
 from portico import Function, Kernel, RequireApproval, function
 from portico._functions.functions import FunctionSpec
 from portico._functions.middleware import Middleware, PlanReview
-from portico._plans.functions import plan_function, plans_of
+from portico._plans.functions import plan_function
 from portico._plans.plan import Expression, From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import ArgumentsInvalid, PlanError
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -220,14 +220,6 @@ def test_it_has_effects_where_anything_inside_may_have(plan: Plan, effects: bool
     }
     made = kernel(plan_function("f", plan, siblings=siblings), template_languages=[Silent()])
     assert made.specs["f"].effects is effects
-
-
-def test_a_kernel_tells_the_plans_of_its_functions() -> None:
-    plan = calling("Post-look")
-    told = plans_of(kernel(plan_function("f", plan)))
-    assert told("f") is plan
-    assert told("Post-look") is None
-    assert told("No-such") is None
 
 
 async def test_one_that_is_held_as_a_whole_says_so() -> None:

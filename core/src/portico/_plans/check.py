@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._functions.functions import FunctionSpec
-from portico._plans.checking.plans import Around, PlanCheck, Plans, Templates
-from portico._plans.checking.shapes import UNKNOWN, Output, at_path, known_of, whole
+from portico._plans.checking.expressions import MAXIMUM_DEPTH, Expressions, FunctionNames, Notes, unlike
+from portico._plans.checking.shapes import (
+    UNKNOWN,
+    Known,
+    Output,
+    at_path,
+    described,
+    known_of,
+    listed,
+    meant,
+    object_of,
+    whole,
+)
 from portico._plans.findings import Finding
+from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value
+from portico._ports.template_language import Template
+from portico._schema.compare import Together, never_meet
 from portico._schema.validate import PlainSchemaValidator
+from portico.errors import PorticoError, TemplateError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from portico._plans.plan import JsonPath, Plan
+    from portico._plans.plan import JsonPath
     from portico._ports.schema_validator import SchemaValidator
+    from portico._prompts.calling import FunctionCall
 
-"""By steps, place, and whether it is a name that changes: an argument may be renamed and have another value too."""
-
+Templates: TypeAlias = Callable[[str, str], Template]
+"""Compiles a template from its source, in the language of a name, as `Kernel.template` does."""
 
 _VALIDATOR = PlainSchemaValidator()
+_MAXIMUM_STEPS = 1_000
+_MAXIMUM_CYCLES = 20
+_TEXT = Output(whole({"type": "string"}))
+_NULL: Together = whole({"type": "null"})
 
 
 def check_plan(
@@ -31,33 +52,30 @@ def check_plan(
     validator: SchemaValidator | None = None,
     input: Mapping[str, Any] | None = None,
     templates: Templates | None = None,
-    plans: Plans | None = None,
 ) -> list[Finding]:
     """Return everything that is wrong with a plan, in the order of its steps.
 
-    >>> from portico._plans.plan import From, Step
-    >>> from portico import Plan, Step
+    >>> from portico import From, Plan, Step
     >>> for finding in check_plan(Plan("g", (Step("s1", "shout", {"text": From("s2")}),)), {}):
     ...     print(finding)
     s1 function: there is no function 'shout'
     s1 arguments.text: there is no step 's2'; the steps are: s1
 
-    ``finished`` are steps of the same run that have run, by id, with the manual of what each called or the JSON
+    ``finished`` are steps of the same run that have run, by id, with the spec of what each called or the JSON
     Schema of its result (None: not known): new steps may refer to them. ``taken`` are the ids that no new step may
     have. ``input`` is the JSON Schema of what the plan will be given, such as ``{"const": value}`` for a value that
     is at hand; without it the plan's own word counts. ``templates`` compiles the templates among the steps, which are
-    not looked into without it. ``plans`` tells the plan that a function runs, as
-    `portico._plans.functions.plans_of` does: with it, plans that call each other in a circle are found.
+    not looked into without it.
 
-    What is mended for certain has a `Fix`, and the rest is checked as if that were done: the plan that
-    `portico._plans.findings.apply_fixes` makes has the other findings, and no new ones.
+    A finding with a `Fix` can be mended for certain, and the rest is checked as if it were: the plan that
+    `Finding.fix_plan` makes has the other findings, and no new ones.
     """
     found: list[Finding] = []
-    around = Around(catalogue, validator or _VALIDATOR, templates, found, plans)
+    around = _Around(catalogue, validator or _VALIDATOR, templates, found)
     known = {step: _output_of(gave) for step, gave in finished.items()} if finished else {}
     given = None if input is None else whole(input)
     try:
-        PlanCheck(around, plan, (), given, finished=known, taken=taken).check()
+        _PlanCheck(around, plan, (), given, finished=known, taken=taken).check()
     except RecursionError:
         found.append(Finding("the plan is nested too deeply to be checked"))
     return found
@@ -68,11 +86,319 @@ def path_problem(schema: Mapping[str, Any], path: JsonPath) -> str | None:
 
     Only what the schema rules out is a problem: an open schema allows every path.
     """
-    place = at_path(whole(schema), path)
-    return place.problem or (None if place.mended is None else at_path(whole(schema), path, exact=True).problem)
+    return at_path(whole(schema), path).problem or None
 
 
 def _output_of(gave: FunctionSpec | Mapping[str, Any] | None) -> Output:
     if gave is None:
         return UNKNOWN
     return known_of(gave).output if isinstance(gave, FunctionSpec) else Output(whole(gave))
+
+
+def cycles(waits: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
+    """Yield one walk for each circle met, without recursion: a plan may have 1,000 steps.
+
+    >>> list(cycles({"a": ["b"], "b": ["a"], "c": []}))
+    [['a', 'b', 'a']]
+    """
+    done: set[str] = set()
+    for start in waits:
+        if start in done:
+            continue
+        trail = {start: None}
+        stack = [iter(sorted(waits[start]))]
+        while stack:
+            following = next(stack[-1], None)
+            if following is None:
+                stack.pop()
+                done.add(trail.popitem()[0])
+            elif following in trail:
+                walk = list(trail)
+                yield [*walk[walk.index(following) :], following]
+            elif following not in done and following in waits:
+                trail[following] = None
+                stack.append(iter(sorted(waits[following])))
+
+
+@dataclass(slots=True)
+class _Around:
+    """What all plans of one check share."""
+
+    catalogue: Mapping[str, FunctionSpec]
+    validator: SchemaValidator
+    templates: Templates | None
+    found: list[Finding]
+    names: FunctionNames = field(init=False)
+    languages: set[str] = field(default_factory=set)
+    """Those that are not there: one finding for each is enough."""
+
+    def __post_init__(self) -> None:
+        self.names = FunctionNames(self.catalogue)
+
+    def spec(self, name: str) -> FunctionSpec | None:
+        """Return the spec of a function, also for another spelling of its name."""
+        spec = self.catalogue.get(name)
+        if spec is None and (other := self.names.meant(name)) is not None:
+            spec = self.catalogue[other]
+        return spec
+
+
+class _PlanCheck:
+    """One plan, inside the steps ``within``, that is given a value of the shape ``given`` (None: nothing)."""
+
+    def __init__(
+        self,
+        around: _Around,
+        plan: Plan,
+        within: tuple[str, ...],
+        given: Together | None,
+        *,
+        finished: Mapping[str, Output] | None = None,
+        taken: Collection[str] = (),
+        fixes: bool = True,
+    ) -> None:
+        self.around = around
+        self.plan = plan
+        self.within = within
+        self.taken = taken
+        self.outputs: dict[str, Output] = dict(finished) if finished else {}
+        self.finished = frozenset(self.outputs)
+        self.given = given
+        contract = () if plan.input is None else whole(plan.input)
+        if given is not None or contract:
+            self.outputs[INPUT] = Output((*contract, *(given or ())))
+        self.by_id: dict[str, Step] = {}
+        for step in plan.steps:
+            self.by_id.setdefault(step.id, step)
+        self.inner: dict[int, _PlanCheck] = {}
+        self.passed: set[str] = set()
+        self.forward = False
+        self.notes = Notes(around.found, within, fixes=fixes and len(self.by_id) == len(plan.steps))
+        self.expressions = self._expressions(self.notes)
+
+    def _expressions(self, notes: Notes) -> Expressions:
+        return Expressions(self._output, self._known_steps, notes, self.around.validator, len(self.within))
+
+    def check(self) -> None:
+        """Note everything that is wrong with the plan."""
+        plan, notes = self.plan, self.notes
+        if len(self.within) > MAXIMUM_DEPTH:
+            notes.add(f"plans nest deeper than {MAXIMUM_DEPTH} levels")
+            return
+        if len(plan.steps) > _MAXIMUM_STEPS:
+            notes.add(f"a plan has at most {_MAXIMUM_STEPS:,} steps, not {len(plan.steps):,}")
+        if not plan.steps and plan.result is None:
+            notes.add("the plan has neither steps nor a result")
+        # The arguments of a nested plan are checked one by one.
+        taken = None if plan.input is None or self.within else whole(plan.input)
+        if self.given is not None and taken is not None and never_meet((*self.given, *taken)):
+            notes.add(unlike(self.given, "the plan", taken), ("input",))
+            self.outputs[INPUT] = Output(taken)
+        for step in plan.steps:
+            notes.step = step.id
+            self._step(step)
+            self.passed.add(step.id)
+        notes.step = None
+        if plan.result is not None:
+            self.expressions.shape(plan.result, ("result",))
+        if self.forward:
+            waits = {id: step.depends_on() & self.by_id.keys() for id, step in self.by_id.items()}
+            for cycle in islice(cycles(waits), _MAXIMUM_CYCLES):
+                notes.step = cycle[0]
+                notes.add(f"waits for itself: {' → '.join(cycle)}")
+
+    def _step(self, step: Step) -> None:
+        id, notes, function = step.id, self.notes, step.function
+        if not id or "/" in id:
+            notes.add(f"{id!r} is not an id; it is a word without '/'", ("id",))
+        elif id == INPUT:
+            notes.add(f"{INPUT!r} is what the plan is given; no step may have that id", ("id",))
+        elif id in self.passed or id in self.finished or id in self.taken:
+            notes.add(f"the id {id!r} is taken; ids are unique in a run")
+        for earlier in step.after:
+            if earlier in self.by_id:
+                self.forward = self.forward or earlier not in self.passed
+            elif earlier not in self.finished:
+                self.expressions.unknown_step(earlier, [*self.finished, *self.by_id], ("after",))
+        if isinstance(function, str):
+            spec = self.around.catalogue.get(function) or self._unknown_function(function)
+            if spec is not None:
+                self._arguments(step, known_of(spec))
+            else:
+                self._anything(step)
+        elif isinstance(function, Plan):
+            if function.input is None:
+                self._anything(step)
+            else:
+                self._arguments(step, Known("the plan", function.input))
+            self._nested_check(step, function).check()
+        else:
+            self._anything(step)
+            self._template(step, function)
+        if step.seconds is not None and not step.seconds > 0:
+            notes.add(f"a step has more than 0 seconds, not {step.seconds!r}", ("seconds",))
+        if step.attempts is not None and step.attempts < 1:
+            notes.add(f"a step is tried once at least, not {step.attempts!r} times", ("attempts",))
+        elif step.attempts is not None and not isinstance(function, PlanTemplate):
+            self._attempts(step, _functions(function))
+
+    def _attempts(self, step: Step, functions: Sequence[str]) -> None:
+        """Note a function with effects in a step that is to be tried again."""
+        if step.attempts is None or step.attempts < 2:
+            return
+        for name in functions:
+            spec = self.around.spec(name)
+            if spec is not None and spec.effects:
+                message = f"{spec.name} has effects: it must not happen twice, and is tried once only"
+                self.notes.add(message, ("attempts",), new=None)
+                return
+
+    def _unknown_function(self, name: str) -> FunctionSpec | None:
+        """Note that there is no such function; return the spec of the one that is meant."""
+        spec = self.around.spec(name)
+        if spec is not None:
+            message = f"there is no function {name!r}; it is written {spec.name!r}"
+            self.notes.add(message, ("function",), nearest=(spec.name,), new=spec.name)
+            return spec
+        near, hint = self.around.names.nearest(name)
+        self.notes.add(f"there is no function {name!r}{hint}", ("function",), nearest=near, unknown_function=name)
+        return None
+
+    def _arguments(self, step: Step, known: Known) -> None:
+        given, parameters = step.arguments, known.parameters
+        argument = self.expressions.argument
+        renamed: set[str] = set()
+        for name, expression in given.items():
+            place = ("arguments", name)
+            taken = parameters.get(name)
+            if taken is not None:
+                # The usual case: a literal of a type whose every value is taken.
+                if type(expression) is not Value or not taken.takes_every(type(expression.value)):
+                    argument(expression, taken, known.name, place)
+                continue
+            other = meant(name, parameters, given) if known.closed else None
+            if other is not None:
+                renamed.add(other)
+                message = f"{known.name} has no parameter {name!r}; it is written {other!r}"
+                self.notes.add(message, place, nearest=(other,), new=other)
+                argument(expression, parameters[other], known.name, place)
+                continue
+            if known.closed:
+                message = f"{known.name} has no parameter {name!r}; it has: {listed(parameters)}"
+                self.notes.add(message, place, nearest=nearest(name, list(parameters)))
+            self.expressions.shape(expression, place)
+        for name in known.required:
+            if name not in given and name not in renamed:
+                wanted = described(parameters[name].shape) if name in parameters else "a value"
+                self.notes.add(f"{known.name} needs the argument {name!r}: {wanted}", ("arguments",))
+
+    def _anything(self, step: Step) -> None:
+        """Check what the arguments refer to, where it is not known what is taken."""
+        for name, expression in step.arguments.items():
+            self.expressions.shape(expression, ("arguments", name))
+
+    def _nested_check(self, step: Step, plan: Plan) -> _PlanCheck:
+        inner = self.inner.get(id(step))
+        if inner is None:
+            # What is wrong with the arguments is noted when it is the step's turn.
+            silent = self._expressions(Notes([]))
+            shapes = {name: silent.shape(each, ("arguments", name)) for name, each in step.arguments.items()}
+            if plan.input is not None:
+                shapes |= {name: () for name in Known("", plan.input).required if name not in shapes}
+            given = object_of(shapes) if shapes or plan.input is not None else None
+            within = (*self.within, step.id)
+            inner = self.inner[id(step)] = _PlanCheck(self.around, plan, within, given, fixes=self.notes.fixes)
+        return inner
+
+    def _template(self, step: Step, template: PlanTemplate) -> None:
+        around, notes, place = self.around, self.notes, ("function",)
+        if around.templates is None or template.language in around.languages:
+            return
+        try:
+            compiled = around.templates(template.source, template.language)
+        except TemplateError as error:
+            message, where = str(error), f"line {error.line}, column {error.column}"
+            notes.add(message if error.line is None or where in message else f"{where}: {message}", place)
+            return
+        except PorticoError as error:
+            around.languages.add(template.language)
+            notes.add(str(error), place)
+            return
+        for name in getattr(compiled, "variables", ()):
+            if name not in step.arguments:
+                notes.add(f"the template needs the argument {name!r}", ("arguments",))
+        calls = getattr(compiled, "calls", ())
+        for call in calls:
+            where = f"line {call.line}, column {call.column}"
+            # A template that writes a name in another case, or with another separator, is understood.
+            spec = around.spec(call.function)
+            if spec is None:
+                near, hint = around.names.nearest(call.function)
+                notes.add(f"{where}: there is no function {call.function!r}{hint}", place, nearest=near)
+                continue
+            for problem in _call_problems(call, known_of(spec), template, step.arguments):
+                notes.add(f"{where}: {problem}", place)
+        self._attempts(step, [call.function for call in calls])
+
+    def _known_steps(self) -> list[str]:
+        given = [INPUT] if INPUT in self.outputs and INPUT not in self.finished else []
+        return [*self.finished, *self.by_id, *given]
+
+    def _output(self, id: str) -> Output | None:
+        """Return what a step gives, made once; None where there is no such step."""
+        step = self.by_id.get(id)
+        if step is not None and id not in self.passed:
+            self.forward = True
+        found = self.outputs.get(id)
+        if found is None and step is not None:
+            found = self.outputs[id] = self._made_by(step)
+        return found
+
+    def _made_by(self, step: Step) -> Output:
+        function = step.function
+        if isinstance(function, str):
+            spec = self.around.spec(function)
+            return UNKNOWN if spec is None else known_of(spec).output
+        if isinstance(function, PlanTemplate):
+            return _TEXT
+        # While it is being found out: the plan may wait for itself.
+        self.outputs[step.id] = UNKNOWN
+        return Output(self._nested_check(step, function).result())
+
+    def result(self) -> Together:
+        """Return what the plan gives, with nothing noted."""
+        if len(self.within) > MAXIMUM_DEPTH:
+            return ()
+        if self.plan.result is None:
+            return _NULL
+        return self._expressions(Notes([])).shape(self.plan.result, ("result",))
+
+
+def _functions(function: str | Plan | PlanTemplate) -> list[str]:
+    if isinstance(function, Plan):
+        return [name for step in function.steps for name in _functions(step.function)]
+    return [function] if isinstance(function, str) else []
+
+
+def _call_problems(
+    call: FunctionCall, known: Known, template: PlanTemplate, variables: Collection[str]
+) -> Iterator[str]:
+    """Yield what surely fails when the template is rendered with ``variables``, by `portico._prompts.calling`.
+
+    A parameter is missing for sure only if the template does not even contain its name: it may set a variable.
+    """
+    parameters = list(known.parameters)
+    if call.positional > len(parameters):
+        yield f"{known.name} takes {len(parameters)} arguments, not {call.positional} without a name"
+    given = {name.casefold() for name in (*parameters[: call.positional], *call.named)}
+    by_case = {name.casefold() for name in parameters}
+    for name in call.named:
+        if known.closed and name.casefold() not in by_case:
+            yield f"{known.name} has no parameter {name!r}; it has: {listed(parameters)}"
+    bare = not call.positional and not call.named
+    for name in known.required:
+        if name.casefold() in given or name in variables or name in template.source:
+            continue
+        if bare and name == parameters[0] and (INPUT in variables or INPUT in template.source):
+            continue
+        yield f"{known.name} needs the argument {name!r}"

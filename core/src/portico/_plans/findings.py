@@ -6,18 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from portico._plans.plan import Expression, ListOf, ObjectOf, Plan, Step, TextOf
+from portico._plans.plan import Expression, ListOf, ObjectOf, Plan, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     """One place of a plan, and what belongs there.
 
-    ``within`` are the ids of the steps from the outermost to the one that is mended; a place in the result of a plan
-    has those of the plans around it only. ``place`` leads on as the JSON form does: ``("function",)``,
-    ``("arguments", "day", "object", "date")``, ``("result", "list", 0)``, ``("after", 0)``, ``("attempts",)``.
-    ``new`` is an expression that replaces the one there; a string is another name, of the function, of the argument or
-    member that stands there, or of the step that is waited for; None takes away what stands there.
+    ``within`` are the ids of the steps from the outermost to the one that is mended. ``place`` leads on as the JSON
+    form does: ``("function",)``, ``("arguments", "day", "object", "date")``, ``("attempts",)``. ``new`` is an
+    expression that replaces the one there; a string is another name, of the function or of the argument that stands
+    there; None takes away what stands there.
     """
 
     within: tuple[str, ...]
@@ -30,7 +29,7 @@ class Finding:
     """Something that a check found: in which step, where inside it, and how bad it is.
 
     ``severity`` is "error" or "warning". ``nearest`` are the names or paths that may be meant, the likeliest first.
-    ``fix`` is there where only one thing can be meant; `portico._plans.findings.apply_fixes` does it. ``hint`` is
+    ``fix`` is there where only one thing can be meant; `fix_plan` does it. ``hint`` is
     advice that not every form of plans can follow, such as a path that would do; `words` is the message with it.
     ``unknown_function`` is the name of a function that the catalogue does not have.
 
@@ -82,37 +81,22 @@ _Fixes: TypeAlias = Mapping[tuple[tuple[str, ...], _Place, bool], Fix]
 
 
 def _plan(plan: Plan, fixes: _Fixes, within: tuple[str, ...]) -> Plan:
-    result = plan.result
-    return replace(
-        plan,
-        steps=tuple(_step(step, fixes, (*within, step.id)) for step in plan.steps),
-        result=None if result is None else _expression(result, fixes, within, ("result",)),
-    )
+    return replace(plan, steps=tuple(_step(step, fixes, (*within, step.id)) for step in plan.steps))
 
 
 def _step(step: Step, fixes: _Fixes, within: tuple[str, ...]) -> Step:
-    if not any(ids[: len(within)] == within for ids, _, _ in fixes):
-        return step
     mended: dict[str, Any] = {}
     if isinstance(step.function, Plan):
         mended["function"] = _plan(step.function, fixes, within)
     for name, is_name in (("function", True), ("attempts", False)):
         if (within, (name,), is_name) in fixes:
             mended[name] = fixes[within, (name,), is_name].new
-    return replace(
-        step,
-        arguments={
-            _name(name, fixes, within, ("arguments", name)): _expression(each, fixes, within, ("arguments", name))
-            for name, each in step.arguments.items()
-        },
-        after=tuple(_name(earlier, fixes, within, ("after", index)) for index, earlier in enumerate(step.after)),
-        **mended,
-    )
-
-
-def _name(name: str, fixes: _Fixes, within: tuple[str, ...], place: _Place) -> str:
-    fix = fixes.get((within, place, True))
-    return fix.new if fix is not None and isinstance(fix.new, str) else name
+    arguments: dict[str, Expression] = {}
+    for name, expression in step.arguments.items():
+        renamed = fixes.get((within, ("arguments", name), True))
+        written = renamed.new if renamed is not None and isinstance(renamed.new, str) else name
+        arguments[written] = _expression(expression, fixes, within, ("arguments", name))
+    return replace(step, arguments=arguments, **mended)
 
 
 def _expression(expression: Any, fixes: _Fixes, within: tuple[str, ...], place: _Place) -> Any:
@@ -120,18 +104,11 @@ def _expression(expression: Any, fixes: _Fixes, within: tuple[str, ...], place: 
     if fix is not None:
         return fix.new
     match expression:
-        case TextOf(parts):
-            return TextOf(
-                tuple(_expression(part, fixes, within, (*place, "text", index)) for index, part in enumerate(parts))
-            )
         case ListOf(items):
             return ListOf(
                 tuple(_expression(item, fixes, within, (*place, "list", index)) for index, item in enumerate(items))
             )
         case ObjectOf(members):
             inside = (*place, "object")
-            return ObjectOf({
-                _name(name, fixes, within, (*inside, name)): _expression(each, fixes, within, (*inside, name))
-                for name, each in members.items()
-            })  # fmt: skip
+            return ObjectOf({name: _expression(each, fixes, within, (*inside, name)) for name, each in members.items()})
     return expression

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -216,17 +216,6 @@ def plan_of(function: Function) -> Plan | None:
     """
     owner = getattr(function.callable, "__self__", None)
     return owner.plan if isinstance(owner, _PlanFunction | _Running) else None
-
-
-def plans_of(kernel: KernelLike) -> Callable[[str], Plan | None]:
-    """Return what tells the plan that a function of a kernel runs, by its full name, for the check of plans."""
-    functions = kernel.functions
-
-    def plan(name: str) -> Plan | None:
-        found = functions.get(name)
-        return None if found is None else plan_of(found)
-
-    return plan
 
 
 @dataclass(frozen=True, slots=True)

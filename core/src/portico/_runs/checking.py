@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from portico._functions.middleware import PlanReview, RequireApproval, run_middleware
 from portico._plans.check import check_plan
 from portico._plans.findings import Finding
-from portico._plans.functions import plans_of
 from portico._plans.plan import Plan, PlanTemplate, Step
 from portico._plans.reuse import Stale, fingerprint
 from portico._schema.validate import PlainSchemaValidator
@@ -49,7 +48,6 @@ def check(
         validator=kernel.schema_validator,
         input=given,
         templates=lambda source, language: kernel.template(source, language=language),
-        plans=plans_of(kernel),
     )
     if input is not UNKNOWN and plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)

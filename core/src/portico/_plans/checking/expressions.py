@@ -3,41 +3,112 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from portico._plans.checking.notes import KEPT, FunctionNames, Location, Notes
-from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, PlanTemplate, TextOf, Value, evaluate
-from portico._schema.compare import Together, never_meet, paths_that_fit
-from portico.errors import SchemaUnsupported, nearest
-
-if TYPE_CHECKING:
-    from portico._functions.functions import FunctionSpec
-    from portico._ports.schema_validator import SchemaValidator
-    from portico._prompts.calling import FunctionCall
-
+from portico._functions.functions import FunctionSpec
 from portico._plans.checking.shapes import (
-    Known,
     Output,
     Place,
     Taken,
     array_of,
     constant,
     described,
-    known_of,
     listed,
-    meant,
-    meant_alone,
     object_of,
     text_of,
 )
+from portico._plans.findings import Finding, Fix
+from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
+from portico._schema.compare import Together, never_meet, paths_that_fit
+from portico.errors import FunctionNotFound, SchemaUnsupported, nearest
 
-_MAXIMUM_DEPTH = 50
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from portico._ports.schema_validator import SchemaValidator
+
+MAXIMUM_DEPTH = 50
 _SHOWN = 60
 _PATHS = 3
-_ANYTHING = Place()
-_DEEP = "nested too deeply to be checked"
+_FEW = 8
+_HINTS = 20
+"""How many names of one plan are looked for in the whole catalogue: a thousand in a large one would take minutes."""
+
+Location = tuple[str | int, ...]
+"""A place inside a step, as its JSON form has it: ``("arguments", "day", "list", 0)``."""
+
+KEPT: Any = object()
+"""Stands for no fix: None is one."""
+
+
+class FunctionNames:
+    """The functions of a catalogue, and how often it may still be looked through for one plan."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._hints = _HINTS
+
+    @cached_property
+    def _endings(self) -> dict[str, list[str]]:
+        """The functions by the end of their names, without case, by which any other spelling finds them."""
+        found: dict[str, list[str]] = {}
+        for name in self._known:
+            found.setdefault(name.replace("-", "_").rpartition("_")[2].casefold(), []).append(name)
+        return found
+
+    def meant(self, name: str) -> str | None:
+        """Return the function that a name means in another spelling; None when that is not certain."""
+        ending = name.strip().casefold()
+        for separator in "-._:/ ":
+            ending = ending.rpartition(separator)[2]
+        try:
+            return FunctionSpec.find_name(name, self._endings.get(ending, ()), lenient=True)
+        except FunctionNotFound:
+            return None
+
+    def nearest(self, name: str) -> tuple[tuple[str, ...], str]:
+        """Return the functions most like a name, and what to say of them or of the few that there are."""
+        self._hints -= 1
+        near = nearest(name, list(self._known)) if self._hints >= 0 else ()
+        if near:
+            return near, f"; nearest: {', '.join(near)}"
+        return near, f"; the functions are: {', '.join(self._known)}" if 0 < len(self._known) <= _FEW else ""
+
+
+@dataclass(slots=True)
+class Notes:
+    """Findings on a plan; ``within`` are the steps around it.
+
+    Without ``fixes`` nothing is mended, since an id that two steps have does not tell which is meant.
+    """
+
+    found: list[Finding]
+    within: tuple[str, ...] = ()
+    fixes: bool = False
+    step: str | None = None
+    """The step at hand; None for the plan itself."""
+
+    def add(
+        self,
+        message: str,
+        place: Location = (),
+        *,
+        severity: str = "error",
+        nearest: tuple[str, ...] = (),
+        new: Any = KEPT,
+        hint: str = "",
+        unknown_function: str = "",
+    ) -> None:
+        """Note a finding; ``new`` is what belongs in the place instead, where that is certain: see `Fix`."""
+        ids = self.within if self.step is None else (*self.within, self.step)
+        words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
+        where = " ".join([*ids[1:], words]).strip()
+        fix = Fix(ids, place, new) if new is not KEPT and self.fixes else None
+        step = ids[0] if ids else None
+        self.found.append(Finding(message, step, where, severity, nearest, fix, hint, unknown_function))
 
 
 class Expressions:
@@ -58,9 +129,7 @@ class Expressions:
         self.known = known
         self.notes = notes
         self.validator = validator
-        self.depth = depth
-        self.renamed: dict[str, str] = {}
-        """The steps that other spellings in the plan mean."""
+        self.longest = 2 * (MAXIMUM_DEPTH - depth)
 
     def argument(self, expression: Expression, taken: Taken, taker: str, place: Location) -> Together:
         """Check an expression that ``taken``, of the function ``taker``, is to take.
@@ -75,49 +144,42 @@ class Expressions:
             if taken.never_takes(found):
                 return self.mismatch(found.shape, taken, taker, place, expression)
             return found.shape
-        if not isinstance(expression, ListOf | ObjectOf) or len(place) > 2 * (_MAXIMUM_DEPTH - self.depth):
+        if isinstance(expression, ListOf | ObjectOf) and len(place) <= self.longest:
+            known = _evaluated(expression)
+            if known is not None and self.is_fine(known[0], taken):
+                return constant(known[0])
+            shape = self.composed(expression, taken, taker, place)
+        else:
             shape = self.shape(expression, place)
             if isinstance(expression, TextOf) and taken.takes_every(str):
                 return shape
-        else:
-            if not _refers(expression):
-                value = evaluate(expression, {})
-                if self.is_fine(value, taken):
-                    return constant(value)
-            shape = self.composed(expression, taken, taker, place)
         if never_meet((*shape, *taken.shape)):
             return self.mismatch(shape, taken, taker, place)
-        if isinstance(expression, TextOf) and not _refers(expression):
-            # Put together of literals alone, it is known as one is.
-            return self.literal(evaluate(expression, {}), taken, place)
-        return shape
+        known = _evaluated(expression) if isinstance(expression, TextOf) else None
+        return shape if known is None else self.literal(known[0], taken, place)
 
     def composed(self, expression: ListOf | ObjectOf, taken: Taken, taker: str, place: Location) -> Together:
         """Check what is inside an array or an object, as far as there is one way to take it only."""
-        piece = taken.single("array" if isinstance(expression, ListOf) else "object")
-        if piece is None:
-            return self.shape(expression, place)
         if isinstance(expression, ListOf):
+            if taken.single("array") is None:
+                return self.shape(expression, place)
             return array_of(
-                self.argument(item, taken.inside(piece, index), taker, (*place, "list", index))
+                self.argument(item, taken.inside(index), taker, (*place, "list", index))
                 for index, item in enumerate(expression.items)
             )
+        piece = taken.single("object")
+        if piece is None:
+            return self.shape(expression, place)
         members: dict[str, Together] = {}
-        names = list(piece.names())
         for name, member in expression.members.items():
             inside = (*place, "object", name)
-            written = name
-            if name not in names and never_meet(taken.inside(piece, name).shape):
-                other = meant_alone(name, names, expression.members)
-                if other is None:
-                    message = f"{taker} takes no member {name!r} here; it takes: {listed(names)}"
-                    self.notes.add(message, inside, nearest=nearest(name, names))
-                    self.shape(member, inside)
-                    continue
-                message = f"{taker} takes no member {name!r} here; it is written {other!r}"
-                self.notes.add(message, inside, nearest=(other,), new=other)
-                written = other
-            members[written] = self.argument(member, taken.inside(piece, written), taker, inside)
+            if name not in piece.names() and never_meet(taken.inside(name).shape):
+                names = list(piece.names())
+                message = f"{taker} takes no member {name!r} here; it takes: {listed(names)}"
+                self.notes.add(message, inside, nearest=nearest(name, names))
+                self.shape(member, inside)
+            else:
+                members[name] = self.argument(member, taken.inside(name), taker, inside)
         for name in piece.required():
             if name not in members:
                 self.notes.add(f"{taker} needs the member {name!r} here: {described(piece.member(name))}", place)
@@ -126,10 +188,9 @@ class Expressions:
 
     def shape(self, expression: Expression | str, place: Location) -> Together:
         """Check what an expression refers to; return what its value may be."""
-        if len(place) > 2 * (_MAXIMUM_DEPTH - self.depth) + 2:
-            self.notes.add(
-                f"expressions nest deeper than {_MAXIMUM_DEPTH} levels", place[: 2 if place[0] == "arguments" else 1]
-            )
+        if len(place) > self.longest + 2:
+            message = f"expressions nest deeper than {MAXIMUM_DEPTH} levels"
+            self.notes.add(message, place[: 2 if place[0] == "arguments" else 1])
             return ()
         match expression:
             case From():
@@ -154,52 +215,25 @@ class Expressions:
         """Return what a reference leads to, after noting what is wrong with it, for ``taken`` to take."""
         output, step = self.output(reference.step), reference.step
         if output is None:
-            known = self.known()
-            other = meant(step, known)
-            if other is None or (output := self.output(other)) is None:
-                self.unknown_step(step, known, place)
-                return _ANYTHING
-            self.renamed[step] = step = other
-        if not reference.path and step == reference.step:
-            return output.at(())
-        found = output.at(reference.path)
-        new = From(step, found.mended or reference.path)
-        if step != reference.step:
-            message = f"there is no step {reference.step!r}; it is written {step!r}"
-            if found.problem:
-                self.notes.add(message, place, nearest=(step,))
-            else:
-                self.notes.add(message, place, nearest=(step,), new=new)
-        path = From.print_path(reference.path)
+            self.unknown_step(step, self.known(), place)
+            return _ANYTHING
+        found: Place = output.at(reference.path)
         if found.problem:
-            near = found.nearest
-            if taken is not None:
-                fitting = _fitting(output, taken)
-                near = tuple(dict.fromkeys([*(each for each in near if each in fitting), *fitting, *near]))[:_PATHS]
+            fitting = () if taken is None else _fitting(output, taken)
+            both = [each for each in found.nearest if each in fitting]
+            near = tuple(dict.fromkeys([*both, *fitting, *found.nearest]))[:_PATHS]
             hint = f"; nearest: {', '.join(near)}" if near else ""
+            path = From.print_path(reference.path)
             self.notes.add(f"{path} of {step}: {found.problem}{hint}", place, nearest=near)
-        elif found.mended is not None:
-            written = From.print_path(found.mended)
-            self.notes.add(f"{path} of {step}: it is written {written}", place, nearest=(written,), new=new)
-        if found.doubt:
-            self.doubted(From(step, found.mended or reference.path), found, output, place, taken)
         return found
-
-    def doubted(self, reference: From, found: Place, output: Output, place: Location, taken: Taken | None) -> None:
-        """Warn of a property that nothing declares, with what is surely meant, if that fits."""
-        new: Any = KEPT
-        if taken is not None and found.certain is not None and not taken.never_takes(output.at(found.certain)):
-            new = From(reference.step, found.certain)
-        message = f"{From.print_path(reference.path)} of {reference.step}: {found.doubt}"
-        self.notes.add(message, place, severity="warning", nearest=found.nearest, new=new)
 
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
         """Note that there is no such step."""
         if step == INPUT:
             self.notes.add(f"the plan is given nothing that {INPUT!r} could stand for", place)
             return
-        near = nearest(step, known)
-        self.notes.add(f"there is no step {step!r}; the steps are: {listed(known)}", place, nearest=near)
+        message = f"there is no step {step!r}; the steps are: {listed(known)}"
+        self.notes.add(message, place, nearest=nearest(step, known))
 
     def literal(self, value: Any, taken: Taken, place: Location) -> Together:
         """Note what a validator finds wrong with a literal, and what was meant where that is certain."""
@@ -210,13 +244,15 @@ class Expressions:
             self.notes.add(f"the literal could not be checked: {error}", place, severity="warning")
             return constant(value)
         except RecursionError:
-            self.notes.add(f"the literal is {_DEEP}", place)
+            self.notes.add("the literal is nested too deeply to be checked", place)
             return ()
         for fault in faults:
             if mended is None:
                 self.notes.add(fault, place)
             else:
-                self.notes.add(f"{fault}; write {_shown(mended[0])}", place, new=Value(mended[0]))
+                text = json.dumps(mended[0], ensure_ascii=False)
+                text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+                self.notes.add(f"{fault}; write {text}", place, new=Value(mended[0]))
         return constant(value) if not faults else () if mended is None else constant(mended[0])
 
     def is_fine(self, value: Any, taken: Taken) -> bool:
@@ -230,14 +266,14 @@ class Expressions:
         self, given: Together, taken: Taken, taker: str, place: Location, reference: From | None = None
     ) -> Together:
         """Note that what is given never is what is taken, and what fits in the step that a reference is to."""
-        paths: tuple[str, ...] = ()
-        hint = ""
-        if reference is not None:
-            output = self.output(self.renamed.get(reference.step, reference.step))
-            paths = _fitting(output, taken) if output else ()
-            hint = f"of {reference.step}, {' or '.join(paths)} would do" if paths else ""
+        output = None if reference is None else self.output(reference.step)
+        paths = () if output is None else _fitting(output, taken)
+        hint = f"of {reference.step}, {' or '.join(paths)} would do" if reference and paths else ""
         self.notes.add(unlike(given, taker, taken.shape), place, nearest=paths, hint=hint)
         return ()
+
+
+_ANYTHING = Place()
 
 
 def unlike(given: Together, taker: str, taken: Together) -> str:
@@ -249,75 +285,14 @@ def unlike(given: Together, taker: str, taken: Together) -> str:
 
 def _fitting(output: Output, taken: Taken) -> tuple[str, ...]:
     """Return the paths inside an output whose values surely are taken, unless anything is."""
-    if taken.takes_anything():
+    if paths_that_fit((), taken.shape, depth=0):
         return ()
     return tuple(From.print_path(path) for path in paths_that_fit(output.shape, taken.shape, most=_PATHS))
 
 
-def _refers(expression: Expression) -> bool:
-    """Tell whether an expression has no value yet; one that is none at all never has."""
-    match expression:
-        case Value():
-            return False
-        case TextOf(parts):
-            return any(_refers(part) for part in parts if not isinstance(part, str))
-        case ListOf(items):
-            return any(_refers(item) for item in items)
-        case ObjectOf(members):
-            return any(_refers(member) for member in members.values())
-    return True
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-@dataclass(frozen=True, slots=True)
-class CallProblem:
-    """What is wrong with a call in a template, a sentence with line and column."""
-
-    message: str
-    nearest: tuple[str, ...] = ()
-
-
-def call_problems(
-    template: PlanTemplate,
-    calls: Sequence[FunctionCall],
-    variables: Collection[str],
-    catalogue: Mapping[str, FunctionSpec],
-    names: FunctionNames,
-) -> Iterator[CallProblem]:
-    """Yield what surely fails when the template is rendered with ``variables``, by `portico._prompts.calling`.
-
-    A parameter is missing for sure only if the template does not even contain its name: it may set a variable.
-    """
-    for call in calls:
-        where = f"line {call.line}, column {call.column}"
-        # A template that writes a name in another case, or with another separator, is understood.
-        found = call.function if call.function in catalogue else names.meant(call.function)
-        if found is None:
-            near = names.nearest(call.function)
-            hint = names.hint(near)
-            yield CallProblem(f"{where}: there is no function {call.function!r}{hint}", near)
-            continue
-        known = known_of(catalogue[found])
-        yield from (CallProblem(f"{where}: {problem}") for problem in _faults(call, known, template, variables))
-
-
-def _faults(call: FunctionCall, known: Known, template: PlanTemplate, variables: Collection[str]) -> Iterator[str]:
-    parameters = list(known.parameters)
-    if call.positional > len(parameters):
-        yield f"{known.name} takes {len(parameters)} arguments, not {call.positional} without a name"
-    given = {name.casefold() for name in (*parameters[: call.positional], *call.named)}
-    by_case = {name.casefold() for name in parameters}
-    for name in call.named:
-        if known.closed and name.casefold() not in by_case:
-            yield f"{known.name} has no parameter {name!r}; it has: {listed(parameters)}"
-    bare = not call.positional and not call.named
-    for name in known.required:
-        if name.casefold() in given or name in variables or name in template.source:
-            continue
-        if bare and name == parameters[0] and (INPUT in variables or INPUT in template.source):
-            continue
-        yield f"{known.name} needs the argument {name!r}"
+def _evaluated(expression: Expression) -> tuple[Any] | None:
+    """Return the value of an expression that refers to nothing, as a tuple of one; None for any other."""
+    try:
+        return (evaluate(expression, {}),)
+    except (LookupError, TypeError):
+        return None

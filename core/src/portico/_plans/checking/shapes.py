@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from portico._plans.plan import From, JsonPath, TextOf
 from portico._schema.coerce import mended_for
-from portico._schema.compare import Either, Piece, Together, meeting, never_meet, pieces
+from portico._schema.compare import UNREADABLE, Either, Piece, Together, meeting, never_meet, pieces
 from portico.errors import nearest
 
 if TYPE_CHECKING:
@@ -20,25 +21,19 @@ if TYPE_CHECKING:
 
 _LISTED = 10
 _VALUES = 5
+_LONGEST_VALUE = 40
+_KEPT = 64
 _SEPARATORS = re.compile(r"[-_. ]+")
-_UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """What is known of the value at a path: its shape, or the ``problem`` that there can be nothing.
-
-    ``mended`` is the path that is surely meant where it is another: a name with another case or other separators.
-    """
+    """What is known of the value at a path: its shape, or the ``problem`` that there can be nothing."""
 
     shape: Together = ()
     problem: str = ""
     nearest: tuple[str, ...] = ()
-    mended: JsonPath | None = None
-    doubt: str = ""
-    """Why there may well be nothing, though there may be something: an open object does not declare the property."""
-    certain: JsonPath | None = None
-    """The path that is meant where there is a ``doubt``, if there surely is something at it."""
 
 
 def whole(schema: Any) -> Together:
@@ -60,8 +55,7 @@ def text_of(expression: TextOf) -> Together:
 def array_of(items: Iterable[Together]) -> Together:
     """Return the shape of an array whose elements have their own shapes."""
     fixed = [Either((item,)) for item in items]
-    schema = {"type": "array", "prefixItems": fixed, "minItems": len(fixed), "maxItems": len(fixed)}
-    return ((schema, None),)
+    return (({"type": "array", "prefixItems": fixed, "minItems": len(fixed), "maxItems": len(fixed)}, None),)
 
 
 def object_of(members: Mapping[str, Together]) -> Together:
@@ -75,52 +69,34 @@ def object_of(members: Mapping[str, Together]) -> Together:
     return ((schema, None),)
 
 
-def at_path(shape: Together, path: JsonPath, *, exact: bool = False) -> Place:
+def at_path(shape: Together, path: JsonPath) -> Place:
     """Return what is known of the value at a path into a value of ``shape``.
 
-    Only what the shape rules out is a problem: an open schema allows every path. With ``exact`` no other spelling of
-    a name is understood.
+    Only what the shape rules out is a problem: an open schema allows every path.
     """
     options: list[Together] = [shape]
-    mended: list[str | int] = []
-    doubt: _Doubt | None = None
     try:
         for depth, part in enumerate(path):
             split = [piece for option in options for piece in pieces(option)]
             inner = _inside(split, part)
-            names = list(dict.fromkeys(name for piece in split for name in _names(piece)))
-            written = meant(part, names) if not inner and isinstance(part, str) and not exact else None
-            if written is not None:
-                inner = _inside(split, written)
             if not inner:
-                return _nothing(path[: depth + 1], names, options)
-            if doubt is None and written is None and isinstance(part, str) and part not in names:
-                doubt = _doubt(split, path, depth, names)
-            mended.append(part if written is None else written)
+                return _nothing(path[: depth + 1], split)
             options = inner
-    except _UNREADABLE:
+    except UNREADABLE:
         return Place()
-    found = options[0] if len(options) == 1 else ((Either(tuple(options)), None),)
-    place = Place(found, mended=tuple(mended) if tuple(mended) != path else None)
-    if doubt is None:
-        return place
-    certain = doubt.certain if place.mended is None else None
-    return replace(place, doubt=doubt.words, nearest=doubt.nearest, certain=certain)
+    return Place(options[0] if len(options) == 1 else ((Either(tuple(options)), None),))
 
 
-def meant(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of the names that differs from ``name`` in case and separators only; None for several."""
+def meant(name: str, names: Iterable[str], given: Iterable[str] = ()) -> str | None:
+    """Return the one of ``names`` that differs from ``name`` in case and separators only.
+
+    None where it may be several, or where another name that is ``given`` means it too.
+    """
     wanted = _plain(name)
     found = [each for each in names if _plain(each) == wanted]
-    return found[0] if len(found) == 1 else None
-
-
-def meant_alone(name: str, names: Iterable[str], given: Iterable[str]) -> str | None:
-    """Return the name that is meant by one of those given, unless another one that is given means it too."""
-    other = meant(name, names)
-    if other is None or any(each != name and _plain(each) == _plain(other) for each in given):
+    if len(found) != 1 or any(each != name and _plain(each) == wanted for each in given):
         return None
-    return other
+    return found[0]
 
 
 def listed(names: Iterable[str]) -> str:
@@ -132,57 +108,30 @@ def listed(names: Iterable[str]) -> str:
 
 def described(shape: Together) -> str:
     """Say in words what the values of a shape are: the kinds of JSON, or the values where they are few."""
-    kinds: dict[str, None] = {}
-    values: list[str] = []
     try:
-        for piece in pieces(shape):
-            if piece.values is None or piece.kind in ("boolean", "null"):
-                kinds["integer" if piece.kind == "number" and piece.integer else piece.kind] = None
-            else:
-                values += [json.dumps(value, ensure_ascii=False) for value in piece.values]
-    except _UNREADABLE:
+        return _described(list(pieces(shape)))
+    except UNREADABLE:
         return "a value"
-    if len(values) > _VALUES or any(len(value) > 40 for value in values):
-        values = [*values[:_VALUES], "…"] if max(map(len, values)) <= 40 else ["one of certain values"]
-    return " or ".join([*sorted(kinds), *dict.fromkeys(values)]) or "nothing"
+
+
+def _described(split: Sequence[Piece]) -> str:
+    kinds: set[str] = set()
+    values: dict[str, None] = {}
+    for piece in split:
+        if piece.values is None or piece.kind in ("boolean", "null"):
+            kinds.add("integer" if piece.kind == "number" and piece.integer else piece.kind)
+        else:
+            values |= dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in piece.values)
+    shown = list(values)
+    if max(map(len, shown), default=0) > _LONGEST_VALUE:
+        shown = ["one of certain values"]
+    elif len(shown) > _VALUES:
+        shown = [*shown[:_VALUES], "…"]
+    return " or ".join([*sorted(kinds), *shown]) or "nothing"
 
 
 def _plain(name: str) -> str:
     return _SEPARATORS.sub("", name).lower()
-
-
-class _Doubt(NamedTuple):
-    words: str
-    nearest: tuple[str, ...]
-    certain: JsonPath | None
-
-
-def _doubt(split: Sequence[Piece], path: JsonPath, depth: int, names: list[str]) -> _Doubt | None:
-    """Doubt a property that open objects, which declare others, do not."""
-    objects = [piece for piece in split if piece.kind == "object"]
-    for piece in objects:
-        if piece.values is not None or not piece.names():
-            return None
-        for part, _ in piece.parts:
-            more = part.get("additionalProperties", True)
-            if "patternProperties" in part or not (isinstance(more, bool) or more == {}):
-                return None
-    before, name = path[:depth], str(path[depth])
-    other = meant(name, names)
-    sure = other is not None and all(other in piece.required() for piece in objects)
-    near = (*(() if other is None else (other,)), *nearest(name, names))
-    return _Doubt(
-        f"{name!r} is not declared; there are: {listed(sorted(names))}",
-        tuple(From.print_path((*before, each)) for each in dict.fromkeys(near)),
-        (*before, other, *path[depth + 1 :]) if sure and other is not None else None,
-    )
-
-
-def _names(piece: Piece) -> list[str]:
-    if piece.kind != "object":
-        return []
-    known = [name for value in piece.values or () for name in value]
-    return [*known, *piece.names()]
 
 
 def _inside(split: Iterable[Piece], part: str | int) -> list[Together]:
@@ -214,38 +163,24 @@ def _has(value: Any, part: str | int) -> bool:
     return part in value if isinstance(part, str) else -len(value) <= part < len(value)
 
 
-def _nothing(path: JsonPath, names: list[str], options: list[Together]) -> Place:
-    part = path[-1]
+def _nothing(path: JsonPath, split: Sequence[Piece]) -> Place:
+    part, problem = path[-1], f"there can be nothing at {From.print_path(path)}"
+    objects = [piece for piece in split if piece.kind == "object"]
+    names = {name for piece in objects for name in piece.names()}
+    names |= {name for piece in objects for value in piece.values or () for name in value}
     if isinstance(part, str) and names:
-        near = tuple(From.print_path((*path[:-1], name)) for name in nearest(part, names))
-        return Place(
-            problem=f"there can be nothing at {From.print_path(path)}; it has: {listed(sorted(names))}", nearest=near
-        )
-    around = described(((Either(tuple(options)), None),))
-    return Place(problem=f"there can be nothing at {From.print_path(path)}; {From.print_path(path[:-1])} is {around}")
-
-
-_KEPT = 64
-_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+        near = tuple(From.print_path((*path[:-1], name)) for name in nearest(part, sorted(names)))
+        return Place(problem=f"{problem}; it has: {listed(sorted(names))}", nearest=near)
+    return Place(problem=f"{problem}; {From.print_path(path[:-1])} is {_described(split)}")
 
 
 class Output:
-    """What a step gives, or a plan is given: its shape, and what is at the paths that were asked for."""
-
-    __slots__ = ("places", "shape")
+    """What a step gives, or a plan is given: its shape, and what is ``at`` a path."""
 
     def __init__(self, shape: Together) -> None:
         self.shape = shape
-        self.places: dict[JsonPath, Place] = {}
-
-    def at(self, path: JsonPath) -> Place:
-        """Return what is known of the value at a path; the same object for the same path, as long as it is kept."""
-        place = self.places.get(path)
-        if place is None:
-            if len(self.places) >= _KEPT:
-                self.places.clear()
-            place = self.places[path] = at_path(self.shape, path)
-        return place
+        # The same place for the same path: what takes it is known by the place.
+        self.at = lru_cache(maxsize=_KEPT)(lambda path: at_path(shape, path))
 
 
 UNKNOWN = Output(())
@@ -253,61 +188,47 @@ UNKNOWN = Output(())
 
 
 class Taken:
-    """One schema that values must be valid under: that of a parameter, or of what is inside one."""
+    """One schema that values must be valid under: that of a parameter, or of what is inside one.
 
-    __slots__ = ("_inside", "_meets", "_plain", "_single", "_validate", "shape")
+    ``never_takes`` tells whether what is at a place of an output surely is not taken; ``single`` returns what holds for
+    the values of one kind of JSON, None where there is no or more than one way; ``inside`` what a member or an element
+    must be.
+    """
 
     def __init__(self, shape: Together) -> None:
         self.shape = shape
-        self._plain: dict[type, bool] = {}
-        self._meets: dict[int, tuple[Place, bool]] = {}
+        self.never_takes = lru_cache(maxsize=_KEPT)(self._never_takes)
+        self.single = cache(self._single)
+        self.inside = lru_cache(maxsize=_KEPT)(self._inside)
         self._validate: tuple[SchemaValidator | None, list[Callable[[Any], list[str]]]] = (None, [])
-        self._single: dict[str, Piece | None] = {}
-        self._inside: dict[str | int, Taken] = {}
-
-    def single(self, kind: str) -> Piece | None:
-        """Return what holds for the values of one kind of JSON; None where there is no or more than one way."""
-        if kind not in self._single:
-            try:
-                found = [piece for piece in pieces(self.shape) if piece.kind == kind]
-            except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
-                found = []
-            self._single[kind] = found[0] if len(found) == 1 and found[0].values is None else None
-        return self._single[kind]
-
-    def inside(self, piece: Piece, part: str | int) -> Taken:
-        """Return what a member or an element must be, by the `single` piece of its kind."""
-        found = self._inside.get(part)
-        if found is None:
-            if len(self._inside) >= _KEPT:
-                self._inside.clear()
-            shape = piece.member(part) if isinstance(part, str) else piece.item(part)
-            found = self._inside[part] = Taken(shape)
-        return found
 
     def takes_every(self, kind: type) -> bool:
         """Tell whether every JSON value of a Python type is taken, so that none needs a look."""
-        answer = self._plain.get(kind)
-        if answer is None:
-            name = _KINDS.get(kind)
-            answer = self._plain[kind] = name is not None and all(
-                meeting({"type": name}, None, schema, root) == "always" for schema, root in self.shape
-            )
-        return answer
+        return kind in self._kinds
 
-    def takes_anything(self) -> bool:
-        """Tell whether every JSON value is taken."""
-        return all(meeting(True, None, schema, root) == "always" for schema, root in self.shape)
+    @cached_property
+    def _kinds(self) -> frozenset[type]:
+        return frozenset(
+            kind
+            for kind, name in _KINDS.items()
+            if all(meeting({"type": name}, None, schema, root) == "always" for schema, root in self.shape)
+        )
 
-    def never_takes(self, place: Place) -> bool:
-        """Tell whether what is at a place of an output surely is not taken."""
-        known = self._meets.get(id(place))
-        if known is None:
-            if len(self._meets) >= _KEPT:
-                self._meets.clear()
-            # The place is kept too, so that no other can have its identity.
-            known = self._meets[id(place)] = (place, never_meet((*place.shape, *self.shape)))
-        return known[1]
+    def _never_takes(self, place: Place) -> bool:
+        return never_meet((*place.shape, *self.shape))
+
+    def _single(self, kind: str) -> Piece | None:
+        try:
+            found = [piece for piece in pieces(self.shape) if piece.kind == kind]
+        except UNREADABLE:
+            return None
+        return found[0] if len(found) == 1 and found[0].values is None else None
+
+    def _inside(self, part: str | int) -> Taken:
+        piece = self.single("object" if isinstance(part, str) else "array")
+        if piece is None:
+            return Taken(())
+        return Taken(piece.member(part) if isinstance(part, str) else piece.item(part))
 
     def faults(self, value: Any, validator: SchemaValidator) -> list[str]:
         """Return what a validator finds wrong with a literal; raises ``SchemaUnsupported``."""
@@ -319,13 +240,11 @@ class Taken:
         """Return the value that surely was meant by one with faults, as a tuple of one; None when there is none."""
         candidates = [mended_for(_with_root(*each), value) for each in self.shape]
         if isinstance(value, str):
-            candidates += [other for other in self._values() if other.lower() == value.lower()]
-            if value in ("True", "False"):
-                candidates.append(value == "True")
+            candidates += [other for other in self._texts() if other.lower() == value.lower()]
         fitting = [each for each in candidates if each != value and not self.faults(each, validator)]
         return (fitting[0],) if len({repr(each) for each in fitting}) == 1 else None
 
-    def _values(self) -> Iterator[str]:
+    def _texts(self) -> Iterator[str]:
         """Yield the texts that are taken, where only some are."""
         for piece in pieces(self.shape):
             yield from piece.values or () if piece.kind == "string" else ()
@@ -334,17 +253,12 @@ class Taken:
 class Known:
     """A function as the check sees it."""
 
-    __slots__ = ("__weakref__", "closed", "effects", "name", "output", "parameters", "required")
-
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """Be left out where a manual is copied or sent elsewhere: it is made anew there."""
+        """Be left out where a spec is copied or sent elsewhere: it is made anew there."""
         return NoneType, ()
 
-    def __init__(
-        self, name: str, parameters: Mapping[str, Any], returns: Any, *, effects: bool = False, closed: bool = False
-    ) -> None:
+    def __init__(self, name: str, parameters: Mapping[str, Any], returns: Any = None) -> None:
         self.name = name
-        self.effects = effects
         properties, required = parameters.get("properties"), parameters.get("required")
         self.parameters = {
             each: Taken(((schema, parameters),))
@@ -352,15 +266,15 @@ class Known:
             if schema is not False
         }
         self.required = tuple(each for each in required if isinstance(each, str)) if isinstance(required, list) else ()
-        self.closed = closed or parameters.get("additionalProperties") is False
+        self.closed = parameters.get("additionalProperties") is False
         self.output = Output(whole(returns))
 
 
 def known_of(spec: FunctionSpec) -> Known:
-    """Return what is known of a manual, made when it is first asked for and kept by it."""
+    """Return what is known of a function, made when it is first asked for and kept by its spec."""
     known: Known | None = spec.checked
     if known is None:
-        known = Known(spec.name, spec.parameters, spec.returns, effects=spec.effects)
+        known = Known(spec.name, spec.parameters, spec.returns)
         object.__setattr__(spec, "checked", known)
     return known
 
