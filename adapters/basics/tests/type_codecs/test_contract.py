@@ -127,6 +127,7 @@ class MsgspecEven(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TestMsgspecTypeCodec(TypeCodecKit):
+    all_faults = False
     cases = (
         CodecCase(
             MsgspecUser,
@@ -137,8 +138,8 @@ class TestMsgspecTypeCodec(TypeCodecKit):
             ],
             [
                 ({"type": "user", "fullName": "", "ageInYears": 150}, ["$.fullName", "$.ageInYears"]),
-                ({"type": "admin", "fullName": "ada", "ageInYears": 1.5}, ["$.type", "$.fullName", "$.ageInYears"]),
-                ({"fullName": "Ada", "age_in_years": 1}, ["$.type", "$.ageInYears", "$.age_in_years"]),
+                ({"type": "admin", "fullName": "ada", "ageInYears": 1.5}, ["$.type"]),
+                ({"type": "user", "fullName": "Ada", "age_in_years": 1}, ["$"]),
                 (
                     {"type": "user", "fullName": "A", "ageInYears": 1, "picture": "%", "lives": 5},
                     ["$.picture", "$.lives"],
@@ -155,7 +156,7 @@ class TestMsgspecTypeCodec(TypeCodecKit):
                 ([1], ["$"]),
             ],
         ),
-        CodecCase(MsgspecEven, [MsgspecEven(2)], [({"number": 3}, ["$"]), ({"numbr": 3}, ["$.number", "$.numbr"])]),
+        CodecCase(MsgspecEven, [MsgspecEven(2)], [({"number": 3}, ["$"]), ({"numbr": 3}, ["$"])]),
         CodecCase(
             Annotated[list[int], msgspec.Meta(min_length=1, max_length=2)],
             [[1], [1, 2]],
@@ -258,7 +259,7 @@ class TestPydanticTypeCodec(TypeCodecKit):
                     {"fullName": "A", "age": 1, "pet": {"kind": "cat", "nineLives": -1, "x": 0}},
                     ["$.pet.nineLives", "$.pet.x"],
                 ),
-                ({"fullName": "A", "age": 1, "pet": {"kind": "cow"}}, ["$.pet.kind"]),
+                ({"fullName": "A", "age": 1, "pet": {"kind": "cow"}}, ["$.pet"]),
                 ({"fullName": "A", "age": 1, "either": [], "colour": "blue"}, ["$.either", "$.colour"]),
                 ({"fullName": "A", "age": 1, "shout": "A"}, ["$.shout"]),
                 (5, ["$"]),

@@ -1,138 +1,159 @@
-"""Classes of attrs: their fields with aliases, defaults, converters and validators."""
+"""Classes of attrs, compiled as the dataclass with the same fields."""
 
 from __future__ import annotations
 
+import dataclasses
+import threading
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Annotated, Any
 
 import attrs
 
-from portico.plugins import Compiled, Fault
-from portico_basics.type_codecs._faults import reason
-from portico_basics.type_codecs._hints import field_hints, require_arguments
-from portico_basics.type_codecs._limits import Limits
-from portico_basics.type_codecs._records import EMPTY, Member, Record, as_object
+from portico.errors import SchemaUnsupported
+from portico.plugins import Compiled, Fault, Mismatch
 
-_BOUNDS = {">=": "ge", ">": "gt", "<=": "le", "<": "lt"}
+_BOUNDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
+_LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+_LOCK = threading.Lock()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Validated:
+    """A note on the type of a field that attrs validates."""
+
+    field: attrs.Attribute[Any]
 
 
 def compile_class(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
-    """Compile a class of attrs; its keys are the names by which it is called.
+    """Compile a class of attrs. Its keys are the names of its arguments; a field with ``init=False`` has none.
 
-    A field with ``init=False`` is the class's own matter, as it is for dataclasses. Raises ``SchemaUnsupported``.
+    Raises ``SchemaUnsupported`` for annotations that cannot be resolved.
     """
     cls = typing.get_origin(hint) or hint
-    fields = [field for field in attrs.fields(cls) if field.init]
-    require_arguments(cls, [field.alias for field in fields])
-    hints = field_hints(hint)
+    with _LOCK:  # two threads must not make two dataclasses of one class
+        mirror = _mirror(hint)
+    compiled = inner(mirror)
+    names = [(field.name, str(field.alias)) for field in attrs.fields(cls) if field.init]
 
-    def member(field: attrs.Attribute[Any]) -> Member:
-        kind = hints.get(field.name, field.type or Any)
-        compiled = _limits(field).apply(inner(kind))
-        name = str(field.alias)
-        return Member(name, field.name, name, kind, compiled, field.default is attrs.NOTHING, _default(field))
+    def structure(value: Any) -> Any:
+        mirrored = compiled.structure(value)
+        try:
+            return cls(**{alias: getattr(mirrored, alias) for _, alias in names})
+        except Exception as error:  # converters and validators may raise anything
+            raise Mismatch([Fault((), f"a valid {cls.__name__}", _reason(error))]) from error
 
-    return as_object(
-        Record(
-            cls,
-            [member(field) for field in fields],
-            lambda values: cls(**values),
-            lambda values, error: _explained(cls, values, error),
-            lambda values: _blank(cls, values),
-        )
-    )
+    def unstructure(value: Any) -> Any:
+        return compiled.unstructure(mirror(**{alias: getattr(value, name) for name, alias in names}))
+
+    def draft(value: Any) -> Any:
+        try:
+            return structure(value)
+        except Mismatch:
+            mirrored = (compiled.draft or compiled.structure)(value)
+        # Without its __init__, which would validate what has not come yet.
+        made = object.__new__(cls)
+        for field in attrs.fields(cls):
+            part = getattr(mirrored, str(field.alias), None)
+            object.__setattr__(made, field.name, None if part is attrs.NOTHING else part)
+        return made
+
+    return Compiled(compiled.schema, structure, unstructure, draft, compiled.whole)
 
 
-def _default(field: attrs.Attribute[Any]) -> tuple[Any, ...]:
-    """Return the default that can be told ahead, or nothing: other factories than these may read a clock."""
-    default: Any = field.default
-    if hasattr(default, "takes_self"):
-        return (default.factory(),) if default.factory in EMPTY else ()
-    return () if default is attrs.NOTHING else (default,)
+def compile_validated(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
+    """Compile the type of a field with its validator, so that a refusal has the place of the field."""
+    kind, *notes = typing.get_args(hint)
+    field = next(note.field for note in notes if isinstance(note, Validated))
+    rest = tuple(note for note in notes if not isinstance(note, Validated))
+    compiled = inner(Annotated[(kind, *rest)] if rest else kind)
+    validate: Any = field.validator
+
+    def structure(value: Any) -> Any:
+        made = compiled.structure(value)
+        try:
+            validate(None, field, made)
+        except AttributeError:
+            pass  # it looks at the object; attrs calls it again when there is one
+        except Exception as error:  # validators may raise anything
+            raise Mismatch([Fault((), f"a valid {field.alias}", _reason(error))]) from error
+        return made
+
+    schema = {**compiled.schema, **_limits(field, compiled.schema.get("type"))}
+    return Compiled(schema, structure, compiled.unstructure, compiled.draft or structure, compiled.whole)
 
 
-def _limits(field: attrs.Attribute[Any]) -> Limits:
-    """Read the limits that can be put in a schema off the validators; attrs checks all of them anyway.
+@lru_cache(256)
+def _mirror(hint: Any) -> Any:
+    """Return a dataclass with the fields of a class of attrs, under the names of its arguments.
 
-    Of a field with a converter, what comes is not what is validated.
+    Core compiles it, and knows it again where a class contains itself.
     """
-    if field.converter is not None or field.validator is None:
-        return Limits()
-    given: dict[str, Any] = {}
+    cls = typing.get_origin(hint) or hint
+    hints = _hints(cls, typing.get_args(hint))
+    fields = []
+    for field in attrs.fields(cls):
+        if not field.init:
+            continue
+        kind = hints.get(field.name, field.type or Any)
+        if field.validator is not None and field.converter is None:
+            kind = Annotated[kind, Validated(field)]
+        fields.append((str(field.alias), kind, _default(field)))
+    mirror = dataclasses.make_dataclass(cls.__name__, fields, kw_only=True)
+    mirror.__doc__ = cls.__doc__
+    return mirror
+
+
+def _default(field: attrs.Attribute[Any]) -> Any:
+    default: Any = field.default
+    if default is attrs.NOTHING:
+        return dataclasses.field()
+    if hasattr(default, "takes_self"):
+        # attrs calls the factory itself where it is given NOTHING.
+        return dataclasses.field(default_factory=(lambda: attrs.NOTHING) if default.takes_self else default.factory)
+    if default.__hash__ is None:
+        return dataclasses.field(default_factory=lambda: default)
+    return dataclasses.field(default=default)
+
+
+def _hints(cls: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Resolve the annotations: ``Box[int]`` has the item of ``Box`` as an int."""
+    for base in getattr(cls, "__orig_bases__", ()):
+        if typing.get_args(base) and typing.get_origin(base) not in (typing.Generic, typing.Protocol):
+            raise SchemaUnsupported(f"{cls.__qualname__} derives from {base}: write its fields in one class.")
+    try:
+        hints = typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise SchemaUnsupported(f"The annotations of {cls.__qualname__} cannot be resolved: {error}.") from error
+    given = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
+    return {name: _filled(hint, given) for name, hint in hints.items()}
+
+
+def _filled(hint: Any, given: dict[Any, Any]) -> Any:
+    if isinstance(hint, typing.TypeVar):
+        return given.get(hint, hint.__bound__ if isinstance(hint.__bound__, type) else Any)
+    parameters = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
+    return hint[tuple(_filled(parameter, given) for parameter in parameters)] if parameters else hint
+
+
+def _limits(field: attrs.Attribute[Any], kind: Any) -> dict[str, Any]:
+    """Return the limits that a schema can show; attrs checks them."""
+    limits: dict[str, Any] = {}
     validators: Iterable[Any] = getattr(field.validator, "_validators", (field.validator,))
     for validator in validators:
-        # The classes of attrs' validators are not public; one that is built otherwise adds nothing here.
-        kind = type(validator).__name__
-        if kind == "_NumberValidator" and type(validator.bound) in (int, float):
-            name = _BOUNDS.get(validator.compare_op)
-            if name is not None:
-                given[name] = validator.bound
-        elif kind == "_MinLengthValidator":
-            given["min_length"] = validator.min_length
-        elif kind == "_MaxLengthValidator":
-            given["max_length"] = validator.max_length
-    return Limits(**given)
+        # The classes of attrs' validators are not public; one that looks different adds nothing.
+        name = type(validator).__name__
+        if name == "_NumberValidator" and type(validator.bound) in (int, float) and validator.compare_op in _BOUNDS:
+            limits[_BOUNDS[validator.compare_op]] = validator.bound
+        elif name == "_MinLengthValidator" and kind in _LENGTHS:
+            limits[f"min{_LENGTHS[kind]}"] = validator.min_length
+        elif name == "_MaxLengthValidator" and kind in _LENGTHS:
+            limits[f"max{_LENGTHS[kind]}"] = validator.max_length
+    return limits
 
 
-def _explained(cls: type[Any], values: dict[str, Any], error: Exception) -> list[Fault]:
-    """Tell which fields a class refuses: attrs itself stops at the first."""
-    faults: list[Fault] = []
-    probe = object.__new__(cls)
-    fields = attrs.fields(cls)
-    for field in fields:
-        try:
-            _set(probe, field, values)
-        except Exception as fault:  # noqa: BLE001 - a converter refuses in whatever way it does
-            faults.append(_fault(field, fault))
-    for field in fields:
-        if field.validator is not None and field.alias in values and hasattr(probe, field.name):
-            try:
-                field.validator(probe, field, getattr(probe, field.name))
-            except AttributeError as fault:
-                # Where a field could not be set, it may have looked at that one, which is a fault already.
-                if not faults:
-                    faults.append(_fault(field, fault))
-            except Exception as fault:  # noqa: BLE001 - and so does a validator
-                faults.append(_fault(field, fault))
-    return faults or [Fault((), f"a valid {cls.__name__}", reason(error))]
-
-
-def _fault(field: attrs.Attribute[Any], error: Exception) -> Fault:
-    name = str(field.alias)
-    return Fault((name,), f"a valid {name}", reason(error))
-
-
-def _blank(cls: type[Any], values: dict[str, Any]) -> Any:
-    """Make an object without its ``__init__``, which would validate what has not come yet."""
-    made = object.__new__(cls)
-    for field in attrs.fields(cls):
-        object.__setattr__(made, field.name, None)
-        try:
-            _set(made, field, values)
-        except Exception:  # noqa: BLE001 - what a converter needs may not have come yet
-            object.__setattr__(made, field.name, values.get(field.alias))
-    return made
-
-
-def _set(made: Any, field: attrs.Attribute[Any], values: dict[str, Any]) -> None:
-    if field.alias in values:
-        value = values[field.alias]
-    elif hasattr(field.default, "takes_self"):
-        factory: Any = field.default
-        value = factory.factory(made) if factory.takes_self else factory.factory()
-    elif field.default is attrs.NOTHING:
-        return
-    else:
-        value = field.default
-    object.__setattr__(made, field.name, _converted(made, field, value))
-
-
-def _converted(made: Any, field: attrs.Attribute[Any], value: Any) -> Any:
-    converter: Any = field.converter
-    if converter is None:
-        return value
-    if not hasattr(converter, "takes_self"):
-        return converter(value)
-    given = [*([made] if converter.takes_self else []), *([field] if converter.takes_field else [])]
-    return converter.converter(value, *given)
+def _reason(error: Exception) -> str:
+    """Return what an error says; those of attrs carry the attribute and the value behind their text."""
+    text = " ".join(str(error.args[0] if error.args else error).split())
+    return text if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {text}"

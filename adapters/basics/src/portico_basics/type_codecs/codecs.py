@@ -6,7 +6,6 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from portico.plugins import Compiled, Services
-from portico_basics.type_codecs._definitions import Definitions
 
 Inner: typing.TypeAlias = Callable[[object], Compiled]
 
@@ -23,24 +22,23 @@ class AttrsTypeCodec:
     >>> stay = compile_type(Stay, [AttrsTypeCodec()])
     >>> stay.structure({"hotel": "Ritz", "nights": 2})
     Stay(hotel='Ritz', nights=2)
-    >>> stay.structure({"hotel": 5, "nights": 0})
+    >>> stay.structure({"hotel": "Ritz", "nights": 0})
     Traceback (most recent call last):
-    portico.plugins.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.plugins.Mismatch: $.nights: expected a valid nights, got 'nights' must be >= 1: 0
 
     May be used from several threads.
     """
 
     def __init__(self, settings: None = None, services: Services | None = None) -> None:
         self.name = "attrs"
-        self._definitions = Definitions()
 
     def compile(self, hint: object, inner: Inner) -> Compiled | None:
         """Return the compiled class, None for anything else."""
-        if not hasattr(_class_of(hint), "__attrs_attrs__"):
+        if not hasattr(_class_of(hint), "__attrs_attrs__") and not _is_noted(hint, "portico_basics"):
             return None
-        from portico_basics.type_codecs.attrs_classes import compile_class
+        from portico_basics.type_codecs.attrs_classes import compile_class, compile_validated
 
-        return self._definitions.compile(hint, inner, lambda: compile_class(hint, inner))
+        return (compile_validated if typing.get_origin(hint) is typing.Annotated else compile_class)(hint, inner)
 
 
 class MsgspecTypeCodec:
@@ -55,30 +53,25 @@ class MsgspecTypeCodec:
     >>> stay = compile_type(Stay, [MsgspecTypeCodec()])
     >>> stay.structure({"hotelName": "Ritz"})
     Stay(hotel_name='Ritz', nights=1)
-    >>> stay.structure({"hotelName": 5, "nights": 0})
+    >>> stay.structure({"hotelName": 5})
     Traceback (most recent call last):
-    portico.plugins.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.plugins.Mismatch: $.hotelName: expected str, got int
 
     May be used from several threads.
     """
 
     def __init__(self, settings: None = None, services: Services | None = None) -> None:
         self.name = "msgspec"
-        self._definitions = Definitions()
 
     def compile(self, hint: object, inner: Inner) -> Compiled | None:
         """Return the compiled type, None for what is not msgspec's."""
         if "msgspec" not in sys.modules:
             return None
-        if _is_noted(hint, "msgspec"):
-            from portico_basics.type_codecs.msgspec_structs import compile_noted
-
-            return compile_noted(hint, inner)
-        if not hasattr(_class_of(hint), "__struct_config__"):
+        if not _is_noted(hint, "msgspec") and not hasattr(_class_of(hint), "__struct_config__"):
             return None
-        from portico_basics.type_codecs.msgspec_structs import compile_struct
+        from portico_basics.type_codecs.msgspec_structs import compile_type
 
-        return self._definitions.compile(hint, inner, lambda: compile_struct(hint, inner))
+        return compile_type(hint, inner)
 
 
 class PydanticTypeCodec:
@@ -93,9 +86,9 @@ class PydanticTypeCodec:
     >>> stay = compile_type(Stay, [PydanticTypeCodec()])
     >>> stay.structure({"hotel": "Ritz"})
     Stay(hotel='Ritz', nights=1)
-    >>> stay.structure({"hotel": 5, "nights": 0})
+    >>> stay.structure({"hotel": "Ritz", "nights": 0})
     Traceback (most recent call last):
-    portico.plugins.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.plugins.Mismatch: $.nights: expected greater than or equal to 1, got 0
 
     May be used from several threads.
     """
@@ -106,16 +99,17 @@ class PydanticTypeCodec:
     def compile(self, hint: object, inner: Inner) -> Compiled | None:
         """Return the compiled type, None for what is not pydantic's."""
         loaded = "pydantic" in sys.modules
-        if _is_noted(hint, "pydantic") or (_is_noted(hint, "annotated_types") and (loaded or find_spec("pydantic"))):
-            from portico_basics.type_codecs.pydantic_types import compile_noted
-
-            return compile_noted(hint, inner, self)
+        noted = _is_noted(hint, "pydantic") or (
+            _is_noted(hint, "annotated_types") and (loaded or find_spec("pydantic") is not None)
+        )
         kind = _class_of(hint)
-        if not loaded or not (hasattr(kind, "__get_pydantic_core_schema__") or hasattr(kind, "__pydantic_validator__")):
+        if not noted and not (
+            loaded and (hasattr(kind, "__get_pydantic_core_schema__") or hasattr(kind, "__pydantic_validator__"))
+        ):
             return None
-        from portico_basics.type_codecs.pydantic_types import compile_class
+        from portico_basics.type_codecs.pydantic_types import compile_pydantic
 
-        return compile_class(hint, self)
+        return compile_pydantic(hint, self)
 
 
 def _class_of(hint: object) -> type | None:
