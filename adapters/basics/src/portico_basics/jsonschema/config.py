@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen, validators
+from attrs import field, frozen
 
 
 @frozen
@@ -14,20 +14,8 @@ class JsonschemaSettings:
     """
 
     formats: bool = field(
-        default=False,
-        metadata={"doc": "Refuse a string that is not of its `format`; by default a format is only said."},
+        default=False, metadata={"doc": "Check the `format` of strings. By default a format is a description only."}
     )
     annotations: tuple[str, ...] = field(
-        default=(),
-        metadata={"doc": "Further keywords that say nothing of validity. Any other unknown one is an error."},
-    )
-    maximum_pattern_text: int = field(
-        default=10_000,
-        validator=validators.ge(1),
-        metadata={"doc": "Characters of a string that is matched with a `pattern` that repeats something."},
-    )
-    maximum_steps: int = field(
-        default=1_000_000,
-        validator=validators.ge(1),
-        metadata={"doc": "Keywords applied to one value; a check that needs more is given up as a fault."},
+        default=(), metadata={"doc": "Further keywords to ignore. Any other unknown keyword is an error."}
     )
