@@ -19,19 +19,19 @@ class CachedEmbeddingsSettings:
 
     of: str = field(
         validator=validators.min_len(1),
-        metadata={"doc": "The embedding generator whose vectors are kept: the name of another one, as in `use`."},
+        metadata={"doc": "The embedding generator whose vectors are kept, by its name in `use`."},
     )
     path: Path | None = field(
         default=None,
-        metadata={"doc": "The folder of the cache; without it `portico/embeddings` in the user's cache folder."},
+        metadata={"doc": "The folder of the cache. The default is `portico/embeddings` in the user's cache folder."},
     )
     max_bytes: int = field(
         default=500_000_000,
         validator=[validators.ge(1_000_000), validators.le(1_000_000_000_000)],
-        metadata={"doc": "How large the cache's file may grow; what was not used for longest goes first."},
+        metadata={"doc": "How large the cache's file may grow. The oldest vectors are removed first."},
     )
     wait: float = field(
         default=2.0,
         validator=[validators.ge(0), validators.le(60)],
-        metadata={"doc": "Seconds to wait while another process writes, before going on without the cache."},
+        metadata={"doc": "Seconds to wait for another process that writes, before embedding without the cache."},
     )
