@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 _REST = 60.0
 """Seconds without the cache after it could not be used."""
+_JOINED_INLINE = 1 << 20
+"""Bytes that are put together in well under a millisecond."""
 
 
 class CachedEmbeddings:
@@ -84,7 +86,10 @@ class CachedEmbeddings:
             # The generator's vectors have another length than they had: the old ones do not compare.
             rows = dict(await self._ask(list(keys), keys, purpose))
         wanted = [rows[keys[text]] for text in texts]
-        return Vectors(await asyncio.to_thread(b"".join, wanted), len(texts), len(wanted[0]) // 4)
+        size = len(wanted[0])
+        small = size * len(wanted) <= _JOINED_INLINE
+        buffer = b"".join(wanted) if small else await asyncio.to_thread(b"".join, wanted)
+        return Vectors(buffer, len(texts), size // 4)
 
     async def aclose(self) -> None:
         """Close the cache; the next call opens it again."""
