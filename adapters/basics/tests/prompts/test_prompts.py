@@ -226,7 +226,6 @@ async def test_what_is_wrong_with_one_prompt_loses_that_one_and_is_told(
     assert [function.name for function in plugin] == ["Good"]
     assert [lost.place for lost in source.lost] == ["Worse", "Bad/prompt.txt"]
     assert "line 2, column 3" in source.lost[1].reason
-    assert plugin.description.startswith(f"The prompts of {tmp_path.name}. 2 of 3 prompts are lost: Worse: it holds no")
     [record] = caplog.records
     assert record.getMessage().split("\n")[0].endswith(": 2 of 3 prompts are lost.")
     assert record.getMessage().split("\n")[2:] == [
@@ -241,7 +240,7 @@ async def test_a_mistake_in_a_template_is_shown_where_it_stands(tmp_path: Path) 
     await source.load("writer")
     assert [str(lost).split("\n") for lost in source.lost] == [
         ["Bad/prompt.txt: line 2, column 3: The variable has no name.", "  {{$}}", "    ^"],
-        ["Worse.prompt.yaml: template, line 1, column 3: The variable has no name.", "  {{$}}", "    ^"],
+        ["Worse.prompt.yaml: line 1, column 3: The variable has no name.", "  {{$}}", "    ^"],
     ]
 
 
@@ -260,92 +259,71 @@ FOLDERS: dict[str, tuple[dict[str, str], str]] = {
         {"prompt.txt": "Hi", "prompt.yaml": "", "config.json": "{}"},
         "two settings, prompt.yaml and config",
     ),
-    "an empty template": ({"prompt.txt": " \n"}, "its template is empty"),
+    "an empty template": ({"prompt.txt": " \n"}, "it has no template"),
     "a template twice": (
         {"prompt.txt": "Hi", "prompt.yaml": "template: x"},
         "prompt.yaml: template: prompt.txt is the",
     ),
     "no template": ({"prompt.yaml": "name: x"}, "it has no template"),
-    "a misspelt file": ({"promt.txt": ""}, "Is promt.txt meant to be prompt.txt?"),
     "another language": ({"prompt.hbs": "Hi", "prompt.yaml": "language: jinja2"}, "language: 'jinja2' is not that of"),
     "no such language": ({"prompt.txt": "Hi", "prompt.yaml": "language: liquid"}, "liquid"),
-    "not UTF-8": ({"prompt.txt": "\udcff"}, "prompt.txt: line 1: it is not UTF-8: byte 0xff"),
-    "too large": ({"prompt.txt": "x" * 3_000}, "prompt.txt: it is larger than 2,000 bytes"),
-    "broken YAML": ({"prompt.txt": "Hi", "prompt.yaml": "a: 1\nb: [\n"}, "prompt.yaml: line 2: this is not YAML"),
+    "not UTF-8": ({"prompt.txt": "\udcff"}, "prompt.txt is not UTF-8"),
+    "too large": ({"prompt.txt": "x" * 3_000}, "prompt.txt is larger than 2,000 bytes"),
+    "broken YAML": ({"prompt.txt": "Hi", "prompt.yaml": "a: 1\nb: [\n"}, "prompt.yaml: this is not YAML"),
     "broken TOML": ({"prompt.txt": "Hi", "prompt.toml": "a = 1\nb = \n"}, "line 2"),
-    "broken JSON": ({"prompt.txt": "Hi", "config.json": '{"a": 1,\n]'}, "config.json: line 2: this is not JSON"),
-    "a list": (
-        {"prompt.txt": "Hi", "prompt.yaml": "- a"},
-        "prompt.yaml: expected a table of keys and values, got a list",
+    "broken JSON": (
+        {"prompt.txt": "Hi", "config.json": '{"a": 1,\n]'},
+        "config.json: this is not JSON: Expecting property name enclosed in double quotes: line 2",
     ),
-    "a misspelt key": (
-        {"prompt.txt": "Hi", "prompt.yaml": "temprature: 1"},
-        "temprature: this key is not known; did you",
-    ),
+    "a list": ({"prompt.txt": "Hi", "prompt.yaml": "- a"}, "prompt.yaml: $: expected object, got array"),
+    "a misspelt key": ({"prompt.txt": "Hi", "prompt.yaml": "temprature: 1"}, "('temprature' was unexpected)"),
     "a wrong type": (
         {"prompt.txt": "Hi", "prompt.yaml": "temperature: hot"},
-        "temperature: expected a number, got 'hot'",
+        "$.temperature: expected number, got string",
     ),
     "a truth as a number": (
         {"prompt.txt": "Hi", "prompt.yaml": "max_tokens: true"},
-        "max_tokens: expected a whole number",
+        "$.max_tokens: expected integer, got boolean",
     ),
-    "no tokens": ({"prompt.txt": "Hi", "prompt.yaml": "max_tokens: 0"}, "whole number of at least 1, got 0"),
-    "a wrong name": ({"prompt.txt": "Hi", "prompt.yaml": "name: a b"}, "name: a function's name has letters"),
+    "no tokens": ({"prompt.txt": "Hi", "prompt.yaml": "max_tokens: 0"}, "$.max_tokens: expected at least 1, got 0"),
+    "a wrong name": ({"prompt.txt": "Hi", "prompt.yaml": "name: a b"}, "$.name: expected a string that matches"),
     "a key of an input": (
         {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {descripton: x}}"},
-        "inputs.a.descripton: this",
+        "$.inputs.a: Additional",
     ),
     "a wrong default": (
         {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {type: integer, default: x}}"},
-        "inputs.a.default: $: expected an integer, got 'x'",
+        "the default of the input 'a': $: expected an integer, got 'x'",
     ),
-    "required with a default": (
-        {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {required: true, default: x}}"},
-        "inputs.a.required: an input with a default",
-    ),
-    "a wrong schema": (
-        {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {schema: {type: text}}}"},
-        "inputs.a.schema: 'text'",
-    ),
+    "a wrong schema": ({"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {schema: {type: text}}}"}, "'text'"),
     "a wrong schema of the answer": (
         {"prompt.txt": "Hi", "prompt.yaml": "returns: {type: objct}"},
-        "Bad/prompt.yaml: returns: 'objct' is not a JSON Schema type. All of JSON Schema is known where portico-ba",
-    ),
-    "type and schema": (
-        {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {type: string, schema: {}}}"},
-        "leave one of both",
-    ),
-    "inputs twice": (
-        {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: x}\ninput_variables: []"},
-        "'inputs' and 'input_variables' mean the same",
+        "'objct' is not a JSON Schema type",
     ),
     "a variable without a name": (
         {"prompt.txt": "Hi", "config.json": '{"input_variables": [{}]}'},
-        "config.json: input_variables[0].name: a variable needs a name",
+        "config.json: $.input_variables[0]: 'name' is a required property",
     ),
     "a model": (
         {"prompt.txt": "Hi", "config.json": '{"execution_settings": {"default": {"model_id": "gpt-4"}}}'},
-        "execution_settings.default.model_id: a prompt chooses no model here",
+        "$.execution_settings.default.model_id: expected ''",
     ),
     "settings for two services": (
         {"prompt.txt": "Hi", "config.json": '{"execution_settings": {"a": {}, "b": {}}}'},
         "none called 'default'",
     ),
-    "a key twice": ({"prompt.txt": "Hi", "prompt.yaml": "name: a\nname: b"}, "line 2: the key 'name' stands twice"),
-    "a key twice in JSON": ({"prompt.txt": "Hi", "config.json": '{"name": "a", "name": "b"}'}, "'name' stands twice"),
-    "a tag": ({"prompt.txt": "Hi", "prompt.yaml": "name: !!python/object:os.system x"}, "is not plain data"),
+    "a tag": ({"prompt.txt": "Hi", "prompt.yaml": "name: !!python/object:os.system x"}, "this is not YAML"),
     "a date in TOML": ({"prompt.txt": "Hi", "prompt.toml": "name = 2026-01-01"}, "write it as text, in quotes"),
     "deep YAML": ({"prompt.txt": "Hi", "prompt.yaml": "a: " + "[" * 900}, "nests deeper than 64 levels"),
     "deep JSON": ({"prompt.txt": "Hi", "config.json": "[" * 1_900}, "config.json: "),
-    "itself": ({"prompt.txt": "Hi", "prompt.yaml": "inputs: &a {a: *a}"}, "contains itself"),
+    "itself": ({"prompt.txt": "Hi", "prompt.yaml": "inputs: &a {a: *a}"}, "aliases (*a) are not read"),
     "aliases": (
         {
             "prompt.txt": "Hi",
             "prompt.yaml": "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
             + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
         },
-        "more than 20,000 values, aliases counted",
+        "aliases (*a0) are not read",
     ),
 }
 
@@ -406,7 +384,7 @@ async def test_the_validator_of_the_services_is_used(tmp_path: Path) -> None:
         function.structure_arguments({"a": "wrong"})
     alone = PromptFiles(PromptFilesSettings(path=tmp_path))
     await alone.load("p")
-    assert "inputs.a.schema: The schema keyword 'minLength'" in str(alone.lost[0])
+    assert "The schema keyword 'minLength'" in str(alone.lost[0])
 
 
 async def test_a_language_that_is_not_installed_loses_its_prompts_with_advice(tmp_path: Path) -> None:

@@ -1,0 +1,239 @@
+"""The settings of a prompt, in Portico's terms and in those of Semantic Kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, cast
+
+from portico import PromptInput
+from portico_basics.prompts._documents import PromptInvalid
+
+_KINDS = ["string", "integer", "number", "boolean", "array", "object"]
+_MODES = ["auto", "required", "none"]
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_FLAG = {"type": "boolean"}
+_NUMBER = {"type": "number"}
+_NAME = {"pattern": "^[0-9A-Za-z_]+$"}
+_JSON_SCHEMA = {"type": ["object", "string"]}
+
+
+def _table(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
+
+
+_SAMPLING = {
+    "temperature": _NUMBER,
+    "top_p": _NUMBER,
+    "max_tokens": {"type": "integer", "minimum": 1},
+    "seed": {"type": "integer"},
+}
+_INPUT = _table(
+    {
+        "description": _TEXT,
+        "type": {"enum": _KINDS},
+        "schema": _JSON_SCHEMA,
+        "default": {},
+        "required": _FLAG,
+        "trusted": _FLAG,
+    }
+)
+_VARIABLES = {
+    "type": "array",
+    "items": _table(
+        {
+            "name": {**_TEXT, **_NAME},
+            "description": _TEXT,
+            "default": {},
+            "defaultValue": {},
+            "is_required": _FLAG,
+            "required": _FLAG,
+            "json_schema": _JSON_SCHEMA,
+            "allow_dangerously_set_content": _FLAG,
+            "is_sensitive": _FLAG,
+            "sample": {},
+        },
+        "name",
+    ),
+}
+_EXECUTION = _table(
+    {
+        **_SAMPLING,
+        "service_id": _TEXT,
+        "model_id": {"const": ""},  # a prompt chooses a configured chat service, not a model
+        "stop_sequences": _TEXTS,
+        "presence_penalty": _NUMBER,
+        "frequency_penalty": _NUMBER,
+        "results_per_prompt": {"const": 1},
+        "number_of_responses": {"const": 1},
+        "function_choice_behavior": _table({"type": {"enum": _MODES}, "functions": _TEXTS}, "type"),
+    }
+)
+_SETTINGS = _table(
+    {
+        **_SAMPLING,
+        "name": {**_TEXT, **_NAME},
+        "description": _TEXT,
+        "language": _TEXT,
+        "template": _TEXT,
+        "inputs": {
+            "type": "object",
+            "propertyNames": _NAME,
+            "additionalProperties": {"if": _TEXT, "then": True, "else": _INPUT},
+        },
+        "returns": {"if": _TEXT, "then": {"enum": _KINDS}, "else": {"type": "object"}},
+        "effects": _FLAG,
+        "tags": _TEXTS,
+        "stop": _TEXTS,
+        "chat": _TEXT,
+        "functions": _TEXTS,
+        "tool_choice": {"enum": _MODES},
+        "extras": {"type": "object"},
+        # Semantic Kernel's.
+        "schema": {"const": 1},
+        "type": {"const": "completion"},
+        "template_format": _TEXT,
+        "allow_dangerously_set_content": _FLAG,
+        "input_variables": _VARIABLES,
+        "input": _table({"parameters": _VARIABLES}),
+        "output_variable": _table({"name": _TEXT, "description": _TEXT, "json_schema": _JSON_SCHEMA}),
+        "execution_settings": {"type": "object", "additionalProperties": _EXECUTION},
+        "completion": _EXECUTION,
+        "default_services": _TEXTS,
+    }
+)
+"""JSON Schema of a settings file, without its nulls."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSettings:
+    """The settings of one prompt. ``options`` are those of a turn."""
+
+    name: str | None = None
+    description: str = ""
+    language: str | None = None
+    template: str | None = None
+    inputs: Mapping[str, PromptInput] = field(default_factory=dict)
+    trusted: frozenset[str] = frozenset()
+    returns: Mapping[str, Any] | None = None
+    effects: bool = False
+    tags: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_settings(document: object) -> PromptSettings:
+    """Return what a document says; raises `PromptInvalid` for keys that are not known or do not fit."""
+    given: dict[str, Any] = {} if document is None else _without_nulls(document)
+    faults = _validate()(given)
+    if faults:
+        raise PromptInvalid("; ".join(faults[:3]))
+    inputs = _inputs(given)
+    trusted = {name for name, told in inputs.items() if told.get("trusted")}
+    return PromptSettings(
+        name=given.get("name"),
+        description=given.get("description", "").strip(),
+        language=given.get("language") or given.get("template_format"),
+        template=given.get("template"),
+        inputs={name: _input(told) for name, told in inputs.items()},
+        trusted=frozenset(inputs if given.get("allow_dangerously_set_content") else trusted),
+        returns=_returns(given),
+        effects=given.get("effects", False),
+        tags=tuple(given.get("tags", ())),
+        options=_execution_options(given) | _options(given, stop="stop"),
+    )
+
+
+@lru_cache(1)
+def _validate() -> Callable[[Any], list[str]]:
+    from portico_basics.jsonschema.validator import JsonschemaValidator
+
+    return JsonschemaValidator().compile(_SETTINGS)
+
+
+def _without_nulls(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if type(value) is list else value
+
+
+def _inputs(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the inputs in Portico's terms, by name."""
+    inputs = {
+        name: {"description": told} if isinstance(told, str) else told for name, told in given.get("inputs", {}).items()
+    }
+    for variable in given.get("input_variables") or given.get("input", {}).get("parameters", []):
+        told = {
+            "description": variable.get("description", ""),
+            "schema": variable.get("json_schema"),
+            "trusted": variable.get("allow_dangerously_set_content", False),
+        }
+        default = variable.get("default", variable.get("defaultValue"))
+        if default is not None:
+            told["default"] = default  # there, a default counts whatever is_required says
+        elif "is_required" in variable or "required" in variable:
+            told["required"] = variable.get("is_required", variable.get("required"))
+        inputs[variable["name"]] = told
+    return inputs
+
+
+def _input(told: Mapping[str, Any]) -> PromptInput:
+    schema = _json_schema(told.get("schema")) or {"type": told.get("type", "string")}
+    required = told.get("required", "default" not in told)
+    default = PromptInput.REQUIRED if required else told.get("default")
+    return PromptInput(schema, told.get("description", "").strip(), default)
+
+
+def _json_schema(value: Any) -> Any:
+    """Return a JSON Schema, which may be written as JSON text."""
+    if not isinstance(value, str) or not value:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise PromptInvalid(f"the JSON Schema {value[:60]!r} is not JSON: {error}") from error
+
+
+def _returns(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    returns: Any = given.get("returns")
+    if isinstance(returns, str):
+        return {"type": returns}
+    if returns is None and "output_variable" in given:
+        output = given["output_variable"]
+        returns = dict(_json_schema(output.get("json_schema")) or {"type": "string"})
+        if output.get("description"):
+            returns["description"] = output["description"]
+    return cast("Mapping[str, Any] | None", returns)
+
+
+def _options(given: Mapping[str, Any], *, stop: str) -> dict[str, Any]:
+    options = {key: given[key] for key in (*_SAMPLING, "chat", "functions", "tool_choice", "extras") if key in given}
+    if given.get(stop):
+        options["stop"] = tuple(given[stop])
+    return options
+
+
+def _execution_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of ``execution_settings``: those called default, or the only ones.
+
+    Settings under the name of a service choose that chat service. The older ``completion`` holds them directly.
+    """
+    services = given.get("execution_settings") or {"default": given.get("completion", {})}
+    if "default" not in services and len(services) > 1:
+        raise PromptInvalid(f"execution_settings has {', '.join(map(repr, services))}, and none called 'default'")
+    name = "default" if "default" in services else next(iter(services))
+    settings = services[name]
+    options = _options(settings, stop="stop_sequences")
+    service = settings.get("service_id") or name
+    if service != "default":
+        options["chat"] = service
+    choice = settings.get("function_choice_behavior")
+    if choice is not None:
+        options["tool_choice"] = choice["type"]
+        options["functions"] = tuple(choice.get("functions", ())) or None
+    extras = {key: settings[key] for key in ("presence_penalty", "frequency_penalty") if settings.get(key)}
+    if extras:
+        options["extras"] = extras
+    return {key: value for key, value in options.items() if value is not None}
