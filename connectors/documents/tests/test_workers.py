@@ -103,12 +103,6 @@ async def equals_one_made_alone(search: Any, make_search: Any, tmp_path: Any, ba
     await alone.index.update()
     assert contents(search) == contents(alone)
     assert list((await vectors(search)).values()) == list((await vectors(alone)).values())
-    connection = catalogue.connect(search._place.catalogue)
-    try:
-        for table in ("pending", "garbage"):
-            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
-    finally:
-        connection.close()
 
 
 async def test_workers_make_the_same_index(make_search, store, queue, tmp_path) -> None:

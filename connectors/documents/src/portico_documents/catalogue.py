@@ -1,8 +1,7 @@
 """The catalogue: which files are indexed, their passages, and the words in them, in one SQLite database.
 
 Vectors lie in the vector store. The two cannot commit together, so the catalogue is what counts: a vector whose
-passage it does not have is not there. What a kill may leave over is noted beforehand, in
-`portico_documents.leftovers`.
+passage it does not have is ignored. What a kill leaves in the store, the next update removes.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ CREATE INDEX passages_by_hash ON passages (hash);
 CREATE VIRTUAL TABLE words USING fts5 (
     text, trail, parts, content='passages', content_rowid='number', tokenize='porter unicode61'
 );
-CREATE TABLE pending (namespace TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (namespace, id)) WITHOUT ROWID;
-CREATE TABLE garbage (namespace TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (namespace, id)) WITHOUT ROWID;
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -96,6 +93,10 @@ def store_errors(file: Path) -> Iterator[None]:
         if isinstance(found, StoreDamaged):
             raise CatalogueDamaged(str(found)) from error
         raise found from error
+    except UnicodeDecodeError as error:  # the first statement reads the whole schema
+        raise CatalogueDamaged(
+            f"The index in {file.parent} is damaged. Update it (`portico index`): it is made anew."
+        ) from error
 
 
 def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
@@ -110,7 +111,6 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             f"{file.as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None, check_same_thread=False
         )
         try:
-            # The first statement reads the whole schema.
             connection.execute("PRAGMA synchronous = NORMAL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and create:
@@ -123,19 +123,10 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
                 raise CatalogueOutdated(
                     f"The index in {file.parent} is of another version. Update it (`portico index`): it is made anew."
                 )
-        except UnicodeDecodeError as error:
-            connection.close()
-            raise _damaged(file, error) from error
         except BaseException:
             connection.close()
             raise
         return connection
-
-
-def _damaged(file: Path, why: Exception) -> CatalogueDamaged:
-    return CatalogueDamaged(
-        f"The index in {file.parent} is damaged ({why}). Update it (`portico index`): it is made anew."
-    )
 
 
 def remove(file: Path) -> None:
@@ -169,25 +160,29 @@ def count_passages(connection: sqlite3.Connection) -> int:
 
 
 def write(
-    connection: sqlite3.Connection, namespace: str, entries: Sequence[FileEntry], run: int, *, words: bool = True
-) -> list[bool]:
-    """Put files with their passages in the place of their old state; tell for each whether it is new here.
+    connection: sqlite3.Connection, entries: Sequence[FileEntry], run: int, *, words: bool = True
+) -> tuple[list[bool], list[str]]:
+    """Replace files and their passages; return for each whether it is new, and the ids of passages that are gone.
 
     ``words`` says whether the catalogue finds passages by their words, and must be the same each time.
     """
     with Sqlite.transaction(connection):
-        added = [_write_file(connection, namespace, entry, run, words) for entry in entries]
+        gone: set[str] = set()
+        added = [_write_file(connection, entry, run, words, gone) for entry in entries]
         bump_revision(connection)
-    return added
+    gone -= {passage.id for entry in entries for passage in entry.passages}
+    return added, sorted(gone)
 
 
-def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int], *, words: bool = True) -> None:
-    """Remove files with their passages."""
+def delete_files(connection: sqlite3.Connection, files: Sequence[int], *, words: bool = True) -> list[str]:
+    """Remove files with their passages, whose ids are returned."""
+    gone: set[str] = set()
     with Sqlite.transaction(connection):
         for file in files:
-            _delete_passages(connection, namespace, file, words)
+            gone |= _delete_passages(connection, file, words)
             connection.execute("DELETE FROM files WHERE id = ?", (file,))
         bump_revision(connection)
+    return sorted(gone)
 
 
 def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]]) -> None:
@@ -206,70 +201,42 @@ def ids_by_hash(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> dict
     return found
 
 
-def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry, run: int, words: bool) -> bool:
+def _write_file(connection: sqlite3.Connection, entry: FileEntry, run: int, words: bool, gone: set[str]) -> bool:
     known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
     if known is not None:
-        _delete_passages(connection, namespace, known[0], words)
+        gone |= _delete_passages(connection, known[0], words)
+    number, run = known or (None, run)
+    state = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped, run)
     file = connection.execute(
         "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            known[0] if known else None,
-            entry.path,
-            entry.shown,
-            entry.type,
-            entry.hash,
-            entry.size,
-            entry.modified_ns,
-            entry.cut,
-            entry.skipped,
-            known[1] if known else run,
-        ),
+        (number, entry.path, entry.shown, entry.type, *state),
     ).lastrowid
     last = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'").fetchone()[0]
-    connection.executemany(
-        "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                last + 1 + ordinal,
-                passage.id,
-                file,
-                ordinal,
-                passage.hash,
-                passage.text,
-                passage.trail,
-                passage.parts,
-                json.dumps(passage.headings, ensure_ascii=False),
-                passage.line,
-                passage.end_line,
-                passage.page,
-            )
-            for ordinal, passage in enumerate(entry.passages)
-        ),
-    )
-    if words:
-        connection.executemany(
-            "INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)",
-            (
-                (last + 1 + ordinal, passage.text, passage.trail, passage.parts)
-                for ordinal, passage in enumerate(entry.passages)
-            ),
+    for ordinal, passage in enumerate(entry.passages):
+        number = last + 1 + ordinal
+        headings = json.dumps(passage.headings, ensure_ascii=False)
+        found_by = (passage.text, passage.trail, passage.parts)
+        place = (passage.line, passage.end_line, passage.page)
+        connection.execute(
+            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, passage.id, file, ordinal, passage.hash, *found_by, headings, *place),
         )
-    ids = [(namespace, passage.id) for passage in entry.passages]
-    connection.executemany("DELETE FROM garbage WHERE namespace = ? AND id = ?", ids)
-    connection.executemany("DELETE FROM pending WHERE namespace = ? AND id = ?", ids)
+        if words:
+            connection.execute("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)", (number, *found_by))
     return known is None
 
 
-def _delete_passages(connection: sqlite3.Connection, namespace: str, file: int, words: bool) -> None:
+def _delete_passages(connection: sqlite3.Connection, file: int, words: bool) -> set[str]:
     if words:
-        # A table of words without its own content must be told what it is to forget.
+        # A table of words without its own content must be told what to forget.
         connection.execute(
             "INSERT INTO words (words, rowid, text, trail, parts)"
             " SELECT 'delete', number, text, trail, parts FROM passages WHERE file = ?",
             (file,),
         )
-    connection.execute("INSERT OR IGNORE INTO garbage SELECT ?, id FROM passages WHERE file = ?", (namespace, file))
+    ids = {id for (id,) in connection.execute("SELECT id FROM passages WHERE file = ?", (file,))}
     connection.execute("DELETE FROM passages WHERE file = ?", (file,))
+    return ids
 
 
 def bump_revision(connection: sqlite3.Connection) -> None:

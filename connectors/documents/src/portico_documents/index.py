@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from filelock import FileLock, Timeout
 
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
 from portico.ports import IndexProgress, IndexReport, JobQueue
-from portico_documents import catalogue, leftovers
+from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, store_errors
 from portico_documents.config import DocumentsSettings
 from portico_documents.place import Place
@@ -22,199 +22,9 @@ from portico_documents.scan import Batch, Scan
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror
 
-_COMPLETE = "complete"
-_RUN = "run"
-
-
-class Telling:
-    """How far an update is, and whom it waits for, to whoever listens."""
-
-    def __init__(self, listener: Callable[[IndexProgress], None] | None) -> None:
-        self._listener = listener
-        self._latest = IndexProgress(0, None)
-
-    def tell(self, progress: IndexProgress) -> None:
-        """Say how far it is."""
-        self._latest = progress
-        if self._listener is not None:
-            self._listener(progress)
-
-    def wait(self, sentence: str | None) -> None:
-        """Say whom it waits for, or that it does no more."""
-        if self._listener is not None:
-            self._listener(replace(self._latest, waiting=sentence))
-
-
-class Update:
-    """Brings a catalogue and its vectors in step with a folder; the writer's lock is held meanwhile.
-
-    It may be stopped anywhere: a file is in the catalogue when its vectors are in the store, and not before.
-    """
-
-    def __init__(
-        self, scan: Scan, mirror: VectorMirror, filling: StoreFilling, connection: sqlite3.Connection, telling: Telling
-    ) -> None:
-        self._scan = scan
-        self._mirror = mirror
-        self._filling = filling
-        self._connection = connection
-        self._telling = telling
-
-    async def run(self, problem: str) -> IndexReport:
-        """Apply additions, changes and removals; ``problem`` is what the report has to say of the index before."""
-        connection, mirror, scan = self._connection, self._mirror, self._scan
-        self._telling.tell(IndexProgress(0, None))
-        total = await in_thread(scan.count)
-        self._telling.tell(IndexProgress(0, total))
-        run = await in_thread(_begin, connection)
-        if await in_thread(leftovers.has_pending, connection, mirror.namespace):
-            await self._filling.cancel_leftovers(mirror.namespace)
-        await mirror.clear(connection)
-        tally = _Tally(run, total, problems=[problem] if problem else [])
-        await self._apply(tally)
-        renamed = await in_thread(scan.count_renamed, run)
-        removed = await self._remove_gone()
-        tally.embedded += await self._complete()
-        renamed = min(renamed, tally.added)
-        if self._filling.trouble is not None:
-            tally.problems.append(self._filling.trouble)
-        return IndexReport(
-            added=tally.added - renamed,
-            changed=tally.changed,
-            renamed=renamed,
-            removed=removed - renamed,
-            unchanged=tally.unchanged,
-            passages=await in_thread(catalogue.count_passages, connection),
-            embedded=tally.embedded,
-            skipped=dict(sorted(tally.skipped.items())),
-            problems=tuple(tally.problems),
-        )
-
-    async def _apply(self, tally: _Tally) -> None:
-        """Write what the scan finds, each batch when its vectors are in the store."""
-        connection, mirror = self._connection, self._mirror
-        async with aclosing(self._found()) as found, aclosing(self._filling.each(found)) as filled:
-            async for batch, embedded in filled:
-                if batch.touched:
-                    await in_thread(catalogue.touch, connection, batch.touched)
-                added: list[bool] = []
-                if batch.entries:
-                    added = await in_thread(
-                        catalogue.write, connection, mirror.namespace, batch.entries, tally.run, words=not mirror.words
-                    )
-                    await mirror.clear(connection)
-                tally.embedded += embedded
-                tally.count(batch, added)
-                self._tell(tally.looked, max(tally.total, tally.looked), batch.current)
-
-    async def _found(self) -> AsyncGenerator[tuple[Batch, EmbeddingBatch]]:
-        """Yield what the scan finds with what is to be embedded for it; the scan is a batch ahead."""
-        mirror, scan = self._mirror, self._scan
-        look = await mirror.store.count(mirror.namespace) > 0
-        reading = asyncio.ensure_future(in_thread(scan.next_batch))
-        try:
-            last = False
-            while not last:
-                batch = await reading
-                last = batch.last
-                if not last:
-                    reading = asyncio.ensure_future(in_thread(scan.next_batch))
-                yield batch, await mirror.plan(self._connection, batch.entries, look=look)
-        finally:
-            if not reading.done():
-                reading.cancel()
-                await asyncio.wait({reading})
-            if not reading.cancelled():
-                reading.exception()
-
-    async def _remove_gone(self) -> int:
-        connection, mirror = self._connection, self._mirror
-        removed = after = 0
-        while gone := await in_thread(self._scan.gone, after):
-            after = gone[-1][0]
-            files = [file for file, _ in gone]
-            await in_thread(catalogue.delete_files, connection, mirror.namespace, files, words=not mirror.words)
-            await mirror.clear(connection)
-            removed += sum(document for _, document in gone)
-        return removed
-
-    async def _complete(self) -> int:
-        """Bring the store in step where it is not, let go of other models' vectors, and note that all is done.
-
-        The ids are compared every time, since a store may be as large as the catalogue and yet lack a passage: when
-        an update with another model or another store changed the catalogue and was stopped.
-        """
-        connection, mirror = self._connection, self._mirror
-        await mirror.discard(connection)
-        await in_thread(leftovers.note_pending, connection, mirror.namespace, [])
-        embedded = await mirror.synchronise(
-            connection,
-            self._filling,
-            progress=lambda done, total: self._tell(done, total, "Embedding what the store lacks"),
-        )
-        for namespace in await in_thread(_other_namespaces, connection, mirror.namespace):
-            await mirror.store.drop(namespace)
-            await in_thread(_forget_namespace, connection, namespace)
-        await in_thread(_note_complete, connection)
-        return embedded
-
-    def _tell(self, done: int, total: int, current: str) -> None:
-        self._telling.tell(IndexProgress(done, total, current, workers=self._filling.workers))
-
-
-@dataclass(slots=True)
-class _Tally:
-    run: int
-    total: int
-    problems: list[str]
-    looked: int = 0
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    embedded: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
-
-    def count(self, batch: Batch, added: Sequence[bool]) -> None:
-        documents = [new for entry, new in zip(batch.entries, added, strict=True) if entry.skipped is None]
-        self.added += sum(documents)
-        self.changed += len(documents) - sum(documents)
-        self.looked += batch.looked
-        self.unchanged += batch.unchanged
-        self.skipped += batch.skipped
-        self.problems += batch.problems
-
-
-def is_complete(connection: sqlite3.Connection) -> bool:
-    """Tell whether an update has ever come to its end."""
-    return catalogue.get_meta(connection, _COMPLETE) is not None
-
-
-def _begin(connection: sqlite3.Connection) -> int:
-    run = int(catalogue.get_meta(connection, _RUN) or 0) + 1
-    catalogue.set_meta(connection, _RUN, str(run))
-    return run
-
-
-def _note_complete(connection: sqlite3.Connection) -> None:
-    catalogue.set_meta(connection, _COMPLETE, "1")
-
-
-def _other_namespaces(connection: sqlite3.Connection, namespace: str) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM namespaces WHERE name <> ?", (namespace,))]
-
-
-def _forget_namespace(connection: sqlite3.Connection, namespace: str) -> None:
-    with Sqlite.transaction(connection):
-        connection.execute("DELETE FROM namespaces WHERE name = ?", (namespace,))
-        connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
-        connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
-        # Who still searches with that model has to look whether there is anything to search.
-        catalogue.bump_revision(connection)
-
+_POLL_SECONDS = 0.1
 
 Progress = Callable[[IndexProgress], None]
-
-_POLL_SECONDS = 0.1
 
 
 class FolderIndex:
@@ -241,13 +51,13 @@ class FolderIndex:
 
     async def update(self, *, progress: Progress | None = None) -> IndexReport:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
-        telling = Telling(progress)
-        async with self._locked(telling):
+        reporter = _Reporter(progress)
+        async with self._locked(reporter):
             problem = ""
-            # Both halves are derived from the documents: each may be made anew once.
+            # Damage is healed here: both halves are derived from the documents, and each may be made anew once.
             for _ in range(2):
                 try:
-                    return await self._update(telling, problem)
+                    return await self._update(reporter, problem)
                 except CatalogueDamaged:
                     await in_thread(catalogue.remove, self._place.catalogue)
                     problem = f"The index in {self._place.folder} was damaged or of another version: made anew."
@@ -255,10 +65,10 @@ class FolderIndex:
                     mirror = self._mirror()
                     await mirror.store.drop(mirror.namespace)
                     problem = f"The vectors of the index in {self._place.folder} were damaged: made anew."
-            return await self._update(telling, problem)
+            return await self._update(reporter, problem)
 
     async def prepare(self) -> None:
-        """See to it that there is something to search: build what was never built, refill an emptied store."""
+        """Make sure that there is something to search: build what was never built, refill an emptied store."""
         async with self._preparing:
             state = await in_thread(self._state)
             if state is None:
@@ -269,12 +79,12 @@ class FolderIndex:
             if self._synchronised == revision:
                 return
             if not mirror.store.persistent:
-                await self._synchronise(mirror)
+                await self._synchronise(mirror, remove=False)
             elif await mirror.store.count(mirror.namespace) < passages:
-                # Another process may be at it: what it has done so far can be searched meanwhile.
+                # Another process may be at work: what it has done so far can be searched.
                 with suppress(_Busy):
                     async with self._held_at_once():
-                        await self._synchronise(mirror)
+                        await self._synchronise(mirror, remove=True)
             self._synchronised = revision
 
     def _state(self) -> tuple[int, int] | None:
@@ -287,28 +97,28 @@ class FolderIndex:
             return None
         try:
             with store_errors(self._place.catalogue):
-                if not is_complete(connection):
+                if catalogue.get_meta(connection, "complete") is None:
                     return None
                 return catalogue.revision(connection), catalogue.count_passages(connection)
         finally:
             connection.close()
 
-    async def _synchronise(self, mirror: VectorMirror) -> None:
+    async def _synchronise(self, mirror: VectorMirror, *, remove: bool) -> None:
         async with self._connection() as connection, self._filling(mirror) as filling:
-            await mirror.synchronise(connection, filling)
+            await mirror.synchronise(connection, filling, remove=remove)
 
     def _filling(self, mirror: VectorMirror, say: Callable[[str | None], None] | None = None) -> StoreFilling:
         return StoreFilling(mirror.embeddings, mirror.store, queue=self._queue, say=say)
 
-    async def _update(self, telling: Telling, problem: str) -> IndexReport:
+    async def _update(self, reporter: _Reporter, problem: str) -> IndexReport:
         mirror = self._mirror()
         async with (
             self._connection(create=True) as connection,
             self._connection() as reading,
-            self._filling(mirror, telling.wait) as filling,
+            self._filling(mirror, reporter.wait) as filling,
         ):
             scan = await in_thread(Scan, self._settings, self._place, reading)
-            report = await Update(scan, mirror, filling, connection, telling).run(problem)
+            report = await _Update(scan, mirror, filling, connection, reporter).run(problem)
             self._synchronised = await in_thread(catalogue.revision, connection)
             return report
 
@@ -323,15 +133,15 @@ class FolderIndex:
             await in_thread(connection.close)
 
     @asynccontextmanager
-    async def _locked(self, telling: Telling) -> AsyncIterator[None]:
-        """Wait for the lock without holding up the event loop; a killed holder's lock is free."""
+    async def _locked(self, reporter: _Reporter) -> AsyncIterator[None]:
+        """Wait for the lock without blocking the event loop; the lock of a killed holder is free."""
         while True:
             try:
                 async with self._held_at_once():
                     yield
                     return
             except _Busy:
-                telling.wait(f"Another process is indexing {self._place.root}.")
+                reporter.wait(f"Another process is indexing {self._place.root}.")
                 await asyncio.sleep(_POLL_SECONDS)
 
     @asynccontextmanager
@@ -355,3 +165,166 @@ class FolderIndex:
 
 class _Busy(Exception):
     """Another process, or another index object of this one, holds the lock."""
+
+
+class _Reporter:
+    """Reports to a listener how far an update is, and what it waits for."""
+
+    def __init__(self, listener: Progress | None) -> None:
+        self._listener = listener or (lambda progress: None)
+        self._latest = IndexProgress(0, None)
+
+    def report(self, done: int, total: int | None, current: str = "", workers: int = 0) -> None:
+        self._latest = IndexProgress(done, total, current, workers=workers)
+        self._listener(self._latest)
+
+    def wait(self, sentence: str | None) -> None:
+        """Report what it waits for, or that it waits no more."""
+        self._listener(replace(self._latest, waiting=sentence))
+
+
+class _Update:
+    """Brings a catalogue and its vectors in step with a folder; the writer's lock is held meanwhile.
+
+    It may be stopped anywhere: a file enters the catalogue when its vectors are in the store, and not before.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        mirror: VectorMirror,
+        filling: StoreFilling,
+        connection: sqlite3.Connection,
+        reporter: _Reporter,
+    ) -> None:
+        self._scan = scan
+        self._mirror = mirror
+        self._filling = filling
+        self._connection = connection
+        self._reporter = reporter
+        self._number = 0
+        self._looked = self._added = self._changed = self._unchanged = self._embedded = 0
+        self._skipped: Counter[str] = Counter()
+        self._problems: list[str] = []
+
+    async def run(self, problem: str) -> IndexReport:
+        """Apply additions, changes and removals; ``problem`` is what the report says of the index before."""
+        self._problems = [problem] if problem else []
+        self._reporter.report(0, None)
+        total = await in_thread(self._scan.count)
+        self._reporter.report(0, total)
+        self._number, interrupted = await in_thread(_begin, self._connection, self._mirror.namespace)
+        if interrupted:
+            await self._filling.cancel_leftovers(self._mirror.namespace)
+        await self._apply(total)
+        renamed = min(await in_thread(self._scan.count_renamed, self._number), self._added)
+        removed = await self._remove_gone()
+        await self._complete()
+        if self._filling.trouble is not None:
+            self._problems.append(self._filling.trouble)
+        return IndexReport(
+            added=self._added - renamed,
+            changed=self._changed,
+            renamed=renamed,
+            removed=removed - renamed,
+            unchanged=self._unchanged,
+            passages=await in_thread(catalogue.count_passages, self._connection),
+            embedded=self._embedded,
+            skipped=dict(sorted(self._skipped.items())),
+            problems=tuple(self._problems),
+        )
+
+    async def _apply(self, total: int) -> None:
+        """Write what the scan finds, each batch when its vectors are in the store."""
+        connection, mirror = self._connection, self._mirror
+        async with aclosing(self._batches()) as batches, aclosing(self._filling.each(batches)) as filled:
+            async for batch, embedded in filled:
+                if batch.touched:
+                    await in_thread(catalogue.touch, connection, batch.touched)
+                if batch.entries:
+                    added, gone = await in_thread(
+                        catalogue.write, connection, batch.entries, self._number, words=not mirror.words
+                    )
+                    await mirror.store.delete(mirror.namespace, gone)
+                    documents = [new for entry, new in zip(batch.entries, added, strict=True) if entry.skipped is None]
+                    self._added += sum(documents)
+                    self._changed += len(documents) - sum(documents)
+                self._embedded += embedded
+                self._looked += batch.looked
+                self._unchanged += batch.unchanged
+                self._skipped += batch.skipped
+                self._problems += batch.problems
+                self._report(self._looked, max(total, self._looked), batch.current)
+
+    async def _batches(self) -> AsyncGenerator[tuple[Batch, EmbeddingBatch]]:
+        """Yield what the scan finds with what is to be embedded for it; the scan is a batch ahead."""
+        mirror, scan = self._mirror, self._scan
+        look = await mirror.store.count(mirror.namespace) > 0
+        reading = asyncio.ensure_future(in_thread(scan.next_batch))
+        try:
+            last = False
+            while not last:
+                batch = await reading
+                last = batch.last
+                if not last:
+                    reading = asyncio.ensure_future(in_thread(scan.next_batch))
+                yield batch, await mirror.plan(self._connection, batch.entries, look=look)
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _remove_gone(self) -> int:
+        connection, mirror = self._connection, self._mirror
+        removed = after = 0
+        while files := await in_thread(self._scan.gone, after):
+            after = files[-1][0]
+            gone = await in_thread(
+                catalogue.delete_files, connection, [file for file, _ in files], words=not mirror.words
+            )
+            await mirror.store.delete(mirror.namespace, gone)
+            removed += sum(document for _, document in files)
+        return removed
+
+    async def _complete(self) -> None:
+        """Bring the store in step where it is not, remove other models' vectors, and note that all is done.
+
+        The ids are compared every time, since a store may be as large as the catalogue and yet lack a passage: when
+        an update with another model or another store changed the catalogue and was stopped.
+        """
+        connection, mirror = self._connection, self._mirror
+        self._embedded += await mirror.synchronise(
+            connection,
+            self._filling,
+            remove=True,
+            progress=lambda done, total: self._report(done, total, "Embedding what the store lacks"),
+        )
+        for namespace in await in_thread(_other_namespaces, connection, mirror.namespace):
+            await mirror.store.drop(namespace)
+        await in_thread(_end, connection, mirror.namespace)
+
+    def _report(self, done: int, total: int, current: str) -> None:
+        self._reporter.report(done, total, current, self._filling.workers)
+
+
+def _begin(connection: sqlite3.Connection, namespace: str) -> tuple[int, bool]:
+    """Return the number of this update, and whether the one before was stopped."""
+    with Sqlite.transaction(connection):
+        number = int(catalogue.get_meta(connection, "run") or 0) + 1
+        interrupted = catalogue.get_meta(connection, "at work") == "yes"
+        catalogue.set_meta(connection, "run", str(number))
+        catalogue.set_meta(connection, "at work", "yes")
+        connection.execute("INSERT OR IGNORE INTO namespaces VALUES (?)", (namespace,))
+    return number, interrupted
+
+
+def _other_namespaces(connection: sqlite3.Connection, namespace: str) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM namespaces WHERE name <> ?", (namespace,))]
+
+
+def _end(connection: sqlite3.Connection, namespace: str) -> None:
+    with Sqlite.transaction(connection):
+        # Whoever still searches with another model has to look whether there is anything to search.
+        if connection.execute("DELETE FROM namespaces WHERE name <> ?", (namespace,)).rowcount:
+            catalogue.bump_revision(connection)
+        catalogue.set_meta(connection, "complete", "1")
+        catalogue.set_meta(connection, "at work", "no")

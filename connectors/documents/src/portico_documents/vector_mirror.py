@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import VectorRecord, Vectors
-from portico_documents import catalogue, leftovers
+from portico_documents import catalogue
 from portico_documents.catalogue import FileEntry
 from portico_documents.conditions import metadata_of
 from portico_documents.scan import embedded_text
@@ -39,7 +39,7 @@ class VectorMirror:
         self.words = words
 
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
-        """Return what is to be embedded for the store to have these files, and note that it is about to be written.
+        """Return what is to be embedded for the store to have these files.
 
         A vector that any passage of the same text has is copied at once, so that renamed, moved and doubled text costs
         no embedding. With ``look`` the store is asked for the passages themselves: an update that was stopped may have
@@ -65,40 +65,24 @@ class VectorMirror:
                     missing.append(record)
                     places.append(passage.hash)
                     texts[passage.hash] = embedded_text(passage.headings, passage.text)
-        if copies or missing:
-            ids = [record.id for record in (*copies, *missing)]
-            await in_thread(leftovers.note_pending, connection, self.namespace, ids)
         if copies:
             block = np.stack(rows)
             await self.store.upsert(self.namespace, copies, Vectors(block, len(copies), block.shape[1]))
         return _batch(self.namespace, missing, texts, places)
-
-    async def clear(self, connection: sqlite3.Connection) -> None:
-        """Delete the vectors of passages that are gone."""
-        ids = await in_thread(leftovers.garbage, connection, self.namespace)
-        if ids:
-            await self.store.delete(self.namespace, ids)
-            await in_thread(leftovers.forget_garbage, connection, self.namespace)
-
-    async def discard(self, connection: sqlite3.Connection) -> None:
-        """Delete the vectors of passages that are gone or never came to be; nothing may be under way."""
-        ids = await in_thread(leftovers.discarded, connection, self.namespace)
-        if ids:
-            await self.store.delete(self.namespace, ids)
-        await in_thread(leftovers.forget_discarded, connection, self.namespace)
 
     async def synchronise(
         self,
         connection: sqlite3.Connection,
         filling: StoreFilling,
         *,
+        remove: bool,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Make the store hold the catalogue's passages and no others; return how many texts were embedded.
+        """Make the store hold the catalogue's passages; return how many texts were embedded.
 
-        Needed when the store has lost its vectors, forgets them with each process, or the model is another. Ids
-        are compared in a temporary table, texts embedded page by page, so that memory is bounded. May be called
-        without the writer's lock: what another writer has pending is left alone.
+        Needed when the store has lost its vectors, forgets them with each process, or the model is another. With
+        ``remove`` all other vectors go, which needs the writer's lock: an update under way writes vectors first.
+        Ids are compared in a temporary table, texts embedded page by page, so that memory is bounded.
         """
         await in_thread(connection.execute, "DROP TABLE IF EXISTS temp.stored")
         await in_thread(connection.execute, "CREATE TEMP TABLE stored (id TEXT PRIMARY KEY) WITHOUT ROWID")
@@ -109,7 +93,7 @@ class VectorMirror:
                 await in_thread(_store_ids, connection, page)
                 page = []
         await in_thread(_store_ids, connection, page)
-        for extra in await in_thread(_extra_ids, connection):
+        while remove and (extra := await in_thread(_extra_ids, connection)):
             await self.store.delete(self.namespace, extra)
         done = embedded = 0
         total = await in_thread(_count_missing, connection)
@@ -175,12 +159,12 @@ def _store_ids(connection: sqlite3.Connection, ids: Sequence[tuple[str]]) -> Non
         connection.executemany("INSERT OR IGNORE INTO temp.stored VALUES (?)", ids)
 
 
-def _extra_ids(connection: sqlite3.Connection) -> Iterator[list[str]]:
-    cursor = connection.execute(
-        "SELECT id FROM temp.stored WHERE id NOT IN (SELECT id FROM passages) AND id NOT IN (SELECT id FROM pending)"
-    )
-    ids = [id for (id,) in cursor]
-    return iter([ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE)])
+def _extra_ids(connection: sqlite3.Connection) -> list[str]:
+    """Return some ids that the store has and the catalogue has not, and forget them here."""
+    query = "SELECT id FROM temp.stored WHERE id NOT IN (SELECT id FROM passages) LIMIT ?"
+    rows = connection.execute(query, (_PAGE,)).fetchall()
+    connection.executemany("DELETE FROM temp.stored WHERE id = ?", rows)
+    return [id for (id,) in rows]
 
 
 def _count_missing(connection: sqlite3.Connection) -> int:
