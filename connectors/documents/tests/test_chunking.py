@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_documents.chunking import cut
-from portico_documents.passages import Section
+from portico_documents.chunking import Section, cut
 
 SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
 

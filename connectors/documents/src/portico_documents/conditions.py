@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar
+from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Scalar
 
 _FIELDS = ("path", "type", "folder")
 
@@ -49,28 +49,16 @@ def to_sql(filter: Filter) -> tuple[str, list[str]]:
         case Not(part):
             condition, bound = to_sql(part)
             return f"(NOT {condition})", bound
-        case Range():
-            raise ValueError("a Range is outside FILTERS and must have been refused before")
+    raise ValueError(f"{type(filter).__name__} is outside FILTERS and must have been refused before")
 
 
 def _join(word: str, nothing: str, parts: Sequence[Filter]) -> tuple[str, list[str]]:
     translated = [to_sql(part) for part in parts]
-    return _balanced(word, [condition for condition, _ in translated]) or nothing, [
-        value for _, values in translated for value in values
-    ]
-
-
-def _balanced(word: str, conditions: Sequence[str]) -> str:
-    """Join by halves: SQLite refuses expressions deeper than 1,000, and a plain chain is as deep as it is long."""
-    if len(conditions) <= 1:
-        return "".join(conditions)
-    middle = len(conditions) // 2
-    return f"({_balanced(word, conditions[:middle])}{word}{_balanced(word, conditions[middle:])})"
+    condition = f"({word.join(condition for condition, _ in translated)})" if translated else nothing
+    return condition, [value for _, values in translated for value in values]
 
 
 def _any_of(field: str, candidates: Sequence[Scalar]) -> tuple[str, list[str]]:
-    if field not in _FIELDS:
-        raise ValueError(f"the field {field!r} is outside FILTERS and must have been refused before")
     # The fields hold text, which equals nothing but text; what SQLite cannot hold (a lone surrogate) is in none.
     texts = json.dumps([value for value in candidates if isinstance(value, str) and _storable(value)])
     if field == "folder":

@@ -16,12 +16,9 @@ from pathlib import Path, PurePath
 from portico.errors import ConfigurationError
 from portico.plugins import Sqlite
 from portico_documents.catalogue import FileEntry, PassageEntry
-from portico_documents.chunking import cut
+from portico_documents.chunking import Passage, cut
 from portico_documents.conditions import metadata_of
-from portico_documents.config import DocumentsSettings
-from portico_documents.hit import shown
-from portico_documents.passages import Passage
-from portico_documents.place import Place
+from portico_documents.config import DocumentsSettings, Place
 from portico_documents.reading import Unreadable, read_sections
 from portico_documents.terms import identifier_parts
 
@@ -61,7 +58,8 @@ def walk(
     followed: what it points to inside the root is found in its own place, and the rest is not ours to read.
 
     A pattern without ``/`` is compared with the name of every file and folder, any other with the path below the
-    root. ``*`` and ``?`` stop at ``/``, ``**`` does not, ``[ab]`` and ``[!ab]`` are as in a shell. A folder that
+    root. ``*`` and ``?`` stop at ``/``, ``**`` does not, ``[ab]`` and ``[!ab]`` take one
+    character. A folder that
     matches stands for all that is in it. ``exclude`` wins over ``include``; an empty ``include`` takes every file.
 
     What vanishes on the way is left out. Raises ``OSError`` at once when there is no ``root`` or it cannot be listed:
@@ -153,40 +151,21 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile("|".join(alternatives), re.DOTALL) if alternatives else None
 
 
-_RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
-_GLOB = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]")
+_GLOB = re.compile(r"(\*\*/|\*\*|\*|\?|\[!?[^\]/]+\])")
+_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def _translate(glob: str) -> str:
-    parts = []
-    position = 0
-    for match in _GLOB.finditer(glob):
-        parts.append(re.escape(glob[position : match.start()]))
-        position = match.end()
-        token = match.group()
-        if token.startswith("["):
-            negated = token[1] == "!"
-            inside = _RANGE_OR_ONE.sub(_escaped, token[1 + negated : -1])
-            characters = f"[{'^/' if negated else ''}{inside}]"
-            parts.append(characters if _compiles(characters) else re.escape(token))
-        else:
-            parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}[token])
-    parts.append(re.escape(glob[position:]))
-    return "".join(parts)
+    # Every second part is a wildcard. What is in brackets is only characters, without ranges.
+    return "".join(
+        _WILDCARDS.get(part) or (_one_of(part[1:-1]) if place % 2 else re.escape(part))
+        for place, part in enumerate(_GLOB.split(glob))
+    )
 
 
-def _escaped(found: re.Match[str]) -> str:
-    """Escape a character of a set, or both ends of a range: so no sign between them means anything to `re`."""
-    first, last, one = found.groups()
-    return re.escape(one) if one else f"{re.escape(first)}-{re.escape(last)}"
-
-
-def _compiles(expression: str) -> bool:
-    try:
-        re.compile(expression)
-    except re.error:
-        return False
-    return True
+def _one_of(characters: str) -> str:
+    negated = len(characters) > 1 and characters.startswith("!")
+    return f"[^/{re.escape(characters[1:])}]" if negated else f"[{re.escape(characters)}]"
 
 
 _BATCH_PASSAGES = 512
@@ -316,10 +295,6 @@ class Scan:
             raise
 
     def _count_skipped(self, entry: Skipped, batch: Batch) -> None:
-        if entry.relative == "." and entry.reason == "unreadable":
-            raise ConfigurationError(
-                f"The folder {self._place.root} cannot be listed. Allow it to be read, or correct `path` of the source."
-            )
         batch.skipped[entry.reason] += 1
         if entry.reason == "unreadable":
             self._keep(entry.relative, "", batch)
@@ -433,3 +408,8 @@ def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> Pass
 def _storable(text: str) -> str:
     """Replace lone surrogates, which neither SQLite nor an embedding model takes."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def shown(relative: str) -> str:
+    """Return a path as it can be printed and stored: bytes that are no UTF-8 become U+FFFD."""
+    return relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

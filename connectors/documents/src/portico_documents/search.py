@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +27,60 @@ from portico.search import (
 )
 from portico_documents import catalogue
 from portico_documents.conditions import FILTERS, to_sql
-from portico_documents.config import DocumentsSettings
-from portico_documents.hit import DocumentHit, link_to
+from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
-from portico_documents.place import Place
 from portico_documents.terms import query_terms
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror, as_rows
 
 _PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHit:
+    """A passage found. ``path`` is relative to the folder, with ``/``; lines count from 1, as do pages.
+
+    ``score`` decides the order: ``lexical`` (the part of the query's weight that the words reach) and
+    ``vector`` (the cosine), weighed. All three are about 0 for nothing in common and at most 1.
+    ``line`` and ``end_line`` are the page where there are pages only.
+    """
+
+    text: str
+    path: str
+    headings: tuple[str, ...]
+    line: int
+    end_line: int
+    page: int | None
+    score: float
+    lexical: float
+    vector: float
+    link: str
+
+    @property
+    def name(self) -> str:
+        """What to call it: the path, then the headings that it stands under."""
+        return " › ".join((self.path, *self.headings))
+
+    def to_result(self) -> TextSearchResult:
+        """Return it as any source's result."""
+        return TextSearchResult(self.text, name=self.name, link=self.link)
+
+
+def link_to(path: Path, line: int, page: int | None) -> str:
+    """Return the ``file:`` address of a place in a file.
+
+    Every byte of the name survives, whatever its encoding: what is not plain is percent-encoded.
+
+    >>> link_to(Path("/docs/a b.md"), 12, None)
+    'file:///docs/a%20b.md#L12'
+    >>> link_to(Path("/docs/a.pdf"), 3, 3)
+    'file:///docs/a.pdf#page=3'
+    """
+    name = os.fsencode(path.as_posix())
+    # A Windows drive ("C:/docs") has no slash in front.
+    slash = "" if name.startswith(b"/") else "/"
+    place = f"page={page}" if page is not None else f"L{line}"
+    return f"file://{slash}{quote_from_bytes(name, safe='/:')}#{place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +102,13 @@ def numbers_allowed(connection: sqlite3.Connection, filter: Filter) -> npt.NDArr
     return np.array([number for (number,) in rows], dtype=np.int64)
 
 
-def numbers_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of those ids that the catalogue knows, in the order given."""
-    known: dict[str, int] = {}
-    for start in range(0, len(ids), _PAGE):
-        page = ids[start : start + _PAGE]
-        known.update(
-            connection.execute(f"SELECT id, number FROM passages WHERE id IN ({', '.join('?' * len(page))})", page)
-        )
-    return {id: known[id] for id in ids if id in known}
-
-
-def ids_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[str, int]:
-    """Return the ids of passages, each with its number."""
+def numbers_by_id(connection: sqlite3.Connection, column: str, values: Sequence[str | int]) -> dict[str, int]:
+    """Return ids of passages with their numbers, looked up by the column ``id`` or ``number``."""
     found: dict[str, int] = {}
-    for start in range(0, len(numbers), _PAGE):
-        page = numbers[start : start + _PAGE]
-        found.update(
-            connection.execute(f"SELECT id, number FROM passages WHERE number IN ({', '.join('?' * len(page))})", page)
-        )
+    for start in range(0, len(values), _PAGE):
+        page = values[start : start + _PAGE]
+        marks = ", ".join("?" * len(page))
+        found.update(connection.execute(f"SELECT id, number FROM passages WHERE {column} IN ({marks})", page))
     return found
 
 
@@ -161,22 +197,22 @@ _SCORES = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?"
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """Passages by number with their scores in 0 to 1, the best first; ``idf`` is the sum over the query's terms."""
+    """Passages in the order of their numbers, with scores in 0 to 1; ``idf`` is the sum over the query's terms."""
 
     numbers: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     idf: float
 
-    def of(self, numbers: Sequence[int]) -> npt.NDArray[np.float64]:
+    def best(self, count: int) -> npt.NDArray[np.int64]:
+        """Return where the ``count`` best are, the best first."""
+        return np.lexsort((self.numbers, -self.scores))[:count]
+
+    def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the scores of these passages, 0 for one that has none of the words."""
-        order = np.argsort(self.numbers)
-        wanted = np.asarray(numbers, dtype=np.int64)
-        places = np.searchsorted(self.numbers, wanted, sorter=order)
-        result = np.zeros(len(wanted))
-        inside = places < len(order)
-        rows = order[places[inside]]
-        result[inside] = np.where(self.numbers[rows] == wanted[inside], self.scores[rows], 0.0)
-        return result
+        if not len(self.numbers):
+            return np.zeros(len(numbers))
+        rows = np.searchsorted(self.numbers, numbers).clip(max=len(self.numbers) - 1)
+        return np.where(self.numbers[rows] == numbers, self.scores[rows], 0.0)
 
 
 def score_words(
@@ -197,12 +233,12 @@ def score_words(
     numbers: list[npt.NDArray[np.int64]] = []
     scores: list[npt.NDArray[np.float64]] = []
     idf_sum = 0.0
-    for term, count in _telling(connection, terms, total):
+    for term, count in _count_terms(connection, terms, total):
         idf = math.log1p((total - count + 0.5) / (count + 0.5))
         idf_sum += idf
         if not count:
             continue
-        rows = np.fromiter(connection.execute(_SCORES, (_quoted(term),)), dtype=_ROW)
+        rows = np.fromiter(connection.execute(_SCORES, (_quote(term),)), dtype=_ROW)
         own_idf = max(math.log((total - count + 0.5) / (count + 0.5)), 0.0) or _LEAST_IDF
         numbers.append(rows["number"])
         scores.append(rows["score"] * (-idf / own_idf))
@@ -213,25 +249,20 @@ def score_words(
     if allowed is not None:
         kept = np.isin(found, allowed)
         found, summed = found[kept], summed[kept]
-    order = np.lexsort((found, -summed))
-    return LexicalScores(found[order], summed[order], idf_sum)
+    return LexicalScores(found, summed, idf_sum)
 
 
-def _telling(connection: sqlite3.Connection, terms: Sequence[str], total: int) -> list[tuple[str, int]]:
-    counted = [
-        (
-            term,
-            int(connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (_quoted(term),)).fetchone()[0]),
-        )
-        for term in terms
-    ]
+def _count_terms(connection: sqlite3.Connection, terms: Sequence[str], total: int) -> list[tuple[str, int]]:
+    """Return the terms that count, each with the number of passages that have it."""
+    query = "SELECT count(*) FROM words WHERE words MATCH ?"
+    counted = [(term, int(connection.execute(query, (_quote(term),)).fetchone()[0])) for term in terms]
     if total < _MANY_PASSAGES:
         return counted
     rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
     return rare if any(count for _, count in rare) else counted
 
 
-def _quoted(term: str) -> str:
+def _quote(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
@@ -243,15 +274,16 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for: ``pushed_filter`` is the filter where the store can apply it, else None.
+    """What is searched for.
 
-    Without a vector, as for a text without any meaning, words decide alone.
+    Without a vector, as for a text without any meaning, words decide alone. ``filter`` is what the store applies, and
+    ``allowed`` are the passages that pass, where they must be known here.
     """
 
     text: str
     vector: Vectors | None
     filter: Filter | None
-    pushed_filter: Filter | None
+    allowed: npt.NDArray[np.int64] | None
 
 
 async def rank_here(
@@ -263,71 +295,50 @@ async def rank_here(
     the weighed sum of both lists' last scores, and once ``count`` candidates reach that, they are the best of
     all (Fagin's threshold algorithm). The lists stop growing at 6,400.
     """
-    allowed = None if asked.filter is None else await in_thread(numbers_allowed, connection, asked.filter)
-    words = _Words(await in_thread(score_words, connection, query_terms(asked.text), allowed), allowed)
-    weights = weights or weights_for(words.scores.idf)
+    words = await in_thread(score_words, connection, query_terms(asked.text), asked.allowed)
+    weights = weights or weights_for(words.idf)
     depth = max(_FIRST_DEPTH, 2 * count)
     while True:
-        candidates, cosine_floor = await _candidates(connection, mirror, asked, words, depth)
-        lexical_floor = words.scores.scores[depth - 1] if len(words.scores.scores) >= depth else 0.0
-        fused = weights.fuse(candidates.lexical, candidates.cosines)
-        order = np.lexsort((candidates.numbers, -fused))[:count]
+        best = words.best(depth)
+        found, cosine_floor = await _cosines(connection, mirror, asked, words.numbers[best].tolist(), depth)
+        numbers = np.array(list(found), dtype=np.int64)
+        cosines = np.array(list(found.values()), dtype=np.float64)
+        lexical = words.of(numbers)
+        fused = weights.fuse(lexical, cosines)
+        order = np.lexsort((numbers, -fused))[:count]
         order = order[fused[order] > 0.0]
+        lexical_floor = words.scores[best[-1]] if len(best) == depth else 0.0
         floor = weights.lexical * lexical_floor + weights.vector * cosine_floor
         if floor <= 0.0 or depth >= _LAST_DEPTH or (len(order) == count and fused[order[-1]] >= floor):
             return [
-                Ranked(
-                    int(candidates.numbers[row]),
-                    float(fused[row]),
-                    float(candidates.lexical[row]),
-                    float(candidates.cosines[row]),
-                )
+                Ranked(int(numbers[row]), float(fused[row]), float(lexical[row]), float(cosines[row]))
                 for row in order.tolist()
             ]
         depth *= 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    scores: LexicalScores
-    allowed: npt.NDArray[np.int64] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    numbers: npt.NDArray[np.int64]
-    lexical: npt.NDArray[np.float64]
-    cosines: npt.NDArray[np.float64]
-
-
-async def _candidates(
-    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, words: _Words, depth: int
-) -> tuple[_Candidates, float]:
-    """Return the best of both halves with both scores, and the cosine that no other passage exceeds."""
+async def _cosines(
+    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, best_by_words: list[int], depth: int
+) -> tuple[dict[int, float], float]:
+    """Return the best of both halves by number with their cosines, and the cosine that no other passage exceeds."""
     cosines: dict[str, float] = {}
     floor = 0.0
     if asked.vector is not None:
-        [found] = await mirror.store.search(mirror.namespace, asked.vector, top=depth, filter=asked.pushed_filter)
+        [found] = await mirror.store.search(mirror.namespace, asked.vector, top=depth, filter=asked.filter)
         cosines = {match.id: match.score for match in found}
         floor = max(0.0, found[-1].score) if len(found) >= depth else 0.0
-    numbers = await in_thread(numbers_of, connection, list(cosines))
-    if words.allowed is not None:
-        inside = set(words.allowed.tolist())
+    numbers = await in_thread(numbers_by_id, connection, "id", list(cosines))
+    if asked.allowed is not None:
+        inside = set(asked.allowed.tolist())
         numbers = {id: number for id, number in numbers.items() if number in inside}
-    best = words.scores.numbers[:depth].tolist()
-    of_words = await in_thread(ids_of, connection, sorted(set(best) - set(numbers.values())))
+    others = sorted(set(best_by_words) - set(numbers.values()))
+    of_words = await in_thread(numbers_by_id, connection, "number", others)
     if asked.vector is not None and of_words:
         records, vectors = await mirror.store.get(mirror.namespace, list(of_words))
         if vectors is not None:
             products = as_rows(vectors) @ as_rows(asked.vector)[0]
             cosines.update(zip((record.id for record in records), products.tolist(), strict=True))
-    numbers |= of_words
-    every = list(numbers.values())
-    return _Candidates(
-        np.asarray(every, dtype=np.int64),
-        words.scores.of(every),
-        np.array([round(cosines.get(id, 0.0), _DIGITS) for id in numbers], dtype=np.float64),
-    ), floor
+    return {number: round(cosines.get(id, 0.0), _DIGITS) for id, number in (numbers | of_words).items()}, floor
 
 
 _MORE = 16
@@ -354,10 +365,7 @@ async def rank_in_store(
     update under way, and those that a filter leaves out which the store cannot apply.
     """
     hybrid = hybrid_of(mirror.store)
-    filtered_here = asked.filter is not None and asked.pushed_filter is None
-    allowed = None
-    if asked.filter is not None and filtered_here:
-        allowed = set((await in_thread(numbers_allowed, connection, asked.filter)).tolist())
+    allowed = None if asked.allowed is None else set(asked.allowed.tolist())
     depth = count + _MORE
     while True:
         found = await hybrid.search(
@@ -366,9 +374,9 @@ async def rank_in_store(
             asked.vector,
             top=depth,
             share=None if weights is None else weights.lexical,
-            filter=asked.pushed_filter,
+            filter=asked.filter,
         )
-        numbers = await in_thread(numbers_of, connection, [match.id for match in found])
+        numbers = await in_thread(numbers_by_id, connection, "id", [match.id for match in found])
         ranked = [
             Ranked(numbers[match.id], match.score, match.lexical, match.vector)
             for match in found
@@ -427,17 +435,17 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
         await self.index.prepare()
         mirror = self._mirror()
         [question] = as_rows(await mirror.embeddings.embed([query], purpose="query"))
-        asked = Question(
-            query,
-            Vectors(question, 1, len(question)) if question.any() else None,
-            filter,
-            _accepted(filter, mirror.store),
-        )
+        vector = Vectors(question, 1, len(question)) if question.any() else None
+        accepted = _accepted(filter, mirror.store)
         ranking = rank_in_store if mirror.words else rank_here
         connection = await in_thread(catalogue.connect, self._place.catalogue)
         try:
             with catalogue.store_errors(self._place.catalogue):
                 await in_thread(connection.execute, "BEGIN")
+                allowed = None
+                if filter is not None and (accepted is None or not mirror.words):
+                    allowed = await in_thread(numbers_allowed, connection, filter)
+                asked = Question(query, vector, accepted, allowed)
                 ranked = await ranking(connection, mirror, asked, count, weights)
                 return await in_thread(hits, connection, self._place, ranked)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -126,15 +126,13 @@ class VectorMirror:
         )
 
     async def _missing(self, connection: sqlite3.Connection) -> AsyncIterator[tuple[int, EmbeddingBatch]]:
-        """Yield, page by page, the passages that the store had not, with their number."""
+        """Yield, page by page, the passages that the store lacks, with their number."""
         after = 0
-        while page := await in_thread(_missing, connection, after):
-            after = page[-1].number
-            records = [
-                VectorRecord(each.id, metadata_of(each.path), each.words if self.words else None) for each in page
-            ]
-            texts = {each.hash: each.text for each in page}
-            yield len(page), _batch(self.namespace, records, texts, [each.hash for each in page])
+        while page := await in_thread(_missing, connection, after, self.words):
+            after = page[-1][0]
+            texts = {hash: text for _, _, hash, text in page}
+            records = [record for _, record, _, _ in page]
+            yield len(page), _batch(self.namespace, records, texts, [hash for _, _, hash, _ in page])
 
 
 def as_rows(vectors: Vectors) -> Rows:
@@ -172,23 +170,18 @@ def _count_missing(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    number: int
-    id: str
-    hash: bytes
-    path: str
-    text: str
-    words: str
+_Missing: TypeAlias = tuple[int, VectorRecord, bytes, str]
+"""A passage's number, its record, and the hash and the text that is embedded."""
 
 
-def _missing(connection: sqlite3.Connection, after: int) -> list[_Missing]:
+def _missing(connection: sqlite3.Connection, after: int, words: bool) -> list[_Missing]:
     rows = connection.execute(
         "SELECT number, passages.id, passages.hash, shown, headings, text, trail, parts FROM passages JOIN files"
         " ON files.id = file WHERE number > ? AND passages.id NOT IN temp.stored ORDER BY number LIMIT ?",
         (after, _PAGE),
     )
-    return [
-        _Missing(number, id, hash, path, embedded_text(catalogue.headings(headings), text), _words(trail, text, parts))
-        for number, id, hash, path, headings, text, trail, parts in rows
-    ]
+    found: list[_Missing] = []
+    for number, id, hash, path, headings, text, trail, parts in rows:
+        record = VectorRecord(id, metadata_of(path), _words(trail, text, parts) if words else None)
+        found.append((number, record, hash, embedded_text(catalogue.headings(headings), text)))
+    return found

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from portico_documents.passages import Section
-from portico_documents.reading.decoding import decode
-from portico_documents.reading.unreadable import Unreadable
+from portico_documents.chunking import Section
+from portico_documents.reading.decoding import Unreadable, decode
 
 __all__ = ["Unreadable", "read_sections"]
 
@@ -32,21 +31,24 @@ def read_sections(path: PurePath, data: bytes) -> list[Section]:
         from portico_documents.reading import pdf
 
         return pdf.read(data)
-    if suffix == ".pdf":
-        return _read_misnamed(data)
     if suffix in _HTML:
         from portico_documents.reading import html
 
-        text = decode(data, html.declared_encoding(data))
-        sections = html.read(text)
+        sections = html.read(decode(data, html.declared_encoding(data)))
     else:
-        sections = _read_text(suffix, decode(data))
+        sections = _read_text(suffix, data)
     if not sections:
         raise Unreadable("empty")
     return sections
 
 
-def _read_text(suffix: str, text: str) -> list[Section]:
+def _read_text(suffix: str, data: bytes) -> list[Section]:
+    try:
+        text = decode(data)
+    except Unreadable as error:
+        if suffix != ".pdf" or error.reason == "empty":
+            raise
+        raise Unreadable("damaged", "no PDF header") from error
     if suffix in _MARKDOWN:
         from portico_documents.reading import markdown
 
@@ -55,19 +57,10 @@ def _read_text(suffix: str, text: str) -> list[Section]:
         from portico_documents.reading import restructuredtext
 
         return restructuredtext.read(text)
-    from portico_documents.reading import plain_text, source_code
+    from portico_documents.reading import source_code
 
     if suffix in _PYTHON:
         return source_code.read_python(text)
     if suffix in source_code.SUFFIXES:
         return source_code.read(text, suffix)
-    return plain_text.read(text)
-
-
-def _read_misnamed(data: bytes) -> list[Section]:
-    try:
-        return _read_text("", decode(data))
-    except Unreadable as error:
-        if error.reason == "empty":
-            raise
-        raise Unreadable("damaged", "no PDF header") from error
+    return [Section(text, line=1)]

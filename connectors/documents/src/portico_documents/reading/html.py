@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from portico_documents.passages import Section
+from portico_documents.chunking import Section
 from portico_documents.reading.outline import Outline
 
 # An unclosed comment or tag takes the rest of the file, as in a browser; possessive quantifiers keep that linear.
@@ -23,7 +23,10 @@ _MARKUP = re.compile(
 )
 _ROLE = re.compile(r"""\brole\s*+=\s*+["']?\s*+([a-z]+)""", re.IGNORECASE)
 _INVISIBLE = re.compile(r"""\baria-hidden\s*+=\s*+["']?true|(?:^|\s)hidden(?=[\s/]|$)""", re.IGNORECASE)
-_MAIN = re.compile(r"""<main[\s>]|<[a-z]+\s[^>]{0,200}?\brole\s{0,9}=\s{0,9}["']?main\b""", re.IGNORECASE)
+_MAIN = re.compile(r"<main(?=[\s>])", re.IGNORECASE)
+_MAIN_END = re.compile(r"</main(?=[\s>])", re.IGNORECASE)
+_BODY = re.compile(r"<(?:body|svg)(?=[\s>])", re.IGNORECASE)
+_TITLE = re.compile(r"<title(?=[\s>])[^>]*+>([^<]{1,1000})", re.IGNORECASE)
 _CHARSET = re.compile(rb"""<meta\s[^>]{0,500}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""<\?xml\s[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""", re.IGNORECASE)
 
@@ -47,6 +50,7 @@ _PARAGRAPHS = dict.fromkeys(
 )
 _BLOCKS = _LINES | _PARAGRAPHS
 _PERMALINKS = "¶#§🔗 "
+_TITLE_WITHIN = 100_000
 
 
 def declared_encoding(data: bytes) -> str | None:
@@ -58,43 +62,40 @@ def declared_encoding(data: bytes) -> str | None:
 def read(text: str) -> list[Section]:
     r"""Return the sections of a page, each block a section that continues the one before.
 
-    Scripts, styles, navigation, footers, forms' controls and what is hidden are left out; where the page marks its
-    main part, so is all outside it. If that leaves nothing, all text is taken.
+    Scripts, styles, navigation, footers, forms' controls and what is hidden are left out; where the page has a
+    ``<main>`` with text, so is all outside it.
 
     >>> [(section.text, section.line) for section in read("<h1>A</h1><p>One &amp; two</p><nav>no</nav>")]
     [('One & two\n\n', 1)]
     """
-    has_main = _MAIN.search(text) is not None
-    return (
-        (_Page(text, only_main=True).sections if has_main else [])
-        or _Page(text).sections
-        or _Page(text, keep_all=True).sections
-    )
+    titled = _TITLE.search(_BODY.split(text[:_TITLE_WITHIN], 1)[0])
+    title = unescape(titled[1]) if titled else ""
+    start, end = _MAIN.search(text), _MAIN_END.search(text)
+    main: list[Section] = []
+    if start is not None:
+        inside = text[start.start() : end.start() if end and end.start() > start.start() else len(text)]
+        main = _Page(inside, title, 1 + text.count("\n", 0, start.start())).sections
+    return main or _Page(text, title, 1).sections
 
 
 class _Page:
-    """One pass over a page."""
+    """One pass over a page, or a part of it that begins on a line."""
 
-    def __init__(self, text: str, *, only_main: bool = False, keep_all: bool = False) -> None:
+    def __init__(self, text: str, title: str, line: int) -> None:
         self.sections: list[Section] = []
-        self._keep_all = keep_all
-        self._only_main = only_main
-        self._outline = Outline()
+        self._outline = Outline(title)
         self._pieces: list[str] = []  # of the open block; its newlines are those of the source
-        self._line = 1  # where the open block starts
-        self._now = 1
-        self._headings: tuple[str, ...] = ()
+        self._line = line  # where the open block starts
+        self._now = line
+        self._headings = self._outline.headings
         self._continues = False
-        self._titled = False
         self._heading = 0
         self._bare: tuple[int, str, int] | None = None
         self._row = False
         self._code = False
         self._bullet = False
         self._skipping = ""
-        self._main = ""
         self._depth = 0
-        self._main_depth = 0
         self._scan(text)
 
     def _scan(self, text: str) -> None:
@@ -127,7 +128,7 @@ class _Page:
                 self._pieces.append("\n" * newlines)
 
     def _text(self, text: str) -> None:
-        if not (self._skipping or (self._only_main and not self._main)):
+        if not self._skipping:
             if not self._pieces:
                 self._line = self._now
             self._pieces.append(text)
@@ -138,13 +139,7 @@ class _Page:
     def _raw(self, name: str, text: str, start: int, *, closed: bool) -> int:
         """Pass over an element whose inside is not markup; return where it ends."""
         close = re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.IGNORECASE).search(text, start)
-        if close is None:
-            return start if closed else len(text)
-        if name == "title" and not self._titled and not self._skipping:
-            self._titled = True
-            self._outline = Outline(unescape(text[start : close.start()][:1000]))
-            self._headings = self._outline.headings
-        return close.end()
+        return close.end() if close else start if closed else len(text)
 
     def _tag(self, name: str, close: bool, attributes: str) -> None:
         if self._skipping:
@@ -153,15 +148,11 @@ class _Page:
                 if not self._depth:
                     self._skipping = ""
             return
-        if not close and not self._keep_all and self._drops(name, attributes):
+        if not close and self._drops(name, attributes):
             self._flush_block(name)
             self._skipping = name
             self._depth = 1
             return
-        if self._only_main:
-            self._follow_main(name, close, attributes)
-            if not self._main:
-                return
         if name in _HEADINGS:
             self._end_heading()
             self._flush("\n\n")
@@ -189,19 +180,6 @@ class _Page:
         return (role is not None and role[1].lower() in {"navigation", "search", "contentinfo"}) or (
             _INVISIBLE.search(attributes) is not None
         )
-
-    def _follow_main(self, name: str, close: bool, attributes: str) -> None:
-        if not self._main:
-            role = _ROLE.search(attributes) if not close else None
-            if not close and (name == "main" or (role is not None and role[1].lower() == "main")):
-                self._main = name
-                self._main_depth = 1
-        elif name == self._main:
-            self._main_depth += -1 if close else 1
-            if not self._main_depth:
-                self._end_heading()
-                self._flush("\n\n")
-                self._main = ""
 
     def _flush_block(self, name: str) -> None:
         end = _BLOCKS.get(name)

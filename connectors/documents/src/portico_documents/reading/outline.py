@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from portico_documents.passages import Section
+from portico_documents.chunking import Section
 
 _LONGEST_HEADING = 200
 

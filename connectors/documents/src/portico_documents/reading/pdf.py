@@ -8,12 +8,11 @@ from io import BytesIO
 from time import monotonic
 
 from pypdf import PdfReader, apply_configuration
-from pypdf.errors import LimitReachedError
+from pypdf.errors import DependencyError, LimitReachedError
 
-from portico_documents.passages import Section
-from portico_documents.reading.unreadable import Unreadable
+from portico_documents.chunking import Section
+from portico_documents.reading.decoding import Unreadable
 
-_MOST_PAGES = 10_000
 _MOST_CHARACTERS = 50_000_000
 # pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.
 _MOST_WORK_A_STREAM = 300_000
@@ -27,10 +26,12 @@ def read(data: bytes) -> list[Section]:
     """Return a section for each page that has text, under the document's title if it gives a real one.
 
     A page that cannot be read is left out, as long as another can. Raises ``Unreadable``: ``encrypted`` (an empty
-    password is tried), ``damaged``, ``no text`` (pages of pictures), ``too large`` (pages, or text once unpacked),
-    ``too slow`` after two minutes, which is looked at between pages.
+    password is tried), ``damaged``, ``no text`` (pages of pictures), ``too large`` (once unpacked), ``too slow``
+    after two minutes, which is checked between pages.
     """
-    _quieten()
+    logger = logging.getLogger("pypdf")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)  # it logs a line for each fault of a file
     with apply_configuration(
         stream_parsing_work_maximum_count=_MOST_WORK_A_STREAM,
         zlib_maximum_output_length=_MOST_BYTES_A_STREAM,
@@ -42,6 +43,8 @@ def read(data: bytes) -> list[Section]:
             return _sections(data)
         except Unreadable:
             raise
+        except DependencyError as error:
+            raise Unreadable("encrypted", "with AES") from error
         except LimitReachedError as error:
             raise Unreadable("too large", str(error)) from error
         except Exception as error:
@@ -50,13 +53,12 @@ def read(data: bytes) -> list[Section]:
 
 def _sections(data: bytes) -> list[Section]:
     reader = PdfReader(BytesIO(data), strict=False)
-    if reader.is_encrypted and not _opens_without_password(reader):
+    if reader.is_encrypted and not reader.decrypt(""):
         raise Unreadable("encrypted")
     pages = len(reader.pages)
-    if pages > _MOST_PAGES:
-        raise Unreadable("too large", f"{pages} pages, at most {_MOST_PAGES} are read")
-    headings = _title(reader)
-    sections = []
+    title = " ".join(_SURROGATES_AND_CONTROLS.sub("", str((reader.metadata and reader.metadata.title) or "")).split())
+    headings = (title[:200],) if len(title) > 2 and not _NO_TITLE.search(title) else ()
+    sections: list[Section] = []
     failure: Exception | None = None
     characters = 0
     end = monotonic() + _MOST_SECONDS
@@ -65,45 +67,15 @@ def _sections(data: bytes) -> list[Section]:
             raise Unreadable("too slow", f"page {number} of {pages} after {_MOST_SECONDS:.0f} seconds")
         try:
             text = _SURROGATES_AND_CONTROLS.sub("", reader.pages[number - 1].extract_text())
-        except Exception as error:  # noqa: BLE001 - as above; the other pages may be well
+        except Exception as error:  # noqa: BLE001 - pypdf raises whatever a broken page makes it raise
             failure = error
             continue
-        characters += len(text)
-        if characters > _MOST_CHARACTERS:
-            raise Unreadable("too large", f"more than {_MOST_CHARACTERS} characters")
         if text and not text.isspace():
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             sections.append(Section(text, number, headings, page=number))
-    if not sections and failure is not None:
-        raise failure
+        characters += len(text)
+        if characters > _MOST_CHARACTERS:
+            raise Unreadable("too large", f"more than {_MOST_CHARACTERS} characters")
     if not sections:
-        raise Unreadable("no text")
+        raise failure or Unreadable("no text")
     return sections
-
-
-def _opens_without_password(reader: PdfReader) -> bool:
-    """Try the empty password, with which a file is only kept from being changed.
-
-    pypdf has AES only with a package that we do not ask for; it then raises, and the file counts as encrypted.
-    """
-    try:
-        return bool(reader.decrypt(""))
-    except Exception:  # noqa: BLE001 - DependencyError, or whatever damaged encryption data makes of it
-        return False
-
-
-def _title(reader: PdfReader) -> tuple[str, ...]:
-    """Return the title of the document's properties, unless a program put a file name there."""
-    try:
-        title = reader.metadata.title if reader.metadata is not None else None
-    except Exception:  # noqa: BLE001 - a damaged title costs only the title
-        return ()
-    title = " ".join(_SURROGATES_AND_CONTROLS.sub("", str(title or "")[:200]).split())
-    return (title,) if len(title) > 2 and not _NO_TITLE.search(title) else ()
-
-
-def _quieten() -> None:
-    """Keep pypdf from logging a line for each fault of a file, unless the application has set its level."""
-    logger = logging.getLogger("pypdf")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.CRITICAL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from portico_documents.passages import Section
+from portico_documents.chunking import Section
 from portico_documents.reading.outline import LineSections, Outline
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*+\s*$")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from portico_documents.passages import Section
+from portico_documents.chunking import Section
 from portico_documents.reading.outline import LineSections, Outline
 
-# Python's parser keeps a tree some thirty times the size of the source.
-_LARGEST_PARSED = 2_000_000
 _LONGEST_DEFINITION = 300
-_ESCAPE = re.compile(r"\\(?:N\{[^{}\n]*\}|([{}])|[^\n])")
 
 _CLASS_LIKE = re.compile(
     r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|internal|static|abstract|final|async|unsafe|sealed"
@@ -33,7 +29,7 @@ _SQL = re.compile(
     re.IGNORECASE,
 )
 _TABLE = re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:[#;].*)?$")
-_PYTHON = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
+_PYTHON = re.compile(r"(?:async\s+def|def|(class))\s+(\w+)")
 
 
 def _rules(suffixes: str, *rules: re.Pattern[str]) -> dict[str, tuple[re.Pattern[str], ...]]:
@@ -47,7 +43,6 @@ _RULES = {
     **_rules("sh bash zsh ksh fish", _SHELL, _CLASS_LIKE),
     **_rules("toml ini cfg conf properties desktop service", _TABLE),
     **_rules("sql", _SQL),
-    **_rules("py pyi pyw", _PYTHON),
     **_rules("json jsonl ndjson json5 yaml yml xml xsd xsl csv tsv log diff patch ipynb graphql hcl nix cmake mk"),
     **_rules("css scss sass less hs ml mli fs clj cljs el lisp scm erl hrl pl pm r tcl vim bat cmd ps1 psm1"),
     **_rules("asm s f f90 for pas tf gradle v vhd sv bzl dockerfile svg"),
@@ -77,50 +72,47 @@ def read(text: str, suffix: str) -> list[Section]:
 def read_python(text: str) -> list[Section]:
     r"""Return the sections of a Python file: one for each function, method and class, and what lies between.
 
-    A function inside a function stays in it. A file that this Python cannot parse is read by the rule of :func:`read`.
+    A function inside a function stays in it. Indentation decides what is inside, with no regard to other syntax.
 
     >>> [(section.line, section.headings) for section in read_python("class A:\n    x = 1\n\n    def b(self): ...\n")]
     [(1, ('A',)), (4, ('A', 'b'))]
     """
     lines = text.split("\n")
-    tree = _parsed(text)
-    if tree is None:
-        return read(text, ".py")
-    starts: dict[int, tuple[str, ...]] = {}
-    _note(tree.body, (), lines, starts)
-    return _write(lines, sorted(starts.items()))
+    return _write(lines, _python_definitions(lines))
 
 
-def _parsed(text: str) -> ast.Module | None:
-    if len(text) > _LARGEST_PARSED:
-        return None
-    if "\\" in text:
-        # Python warns of an invalid escape as it parses. Silencing that would change the whole process, other threads
-        # too; no definition depends on an escape, so put a valid one of the same effect on quotes in each place.
-        text = _ESCAPE.sub(r"\\\\\1", text)
-    try:
-        return ast.parse(text)
-    # ValueError: a NUL; the others: nested deeper than the parser goes.
-    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
-        return None
-
-
-def _note(
-    body: list[ast.stmt], headings: tuple[str, ...], lines: list[str], starts: dict[int, tuple[str, ...]]
-) -> None:
-    """Note at which line, from 0, which headings start to hold. Classes nest at most a hundred deep in Python."""
-    for node in body:
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or node.end_lineno is None:
+def _python_definitions(lines: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    opened: list[tuple[int, str, bool]] = []  # indentation, name, whether it is a class
+    above = decorator = -1  # the first line above a definition that belongs to it; the indentation of a decorator
+    quote = ""
+    for index, line in enumerate(lines):
+        if quote:
+            quote = "" if quote in line else quote
             continue
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
-        floor = next(reversed(starts), 0)  # the last noted is the furthest down
-        while first > floor and lines[first - 1].lstrip().startswith("#"):
-            first -= 1
-        inside = (*headings, node.name)
-        starts[first] = inside
-        if isinstance(node, ast.ClassDef):
-            _note(node.body, inside, lines, starts)
-        starts[node.end_lineno] = headings
+        quote = next((mark for mark in ('"""', "'''") if line.count(mark) % 2), "")
+        bare = line.lstrip()
+        indent = len(line) - len(bare)
+        if not bare:
+            above = decorator = -1
+            continue
+        if bare[0] in "#@":
+            above = index if above < 0 else above
+            decorator = indent if bare[0] == "@" else decorator
+            continue
+        if bare[0] in ")]}" or 0 <= decorator < indent:
+            continue
+        left = False
+        while opened and indent <= opened[-1][0]:
+            opened.pop()
+            left = True
+        headings = tuple(name for _, name, _ in opened)
+        definition = _PYTHON.match(bare[:_LONGEST_DEFINITION])
+        if definition and all(is_class for _, _, is_class in opened):
+            opened.append((indent, definition[2], definition[1] is not None))
+            yield index if above < 0 else above, (*headings, definition[2])
+        elif left:
+            yield index, headings
+        above = decorator = -1
 
 
 def _definitions(lines: list[str], rules: tuple[re.Pattern[str], ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
