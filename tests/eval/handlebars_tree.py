@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from portico_templates.handlebars._nodes import (
     Block,
+    Call,
     Comment,
     Content,
     Decorator,
@@ -47,17 +48,17 @@ class _Printer:
         if isinstance(node, Comment):
             return self.pad(f"{{{{! '{node.value}' }}}}")
         if isinstance(node, Mustache):
-            return self.pad(f"{{{{ {_call(node)} }}}}")
+            return self.pad(f"{{{{ {_call(node.call)} }}}}")
         if isinstance(node, Partial):
             return self.partial(node)
         if isinstance(node, Decorator) and node.program is None:
-            return self.pad(f"{{{{ DIRECTIVE {_call(node)} }}}}")
+            return self.pad(f"{{{{ DIRECTIVE {_call(node.call)} }}}}")
         return self.block(node)
 
     def block(self, node: Block | Decorator) -> str:
         out = self.pad("DIRECTIVE BLOCK:" if isinstance(node, Decorator) else "BLOCK:")
         self.padding += 1
-        out += self.pad(_call(node))
+        out += self.pad(_call(node.call))
         inverse = node.inverse if isinstance(node, Block) else None
         if node.program is not None:
             out += self.pad("PROGRAM:")
@@ -77,10 +78,10 @@ class _Printer:
     def partial(self, node: Partial) -> str:
         name = node.name.original if isinstance(node.name, Path | Literal) else "undefined"
         content = f"{'PARTIAL BLOCK' if node.program is not None else 'PARTIAL'}:{name}"
-        if node.params:
-            content += f" {_expression(node.params[0])}"
-        if node.hash:
-            content += f" {_hash(node.hash)}"
+        if node.call.params:
+            content += f" {_expression(node.call.params[0])}"
+        if node.call.hash:
+            content += f" {_hash(node.call.hash)}"
         if node.program is not None:
             content += f" {self.pad('PROGRAM:')}"
             self.padding += 1
@@ -89,7 +90,7 @@ class _Printer:
         return self.pad(f"{{{{> {content} }}}}")
 
 
-def _call(node: Mustache | Decorator | Block) -> str:
+def _call(node: Call) -> str:
     head = _expression(node.literal or node.path)
     return f"{head} {_arguments(node.params, node.hash)}"
 

@@ -87,16 +87,6 @@ async def test_a_safe_string_is_not_escaped(render):
     assert await render("{{safe '<b>'}}{{'<i>'}}{{x}}", {"x": "<u>"}, helpers=helpers, escape="html") == "<b>&lt;u&gt;"
 
 
-async def test_helpers_may_take_over_what_is_missing(render):
-    helpers = {
-        "helperMissing": lambda options, *values, **named: f"[{options.name} {values}]",
-        "blockHelperMissing": lambda options, value: f"({value} {options.fn()})",
-    }
-    assert await render("{{nope 1}}{{#word}}x{{/word}}", {"word": "hey"}, helpers=helpers) == (
-        "[helperMissing (1,)](hey x)"
-    )
-
-
 async def test_a_block_parameter_that_the_block_does_not_give_is_a_mistake_where_it_is_used(render):
     helpers = {**HELPERS, "gives": lambda options: options.fn(block_params=[])}
     assert await render("{{#gives as |x|}}[{{x}}]{{/gives}}{{#bold as |x|}}y{{/bold}}", helpers=helpers) == "[]<b>y</b>"

@@ -141,9 +141,6 @@ def test_a_bound_of_nesting_is_shown_with_its_place(source, line, column, bound)
         ("{{#if a}}x{{#else}}y{{/if}}", "{{else}} is written without '#'"),
         ("{{#if a}}x{{elseif b}}y{{/if}}", "written {{else if …}}"),
         ("{{#if a == 1}}{{/if}}", "(equals a …)"),
-        ("{{#if (a > 1)}}{{/if}}", "(greaterThan a b)"),
-        ("{{f(a)}}", "After the name 'f'"),
-        ("{{ #if a}}{{/if}}", "right after the braces: {{#…"),
     ],
 )
 async def test_habits_of_other_languages_are_answered_with_advice(render, source, advice):

@@ -1,20 +1,12 @@
-"""What a Handlebars template consists of, as the parser leaves it and whitespace control changes it.
-
-The names are those of the syntax tree of handlebars.js; ``at`` and ``end`` are indexes into the source.
-"""
+"""The syntax tree of a Handlebars template; ``at`` and ``end`` are indexes into the source."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-
-@dataclass(slots=True)
-class Strip:
-    """Whether a tag has ``~`` on its left and on its right."""
-
-    open: bool = False
-    close: bool = False
+_THIS = re.compile(r"\.|.*this(?![0-9A-Za-z_])", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -31,22 +23,12 @@ class Path:
     @property
     def is_scoped(self) -> bool:
         """Whether it begins with ``.`` or ``this``, and so is no helper's name."""
-        return self.original.startswith(".") or _has_this(self.original)
+        return _THIS.match(self.original) is not None
 
     @property
     def is_simple(self) -> bool:
         """Whether it is one name, which may be a helper's."""
         return len(self.parts) == 1 and not self.depth and not self.data and not self.is_scoped
-
-
-def _has_this(original: str) -> bool:
-    begin = original.find("this")
-    while begin >= 0:
-        after = original[begin + 4 : begin + 5]
-        if not (after.isascii() and (after.isalnum() or after == "_")) or not after:
-            return True
-        begin = original.find("this", begin + 1)
-    return False
 
 
 @dataclass(slots=True)
@@ -61,31 +43,38 @@ class Literal:
 
 
 @dataclass(slots=True)
-class SubExpression:
-    """A call between parentheses."""
+class Call:
+    """A name with its arguments, between the braces of a tag or between parentheses.
+
+    ``literal`` is the literal that stands where a path would.
+    """
 
     path: Path
     params: list[Expression]
     hash: dict[str, Expression]
     at: int
     end: int
+    literal: Literal | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has no arguments."""
+        return not self.params and not self.hash
+
+    @property
+    def values(self) -> list[Expression]:
+        """The arguments, those with names last."""
+        return [*self.params, *self.hash.values()]
 
 
-Expression = Path | Literal | SubExpression
+Expression = Path | Literal | Call
 
 
 @dataclass(slots=True)
 class Content:
-    """Text; ``value`` is what whitespace control leaves of ``original``."""
+    """Text, as whitespace control leaves it."""
 
-    original: str
-    at: int
-    value: str = ""
-    left_stripped: bool = False
-    right_stripped: bool = False
-
-    def __post_init__(self) -> None:
-        self.value = self.original
+    value: str
 
 
 @dataclass(slots=True)
@@ -93,70 +82,41 @@ class Comment:
     """A comment; ``value`` is what it says."""
 
     value: str
-    strip: Strip
-    at: int
 
 
 @dataclass(slots=True)
 class Mustache:
-    """``{{path …}}``; ``literal`` is the literal that stands where a path would."""
+    """``{{path …}}``, or with three braces, where it is not escaped."""
 
-    path: Path
-    params: list[Expression]
-    hash: dict[str, Expression]
+    call: Call
     escaped: bool
-    strip: Strip
-    at: int
-    end: int
-    literal: Literal | None = None
 
 
 @dataclass(slots=True)
 class Decorator:
     """``{{* path …}}``, or with a program ``{{#* path …}}``."""
 
-    path: Path
-    params: list[Expression]
-    hash: dict[str, Expression]
-    strip: Strip
-    at: int
-    end: int
+    call: Call
     program: Program | None = None
-    close_strip: Strip = field(default_factory=Strip)
-    literal: Literal | None = None
 
 
 @dataclass(slots=True)
 class Partial:
-    """``{{> name …}}``, or with a program ``{{#> name …}}``."""
+    """``{{> name …}}``, or with a program ``{{#> name …}}``; ``indent`` stands before each of its lines."""
 
     name: Expression
-    params: list[Expression]
-    hash: dict[str, Expression]
-    strip: Strip
-    at: int
-    end: int
+    call: Call
     indent: str = ""
     program: Program | None = None
-    close_strip: Strip = field(default_factory=Strip)
 
 
 @dataclass(slots=True)
 class Block:
     """``{{#path …}}…{{else}}…{{/path}}``; an inverse block has an inverse only."""
 
-    path: Path
-    params: list[Expression]
-    hash: dict[str, Expression]
+    call: Call
     program: Program | None
-    inverse: Program | None
-    strip: Strip
-    inverse_strip: Strip
-    close_strip: Strip
-    at: int
-    end: int
-    raw: bool = False
-    literal: Literal | None = None
+    inverse: Program | None = None
 
 
 Statement = Content | Comment | Mustache | Decorator | Partial | Block
@@ -164,16 +124,17 @@ Statement = Content | Comment | Mustache | Decorator | Partial | Block
 
 @dataclass(slots=True)
 class Program:
-    """A sequence of statements; ``chained`` is set where it is an ``else if``."""
+    """A sequence of statements, with the names of its block parameters."""
 
     body: list[Statement]
     params: tuple[str, ...] = ()
-    chained: bool = False
 
 
-def inner_programs(statement: Statement) -> Iterator[Program]:
-    """Yield the programs inside of a statement."""
-    if isinstance(statement, Block | Decorator | Partial) and statement.program is not None:
-        yield statement.program
-    if isinstance(statement, Block) and statement.inverse is not None:
-        yield statement.inverse
+def walk(program: Program) -> Iterator[Statement]:
+    """Yield all statements of a program, with those inside of others."""
+    for statement in program.body:
+        yield statement
+        if isinstance(statement, Block | Decorator | Partial) and statement.program is not None:
+            yield from walk(statement.program)
+        if isinstance(statement, Block) and statement.inverse is not None:
+            yield from walk(statement.inverse)

@@ -1,15 +1,15 @@
-"""The parser: tokens to nodes, by the grammar of handlebars.js 4.7."""
+"""The parser: tokens become nodes, by the grammar of handlebars.js 4.7."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from typing import NamedTuple
 
 from portico import Prompt
-from portico.errors import TemplateError
-from portico_templates.handlebars._expression_parsing import ExpressionParser
+from portico.errors import LimitExceeded, TemplateError
 from portico_templates.handlebars._nodes import (
     Block,
+    Call,
     Comment,
     Content,
     Decorator,
@@ -20,171 +20,21 @@ from portico_templates.handlebars._nodes import (
     Path,
     Program,
     Statement,
-    Strip,
-    SubExpression,
 )
 from portico_templates.handlebars._scanning import BLANKS, Token, scan
-
-
-def control_whitespace(program: Program) -> None:
-    """Take away the white space of a whole template, in place."""
-    _Control().program(program, is_root=True)
-
-
-class _Control:
-    def program(self, program: Program | None, *, is_root: bool = False) -> None:
-        if program is None:
-            return
-        body = program.body
-        for index, statement in enumerate(body):
-            if isinstance(statement, Content):
-                continue
-            if isinstance(statement, Mustache) or (isinstance(statement, Decorator) and statement.program is None):
-                self._strip(body, index, statement.strip)
-            elif isinstance(statement, Comment) or (isinstance(statement, Partial) and statement.program is None):
-                self._inline(body, index, statement, is_root)
-            else:
-                self._block(body, index, statement, is_root)
-
-    def _strip(self, body: list[Statement], index: int, strip: Strip) -> None:
-        if strip.close:
-            _omit_right(body, index + 1, everything=True)
-        if strip.open:
-            _omit_left(body, index - 1, everything=True)
-
-    def _inline(self, body: list[Statement], index: int, statement: Comment | Partial, is_root: bool) -> None:
-        alone = _blank_before(body, index, is_root) and _blank_after(body, index, is_root)
-        self._strip(body, index, statement.strip)
-        if not alone:
-            return
-        _omit_right(body, index + 1)
-        if _omit_left(body, index - 1) and isinstance(statement, Partial):
-            before = body[index - 1]
-            assert isinstance(before, Content)  # noqa: S101 - only content is left out
-            statement.indent = before.original[len(before.original.rstrip(" \t")) :]
-
-    def _block(self, body: list[Statement], index: int, block: Statement, is_root: bool) -> None:
-        assert isinstance(block, Block | Decorator | Partial)  # noqa: S101 - the others are dealt with
-        inverse = block.inverse if isinstance(block, Block) else None
-        self.program(block.program)
-        self.program(inverse)
-        program = block.program or inverse
-        assert program is not None  # noqa: S101 - a block has one of the two
-        inverse = inverse if block.program else None
-        first, last = _ends_of_chain(inverse)
-        opens_alone = _blank_after(program.body, -1)
-        closes_alone = _blank_before((first or program).body, len((first or program).body))
-        self._inside(block, program, inverse, first, last)
-
-        opens_alone = opens_alone and _blank_before(body, index, is_root)
-        closes_alone = closes_alone and _blank_after(body, index, is_root)
-        if block.close_strip.close:
-            _omit_right(body, index + 1, everything=True)
-        if block.strip.open:
-            _omit_left(body, index - 1, everything=True)
-        if opens_alone:
-            _omit_right(program.body, 0)
-            _omit_left(body, index - 1)
-        if closes_alone:
-            _omit_right(body, index + 1)
-            ending = (inverse or program).body
-            _omit_left(ending, len(ending) - 1)
-
-    def _inside(
-        self,
-        block: Block | Decorator | Partial,
-        program: Program,
-        inverse: Program | None,
-        first: Program | None,
-        last: Program | None,
-    ) -> None:
-        if block.strip.close:
-            _omit_right(program.body, 0, everything=True)
-        if inverse is None or first is None or last is None or not isinstance(block, Block):
-            if block.close_strip.open:
-                _omit_left(program.body, len(program.body) - 1, everything=True)
-            return
-        if block.inverse_strip.open:
-            _omit_left(program.body, len(program.body) - 1, everything=True)
-        if block.inverse_strip.close:
-            _omit_right(first.body, 0, everything=True)
-        if block.close_strip.open:
-            _omit_left(last.body, len(last.body) - 1, everything=True)
-        if _blank_before(program.body, len(program.body)) and _blank_after(first.body, -1):
-            _omit_left(program.body, len(program.body) - 1)
-            _omit_right(first.body, 0)
-
-
-def _ends_of_chain(inverse: Program | None) -> tuple[Program | None, Program | None]:
-    """Return what follows the first ``else`` of a chain and what follows its last ``else if``."""
-    first = last = inverse
-    if inverse is not None and inverse.chained:
-        first = _chained(inverse.body[0])
-        while last is not None and last.chained:
-            last = _chained(last.body[-1])
-    return first, last
-
-
-def _chained(statement: Statement) -> Program | None:
-    assert isinstance(statement, Block)  # noqa: S101 - a chained program holds one block
-    return statement.program
-
-
-def _blank_before(body: Sequence[Statement], index: int, is_root: bool = False) -> bool:
-    """Tell whether nothing but blanks stands before a statement on its line."""
-    if index < 1:
-        return is_root
-    before = body[index - 1]
-    if not isinstance(before, Content):
-        return False
-    kept = before.original.rstrip(BLANKS)
-    return "\n" in before.original[len(kept) :] or (index < 2 and is_root and not kept)
-
-
-def _blank_after(body: Sequence[Statement], index: int, is_root: bool = False) -> bool:
-    if index + 1 >= len(body):
-        return is_root
-    after = body[index + 1]
-    if not isinstance(after, Content):
-        return False
-    kept = after.original.lstrip(BLANKS)
-    blanks = after.original[: len(after.original) - len(kept)]
-    return "\n" in blanks or (index + 2 >= len(body) and is_root and not kept)
-
-
-def _omit_right(body: Sequence[Statement], index: int, *, everything: bool = False) -> None:
-    """Take blanks from the beginning of a content: all of them, or the rest of the line."""
-    content = body[index] if index < len(body) else None
-    if not isinstance(content, Content) or (not everything and content.right_stripped):
-        return
-    value = content.value
-    if everything:
-        content.value = value.lstrip(BLANKS)
-    else:
-        content.value = value.lstrip(" \t").removeprefix("\r") if _is_line_end(value) else value.lstrip(" \t")
-        content.value = content.value.removeprefix("\n")
-    content.right_stripped = content.value != value
-
-
-def _is_line_end(value: str) -> bool:
-    return value.lstrip(" \t").startswith("\r\n")
-
-
-def _omit_left(body: Sequence[Statement], index: int, *, everything: bool = False) -> bool:
-    """Take blanks from the end of a content: all of them, or those on the last line; tell whether there were any."""
-    content = body[index] if 0 <= index < len(body) else None
-    if not isinstance(content, Content) or (not everything and content.left_stripped):
-        return False
-    value = content.value
-    content.value = value.rstrip(BLANKS if everything else " \t")
-    content.left_stripped = content.value != value
-    return content.left_stripped
-
+from portico_templates.handlebars.values import number_text
 
 DEEPEST = 64
-"""How many blocks may be inside of each other."""
+"""How many blocks, and how many calls, may be inside of each other."""
 
+_MOST_DIGITS = 300
+_SHORT = 40
+
+_COMMENT = re.compile(r"\{\{~?!-?-?(.*?)-?-?~?\}\}", re.DOTALL)
+_LITERALS = {"STRING", "NUMBER", "BOOLEAN", "UNDEFINED", "NULL"}
+_VALUES = {*_LITERALS, "ID", "DATA", "OPEN_SEXPR"}
 _ENDS_PROGRAM = {"EOF", "OPEN_ENDBLOCK", "INVERSE", "OPEN_INVERSE_CHAIN"}
+_CLOSING = {"CLOSE_RAW_BLOCK": "}}}}", "CLOSE_UNESCAPED": "}}}", "CLOSE_SEXPR": ")"}
 
 
 def parse(source: str, *, name: str = "prompt") -> Program:
@@ -192,52 +42,54 @@ def parse(source: str, *, name: str = "prompt") -> Program:
 
     Raises ``TemplateError`` with line and column, and ``LimitExceeded`` where blocks are nested more than 64 deep.
     """
-    program = parse_without_whitespace_control(source, name=name)
-    control_whitespace(program)
-    return program
-
-
-def parse_without_whitespace_control(source: str, *, name: str = "prompt") -> Program:
-    """Read a template, and leave all its white space."""
     return _Parser(source, name).template()
 
 
-@dataclass(slots=True)
-class _Opened:
-    """The tag that opens a block."""
-
-    token: Token
-    path: Path
-    literal: Literal | None
-    params: list[Expression]
-    hash: dict[str, Expression]
-    names: tuple[str, ...]
-    strip: Strip
-    end: int
-
-    @property
-    def original(self) -> str:
-        return self.path.original
+def _identifier(text: str) -> str:
+    """Return a name without the brackets that it may be written in."""
+    return text[1:-1] if text.startswith("[") and text.endswith("]") and "\n" not in text else text
 
 
-class _Parser(ExpressionParser):
+class _Tag(NamedTuple):
+    """A tag that was read; ``first`` and ``last`` are the indexes of its tokens."""
+
+    call: Call
+    params: tuple[str, ...]
+    first: int
+    last: int
+
+
+class _Parser:
+    """Reads nodes from tokens.
+
+    Whitespace control changes the contents beside a tag: all white space for ``~``, and the rest of the line where a
+    tag stands alone on it. Whether it does is seen in the tokens, which stay as they are. The tags of a block take
+    their turn when the block has been read, as in handlebars.js.
+    """
+
     def __init__(self, source: str, name: str) -> None:
-        super().__init__(source, name, list(scan(source, name=name)))
-        self.opened: list[_Opened] = []
+        self.source = source
+        self.name = name
+        self.tokens = list(scan(source, name=name))
+        self.contents = {
+            index: Content(token.text) for index, token in enumerate(self.tokens) if token.name == "CONTENT"
+        }
+        self.index = 0
+        self.token = self.tokens[0]
+        self.opened: list[_Tag] = []
+        self.depth = 0
 
     def template(self) -> Program:
         program = self._program()
-        token = self.token
-        if token.name == "EOF":
-            return program
-        if token.name == "OPEN_ENDBLOCK":
-            raise self.wrong("No block is open that this could close.")
-        raise self.wrong("This stands in no block.")
+        if self.token.name == "OPEN_ENDBLOCK":
+            raise self._wrong("No block is open that this could close.")
+        if self.token.name != "EOF":
+            raise self._wrong("This stands in no block.")
+        return program
 
     def _program(self) -> Program:
         if len(self.opened) > DEEPEST:
-            message = f"Blocks may be at most {DEEPEST} deep inside of each other."
-            raise self.too_deep(message, self.opened[-1].token)
+            raise self._too_deep("Blocks", self.tokens[self.opened[-1].first])
         body: list[Statement] = []
         while self.token.name not in _ENDS_PROGRAM:
             body.append(self._statement())
@@ -247,218 +99,355 @@ class _Parser(ExpressionParser):
         token = self.token
         match token.name:
             case "CONTENT":
-                self.advance()
-                return Content(token.text, token.at)
+                self._advance()
+                return self.contents[self.index - 1]
             case "COMMENT":
-                self.advance()
-                return Comment(_comment_text(token.text), _strip(token, token), token.at)
+                self._advance()
+                self._trim(self.index - 1, self.index - 1)
+                found = _COMMENT.fullmatch(token.text)
+                return Comment(found[1] if found else "")
             case "OPEN" | "OPEN_UNESCAPED":
                 return self._mustache(token)
-            case "OPEN_PARTIAL":
+            case "OPEN_PARTIAL" | "OPEN_PARTIAL_BLOCK":
                 return self._partial(token)
-            case "OPEN_PARTIAL_BLOCK":
-                return self._partial_block(token)
-            case "OPEN_BLOCK":
+            case "OPEN_BLOCK" | "OPEN_INVERSE":
                 return self._block(token)
-            case "OPEN_INVERSE":
-                return self._inverse_block(token)
             case "OPEN_RAW_BLOCK":
                 return self._raw_block(token)
             case _:
-                raise self.wrong(f"{token.text!r} is not expected here.")
+                raise self._wrong(f"{token.text!r} is not expected here.")
 
     def _mustache(self, token: Token) -> Mustache | Decorator:
-        closing = "CLOSE_UNESCAPED" if token.name == "OPEN_UNESCAPED" else "CLOSE"
-        opened = self._opening(token, closing)
-        decorated = "*" in token.text
-        if decorated:
-            return Decorator(
-                opened.path, opened.params, opened.hash, opened.strip, token.at, opened.end, literal=opened.literal
-            )
-        escaped = token.name == "OPEN" and not token.text.endswith("&")
-        return Mustache(
-            opened.path, opened.params, opened.hash, escaped, opened.strip, token.at, opened.end, opened.literal
-        )
+        tag = self._tag("CLOSE_UNESCAPED" if token.name == "OPEN_UNESCAPED" else "CLOSE")
+        self._squeeze(tag.first, tag.last, tag.first - 1, tag.last + 1)
+        if "*" in token.text:
+            return Decorator(tag.call)
+        return Mustache(tag.call, escaped=token.name == "OPEN" and not token.text.endswith("&"))
 
-    def _opening(self, token: Token, closing: str = "CLOSE", *, names: bool = False) -> _Opened:
-        """Read what stands between the braces of a tag."""
-        self.advance()
-        path, literal = self.helper_name()
-        params = self.params()
-        hash_arguments = self.hash()
-        declared = self.block_params() if names and self.token.name == "OPEN_BLOCK_PARAMS" else ()
-        end = self.expect(closing, token)
-        return _Opened(token, path, literal, params, hash_arguments, declared, _strip(token, end), end.end)
+    def _tag(self, closing: str = "CLOSE", *, names: bool = False) -> _Tag:
+        """Read a tag: a name with arguments, and the block parameters that it may declare."""
+        opening, first = self.token, self.index
+        self._advance()
+        path, literal = self._helper_name()
+        params, named = self._params(), self._hash()
+        declared = self._block_params() if names and self.token.name == "OPEN_BLOCK_PARAMS" else ()
+        end = self._expect(closing, opening)
+        return _Tag(Call(path, params, named, opening.at, end.end, literal), declared, first, self.index - 1)
 
     def _partial(self, token: Token) -> Partial:
-        self.advance()
-        name = self.partial_name()
-        params, hash_arguments = self.params(), self.hash()
-        end = self.expect("CLOSE", token)
-        return Partial(name, params, hash_arguments, _strip(token, end), token.at, end.end)
-
-    def _partial_block(self, token: Token) -> Partial:
-        partial = self._partial(token)
-        name = partial.name
-        if isinstance(name, Path):
-            path = name
-        else:
-            if isinstance(name, SubExpression):
-                # No name could close it; handlebars.js refuses each.
-                message = "A partial that is chosen by a call cannot have a block."
-                raise Prompt.fault(message, self.source, name.at, name.end - name.at, name=self.name)
-            original = name.original
-            path = Path((original,), original, 0, False, name.at, name.end)
-        opened = _Opened(token, path, None, [], {}, (), partial.strip, partial.end)
-        self.opened.append(opened)
+        first = self.index
+        self._advance()
+        name = self._value() if self.token.name in _VALUES else self._path()
+        params, named = self._params(), self._hash()
+        end = self._expect("CLOSE", token)
+        original = "" if isinstance(name, Call) else name.original
+        path = name if isinstance(name, Path) else Path((original,), original, 0, False, name.at, name.end)
+        call = Call(path, params, named, token.at, end.end)
+        partial = Partial(name, call)
+        last = self.index - 1
+        if token.name == "OPEN_PARTIAL":
+            partial.indent = self._trim(first, last)
+            return partial
+        if isinstance(name, Call):
+            # No name could close it; handlebars.js refuses each.
+            raise self._wrong_at("A partial that is chosen by a call cannot have a block.", name.at, name.end)
+        tag = _Tag(call, (), first, last)
+        self.opened.append(tag)
         partial.program = self._program()
-        partial.close_strip = self._close(opened)
+        self._trim_block(tag, [], self._close(tag))
         return partial
 
     def _block(self, token: Token) -> Block | Decorator:
-        opened = self._opening(token, names=True)
-        self.opened.append(opened)
+        tag = self._tag(names=True)
+        self.opened.append(tag)
         program = self._program()
-        program.params = opened.names
+        program.params = tag.params
+        elses: list[tuple[int, int]] = []
+        is_inverted = token.name == "OPEN_INVERSE"
         if "*" in token.text:
             if self.token.name in {"INVERSE", "OPEN_INVERSE_CHAIN"}:
-                raise self.wrong("A decorator has no inverse.")
-            closing = self._close(opened)
-            return Decorator(
-                opened.path,
-                opened.params,
-                opened.hash,
-                opened.strip,
-                token.at,
-                opened.end,
-                program,
-                closing,
-                opened.literal,
-            )
-        inverse, strip = self._inverse_chain()
-        closing = self._close(opened)
-        if inverse is not None and inverse.chained:
-            _set_close(inverse, closing)
-        return _made(opened, program, inverse, strip, closing)
+                raise self._wrong("A decorator has no inverse.")
+            self._trim_block(tag, elses, self._close(tag))
+            return Decorator(tag.call, program)
+        if is_inverted and self.token.name == "OPEN_INVERSE_CHAIN":
+            raise self._wrong(f"This does not fit {self._opened(tag)}.")
+        is_chained = self.token.name == "OPEN_INVERSE_CHAIN"
+        inverse = self._inverse(elses)
+        self._trim_block(tag, elses, self._close(tag), is_inverted=is_inverted, is_chained=is_chained)
+        return Block(tag.call, inverse, program) if is_inverted else Block(tag.call, program, inverse)
 
-    def _inverse_chain(self) -> tuple[Program | None, Strip]:
+    def _inverse(self, elses: list[tuple[int, int]]) -> Program | None:
         """Read ``{{else}}`` or ``{{else if …}}`` and what follows, up to the end of the block."""
-        token = self.token
-        if token.name == "INVERSE":
-            self.advance()
-            return self._program(), _strip(token, token)
-        if token.name != "OPEN_INVERSE_CHAIN":
-            return None, Strip()
-        opened = self._opening(token, names=True)
-        self.opened.append(opened)
-        program = self._program()
-        program.params = opened.names
-        inverse, strip = self._inverse_chain()
-        self.opened.pop()
-        if inverse is not None and inverse.chained:
-            _set_close(inverse, strip)
-        block = _made(opened, program, inverse, strip, strip)
-        return Program([block], chained=True), opened.strip
-
-    def _inverse_block(self, token: Token) -> Block:
-        opened = self._opening(token, names=True)
-        self.opened.append(opened)
-        inverse = self._program()
-        inverse.params = opened.names
-        program = None
-        strip = Strip()
         if self.token.name == "INVERSE":
-            strip = _strip(self.token, self.token)
-            self.advance()
-            program = self._program()
-        closing = self._close(opened)
-        return _made(opened, program, inverse, strip, closing)
-
-    def _close(self, opened: _Opened) -> Strip:
-        token = self.token
-        if token.name != "OPEN_ENDBLOCK":
-            if token.name == "EOF":
-                raise self._wrong_opened(opened, f"The block is not closed: {{{{/{opened.original}}}}} is missing.")
-            where = f"the block {opened.original!r}, opened in line {self._line(opened)}"
-            raise self.wrong(f"This does not fit {where}.")
-        self.advance()
-        path, _ = self.helper_name()
-        end = self.expect("CLOSE", token)
-        if path.original != opened.original:
-            advice = " {{else}} is written without '#'." if opened.original == "else" else ""
-            raise Prompt.fault(
-                f"{{{{/{path.original}}}}} does not close the block {opened.original!r}, "
-                f"opened in line {self._line(opened)}.{advice}",
-                self.source,
-                token.at,
-                end.end - token.at,
-                name=self.name,
-            )
+            elses.append((self.index, self.index))
+            self._advance()
+            return self._program()
+        if self.token.name != "OPEN_INVERSE_CHAIN":
+            return None
+        tag = self._tag(names=True)
+        elses.append((tag.first, tag.last))
+        self.opened.append(tag)
+        program = self._program()
+        program.params = tag.params
+        inverse = self._inverse(elses)
         self.opened.pop()
-        return _strip(token, end)
-
-    def _line(self, opened: _Opened) -> int:
-        return self.source.count("\n", 0, opened.token.at) + 1
+        return Program([Block(tag.call, program, inverse)])
 
     def _raw_block(self, token: Token) -> Block:
-        opened = self._opening(token, "CLOSE_RAW_BLOCK")
-        body: list[Statement] = []
+        tag = self._tag("CLOSE_RAW_BLOCK")
+        program = Program([])
         while self.token.name == "CONTENT":
-            body.append(Content(self.token.text, self.token.at))
-            self.advance()
+            program.body.append(self.contents[self.index])
+            self._advance()
         end = self.token
-        if end.name != "END_RAW_BLOCK" or end.text != opened.original:
-            raise self.wrong(
-                f"This does not close the raw block {opened.original!r}, opened in line {self._line(opened)}."
-            )
-        self.advance()
-        return Block(
-            opened.path,
-            opened.params,
-            opened.hash,
-            Program(body),
-            None,
-            Strip(),
-            Strip(),
-            Strip(),
-            token.at,
-            opened.end,
-            raw=True,
-            literal=opened.literal,
-        )
+        if end.name != "END_RAW_BLOCK" or end.text != tag.call.path.original:
+            raise self._wrong(f"This does not close {self._opened(tag, 'raw block')}.")
+        self._advance()
+        self._trim_block(tag, [], (self.index - 1, self.index - 1))
+        return Block(tag.call, program)
 
-    def _wrong_opened(self, opened: _Opened, message: str) -> TemplateError:
-        at = opened.token.at
-        return Prompt.fault(message, self.source, at, opened.end - at, name=self.name)
+    def _close(self, tag: _Tag) -> tuple[int, int]:
+        """Read the tag that closes a block."""
+        opening, first, original = self.token, self.index, tag.call.path.original
+        if opening.name == "EOF":
+            message = f"The block is not closed: {{{{/{original}}}}} is missing."
+            raise self._wrong_at(message, tag.call.at, self.tokens[tag.last].end)
+        if opening.name != "OPEN_ENDBLOCK":
+            raise self._wrong(f"This does not fit {self._opened(tag)}.")
+        self._advance()
+        path, _ = self._helper_name()
+        end = self._expect("CLOSE", opening)
+        if path.original != original:
+            advice = " {{else}} is written without '#'." if original == "else" else ""
+            message = f"{{{{/{path.original}}}}} does not close {self._opened(tag)}.{advice}"
+            raise self._wrong_at(message, opening.at, end.end)
+        self.opened.pop()
+        return first, self.index - 1
 
+    def _opened(self, tag: _Tag, what: str = "block") -> str:
+        line = self.source.count("\n", 0, tag.call.at) + 1
+        return f"the {what} {tag.call.path.original!r}, opened in line {line}"
 
-def _made(opened: _Opened, program: Program | None, inverse: Program | None, strip: Strip, closing: Strip) -> Block:
-    return Block(
-        opened.path,
-        opened.params,
-        opened.hash,
-        program,
-        inverse,
-        opened.strip,
-        strip,
-        closing,
-        opened.token.at,
-        opened.end,
-        literal=opened.literal,
-    )
+    def _trim_block(
+        self,
+        tag: _Tag,
+        elses: list[tuple[int, int]],
+        close: tuple[int, int],
+        *,
+        is_inverted: bool = False,
+        is_chained: bool = False,
+    ) -> None:
+        """Take away the white space beside the tags of a block.
 
+        As in handlebars.js, an inverse block with an ``else`` looks at the insides in the other order, and the end of
+        a chain at the end of its first ``else if``.
+        """
+        if is_inverted and elses:
+            (between,) = elses
+            self._trim(tag.first, tag.last, after=between[1] + 1)
+            self._trim(*between, before=close[0] - 1, after=tag.last + 1)
+            self._trim(*close, before=between[0] - 1)
+            return
+        for between in elses:
+            self._trim(*between)
+        self._trim(tag.first, tag.last)
+        if not is_chained:
+            self._trim(*close)
+            return
+        self._squeeze(*close, close[0] - 1, close[1] + 1)
+        begins = elses[1][0] if len(elses) > 1 else close[0]
+        if self._ends_with_line(begins - 1) and self._begins_with_line(close[1] + 1):
+            self._strip_line(close[1] + 1)
 
-def _set_close(chained: Program, strip: Strip) -> None:
-    block = chained.body[0]
-    assert isinstance(block, Block)  # noqa: S101 - a chained program holds one block
-    block.close_strip = strip
+    def _trim(self, first: int, last: int, *, before: int | None = None, after: int | None = None) -> str:
+        """Take away the white space beside a tag, or at other places; return the indent before one that is alone."""
+        before = first - 1 if before is None else before
+        after = last + 1 if after is None else after
+        is_alone = self._ends_with_line(before) and self._begins_with_line(after)
+        self._squeeze(first, last, before, after)
+        if not is_alone:
+            return ""
+        self._strip_line(after)
+        content = self.contents.get(before)
+        if content is None:
+            return ""
+        kept = content.value.rstrip(" \t")
+        is_changed, content.value = kept != content.value, kept
+        text = self.tokens[before].text
+        return text[len(text.rstrip(" \t")) :] if is_changed else ""
 
+    def _squeeze(self, first: int, last: int, before: int, after: int) -> None:
+        """Take away the white space that ``~`` asks for."""
+        left, right = self.contents.get(before), self.contents.get(after)
+        if left is not None and self.tokens[first].text[2:3] == "~":
+            left.value = left.value.rstrip(BLANKS)
+        if right is not None and self.tokens[last].text[-3:-2] == "~":
+            right.value = right.value.lstrip(BLANKS)
 
-def _strip(opening: Token, closing: Token) -> Strip:
-    return Strip(opening.text[2:3] == "~", closing.text[-3:-2] == "~")
+    def _strip_line(self, index: int) -> None:
+        """Take away the rest of a line."""
+        content = self.contents.get(index)
+        if content is not None:
+            content.value = re.sub(r"\A[ \t]*(?:\r?\n)?", "", content.value)
 
+    def _ends_with_line(self, index: int) -> bool:
+        """Tell whether a token ends with a line of nothing but blanks; the beginning of the template does."""
+        if index not in self.contents:
+            return index < 0
+        text = self.tokens[index].text
+        kept = text.rstrip(BLANKS)
+        return "\n" in text[len(kept) :] or (index == 0 and not kept)
 
-def _comment_text(text: str) -> str:
-    value = text.removeprefix("{{").removeprefix("~").removeprefix("!")
-    value = value.removeprefix("-").removeprefix("-").removesuffix("}}").removesuffix("~")
-    return value.removesuffix("-").removesuffix("-")
+    def _begins_with_line(self, index: int) -> bool:
+        if index not in self.contents:
+            return self.tokens[index].name == "EOF"
+        text = self.tokens[index].text
+        kept = text.lstrip(BLANKS)
+        return "\n" in text[: len(text) - len(kept)] or (self.tokens[index + 1].name == "EOF" and not kept)
+
+    def _advance(self) -> None:
+        self.index += 1
+        self.token = self.tokens[self.index]
+
+    def _expect(self, wanted: str, opening: Token) -> Token:
+        """Take the token that ends a tag."""
+        token = self.token
+        if token.name == wanted:
+            self._advance()
+            return token
+        is_cut_off = token.name == "INVALID" and "}}" not in self.source[token.at :]
+        if token.name in {"EOF", "OPEN"} or token.name.startswith("OPEN_") or is_cut_off:
+            message = f"What begins here is not closed: {_CLOSING.get(wanted, '}}')} is missing."
+            raise self._wrong_at(message, opening.at, opening.end)
+        raise self._unexpected()
+
+    def _unexpected(self) -> TemplateError:
+        token = self.token
+        if token.name == "INVALID" and token.text in "\"'[":
+            return self._wrong(f"Nothing closes this {token.text}.")
+        return self._wrong(f"{self.source[token.at : token.end][:_SHORT]!r} is not expected here.")
+
+    def _helper_name(self) -> tuple[Path, Literal | None]:
+        """Read a path, or a literal that stands for one."""
+        token = self.token
+        if token.name in _LITERALS:
+            literal = self._literal()
+            return Path((literal.original,), literal.original, 0, False, token.at, token.end), literal
+        return self._path(), None
+
+    def _params(self) -> list[Expression]:
+        """Read the arguments that have no names."""
+        found: list[Expression] = []
+        while self.token.name in _VALUES and not self._is_named():
+            found.append(self._value())
+        return found
+
+    def _hash(self) -> dict[str, Expression]:
+        """Read the arguments that have names; the first of a name counts."""
+        found: dict[str, Expression] = {}
+        while self._is_named():
+            name = _identifier(self.token.text)
+            self._advance()
+            self._advance()
+            if self.token.name == "EQUALS":
+                raise self._wrong(f"There is no ==; two values are compared by a helper: (equals {name} …).")
+            if self.token.name not in _VALUES:
+                raise self._wrong(f"The argument {name!r} has no value.")
+            found.setdefault(name, self._value())
+        return found
+
+    def _is_named(self) -> bool:
+        return self.token.name == "ID" and self.tokens[self.index + 1].name == "EQUALS"
+
+    def _block_params(self) -> tuple[str, ...]:
+        """Read ``as |first second|``."""
+        self._advance()
+        names: list[str] = []
+        while self.token.name == "ID":
+            names.append(_identifier(self.token.text))
+            self._advance()
+        if not names or self.token.name != "CLOSE_BLOCK_PARAMS":
+            raise self._wrong("Block parameters are written as |name name|.")
+        self._advance()
+        return tuple(names)
+
+    def _value(self) -> Expression:
+        token = self.token
+        if token.name in _LITERALS:
+            return self._literal()
+        if token.name != "OPEN_SEXPR":
+            return self._path()
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self._too_deep("Calls", token)
+        self._advance()
+        path, _ = self._helper_name()
+        params, named = self._params(), self._hash()
+        end = self._expect("CLOSE_SEXPR", token)
+        self.depth -= 1
+        return Call(path, params, named, token.at, end.end)
+
+    def _literal(self) -> Literal:
+        token = self.token
+        self._advance()
+        value: object = None
+        original = token.text
+        if token.name == "STRING":
+            value = token.text
+        elif token.name == "BOOLEAN":
+            value = token.text == "true"
+        elif token.name == "NUMBER":
+            if len(token.text) > _MOST_DIGITS:
+                raise self._wrong_at(f"A number has at most {_MOST_DIGITS} digits.", token.at, token.end)
+            number = float(token.text) if "." in token.text else int(token.text)
+            value, original = number, number_text(number)
+        return Literal(token.name, value, original, token.at, token.end)
+
+    def _path(self) -> Path:
+        begin = self.token
+        is_data = begin.name == "DATA"
+        if is_data:
+            self._advance()
+        parts: list[str] = []
+        original = "@" if is_data else ""
+        depth = 0
+        while True:
+            segment = self.token
+            if segment.name != "ID":
+                raise self._wrong_segment(begin)
+            self._advance()
+            name = _identifier(segment.text)
+            original += name
+            if name == segment.text in {"..", ".", "this"}:
+                if parts:
+                    message = f"Invalid path: {original!r}. {segment.text!r} may only stand at the beginning."
+                    raise self._wrong_at(message, begin.at, segment.end)
+                depth += segment.text == ".."
+            else:
+                parts.append(name)
+            if self.token.name != "SEP":
+                return Path(tuple(parts), original, depth, is_data, begin.at, segment.end)
+            original += self.token.text
+            self._advance()
+
+    def _wrong_segment(self, path: Token) -> TemplateError:
+        token = self.token
+        written = self.source[token.at : token.end]
+        if token.name == "EOF":
+            return self._wrong_at("What begins here is not closed: }} is missing.", path.at, path.end)
+        if token.name == "NUMBER" and token is not path:
+            return self._wrong(f"An index at the end of a path is written in brackets: [{written}].")
+        if token.name in {"CLOSE", "CLOSE_UNESCAPED", "CLOSE_RAW_BLOCK"}:
+            return self._wrong(f"A name is missing before {written}.")
+        return self._unexpected()
+
+    def _wrong(self, message: str) -> TemplateError:
+        """Return the error of the next token."""
+        return self._wrong_at(message, self.token.at, self.token.end)
+
+    def _wrong_at(self, message: str, at: int, end: int) -> TemplateError:
+        return Prompt.fault(message, self.source, at, max(1, end - at), name=self.name)
+
+    def _too_deep(self, what: str, token: Token) -> LimitExceeded:
+        message = f"{what} may be at most {DEEPEST} deep inside of each other."
+        return LimitExceeded(str(self._wrong_at(message, token.at, token.end)))

@@ -1,44 +1,38 @@
-"""What goes on while a template is rendered: scopes, calls that are under way, and the order of things.
+"""What happens while a template is rendered: scopes, bodies, and calls that have to be awaited.
 
-A template is rendered in one go, without waiting. A call that has to be awaited leaves a slot in the output and a job
-that fills it; the jobs run at the same time when the go is over. Where a `set` stands, the go stops until the jobs
-that it has left are done; what follows is kept as something to resume.
+A template is rendered without waiting. A call that has to be awaited leaves a slot in the output and a job that fills
+it; the jobs run at the same time, afterwards. Only a body in which a `set` stands is rendered in order: it waits for
+the jobs before such a step and for those of the step itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico.errors import LimitExceeded
+from portico_templates.handlebars._output import Own
 from portico_templates.handlebars.values import MISSING
-
-# They belong to modules above this one.
-Body: TypeAlias = Any
 
 if TYPE_CHECKING:
     from portico.ports import CallFunction
 
-
 Job = Coroutine[Any, Any, Any]
-Write = Callable[[Any], None]
+Write = Callable[[Any], Any]
 
 
-class Limits:
+class Limits(NamedTuple):
     """The bounds of one rendering."""
 
-    __slots__ = ("characters", "partials", "steps")
-
-    def __init__(self, *, steps: int = 1_000_000, characters: int = 16_000_000, partials: int = 64) -> None:
-        self.steps = steps
-        self.characters = characters
-        self.partials = partials
+    steps: int = 1_000_000
+    characters: int = 16_000_000
+    partials: int = 64
 
 
 class Later:
-    """A value that has to be awaited; whoever is given one awaits it, once."""
+    """A value that has to be awaited; whoever receives one awaits it, once."""
 
     __slots__ = ("awaitable",)
 
@@ -47,7 +41,7 @@ class Later:
 
 
 class Data:
-    """Values whose names begin with ``@``; what is not here is looked for in the one around."""
+    """Values whose names begin with ``@``; the ones around are asked for what is not here."""
 
     __slots__ = ("parent", "values")
 
@@ -57,99 +51,19 @@ class Data:
 
     def get(self, name: str, up: int = 0) -> Any:
         """Return a value, after going ``up`` so many levels."""
-        if not up and name in self.values:
-            return self.values[name]
-        if self.parent is None:
-            return MISSING
-        return self.parent.get(name, up - 1 if up else 0)
-
-
-class Round(Data):
-    """The values of one round of a loop: ``@index``, ``@key``, ``@first`` and ``@last``."""
-
-    __slots__ = ("first", "index", "key", "last")
-
-    def __init__(self, parent: Data) -> None:
-        super().__init__({}, parent)
-        self.index: Any = 0
-        self.key: Any = 0
-        self.first = True
-        self.last = False
-
-    def get(self, name: str, up: int = 0) -> Any:
-        """Return a value, after going ``up`` so many levels."""
-        if up:
-            return self.parent.get(name, up - 1) if self.parent is not None else MISSING
-        if name in _OF_A_ROUND:
-            return getattr(self, name)
-        return self.parent.get(name) if self.parent is not None else MISSING
-
-
-_OF_A_ROUND = frozenset({"index", "key", "first", "last"})
-
-
-class Surroundings:
-    """What a partial can reach besides its context: inline partials, and the block that it was called with."""
-
-    __slots__ = ("block", "depth", "inlines")
-
-    def __init__(self, inlines: Mapping[str, Inline], block: Inline | None = None, depth: int = 0) -> None:
-        self.inlines = inlines
-        self.block = block
-        self.depth = depth
-
-
-class Inline:
-    """A partial that stands in a template, with what surrounds it there."""
-
-    __slots__ = ("around", "body", "params", "parent")
-
-    def __init__(self, body: Body, parent: Scope | None, params: Any, around: Surroundings | None) -> None:
-        self.body = body
-        self.parent = parent
-        self.params = params
-        self.around = around
-
-
-class Scope:
-    """Where a body is rendered: its context, the scope around it for ``../``, and what else can be named there."""
-
-    __slots__ = ("around", "context", "data", "params", "parent", "run")
-
-    def __init__(  # noqa: PLR0917 - one is made for every block that is entered
-        self, context: Any, parent: Scope | None, data: Data, params: Any, around: Surroundings, run: Run
-    ) -> None:
-        self.context = context
-        self.parent = parent
-        self.data = data
-        self.params = params
-        self.around = around
-        self.run = run
-
-    def inner(self, context: Any) -> Scope:
-        """Return the scope of a block; one of the same context adds no level to ``../``."""
-        parent = self.parent if is_same(context, self.context) else self
-        return Scope(context, parent, self.data, self.params, self.around, self.run)
-
-    def copy(self) -> Scope:
-        """Return one that can be changed."""
-        return Scope(self.context, self.parent, self.data, self.params, self.around, self.run)
-
-    @property
-    def root(self) -> Any:
-        """The arguments of the template, and what `set` has added to them."""
-        return self.run.root
-
-
-def is_same(left: Any, right: Any) -> bool:
-    """Tell whether two contexts are one: the same object, or equal texts, numbers or bools."""
-    return left is right or (type(left) is type(right) and type(left) in {str, int, float, bool} and left == right)
+        data: Data | None = self
+        while data is not None:
+            if not up and name in data.values:
+                return data.values[name]
+            data = data.parent
+            up = max(0, up - 1)
+        return MISSING
 
 
 class Run:
-    """One rendering: what it calls, what it has left to do, and how much it has done."""
+    """One rendering: what it calls, and how much it has done."""
 
-    __slots__ = ("call", "jobs", "limits", "made", "name", "resume", "root", "steps", "unknown")
+    __slots__ = ("call", "limits", "made", "name", "root", "steps", "unknown")
 
     def __init__(self, call: CallFunction, root: Any, limits: Limits, name: str) -> None:
         self.call = call
@@ -157,8 +71,6 @@ class Run:
         self.limits = limits
         self.name = name
         self.steps = 0
-        self.jobs: list[Job] = []
-        self.resume: list[Callable[[], None]] = []
         self.made: list[Awaitable[Any]] = []
         self.unknown: set[str] = set()
 
@@ -172,14 +84,9 @@ class Run:
             )
 
     def later(self, awaitable: Awaitable[Any]) -> Later:
-        """Return a value that comes later; what no one awaits is closed at the end."""
+        """Return a value that comes later; `close` closes it if it is never awaited."""
         self.made.append(awaitable)
         return Later(awaitable)
-
-    def add(self, job: Job) -> None:
-        """Leave something to do."""
-        self.made.append(job)
-        self.jobs.append(job)
 
     def close(self) -> None:
         """Close what was never started."""
@@ -190,13 +97,250 @@ class Run:
                 awaitable.cancel()
 
 
+class Surroundings(NamedTuple):
+    """What a partial can reach besides its context: inline partials, and the block that it was called with."""
+
+    inlines: Mapping[str, Inline]
+    block: Inline | None = None
+    depth: int = 0
+
+
+class Inline(NamedTuple):
+    """A body that partials can call, with what surrounds it where it stands."""
+
+    body: Body
+    parent: Scope | None
+    params: Any
+    around: Surroundings
+
+
+class Scope:
+    """Where a body is rendered: its context, the scope around it for ``../``, and what else can be named there.
+
+    ``jobs`` are the calls that are not awaited yet.
+    """
+
+    __slots__ = ("around", "context", "data", "jobs", "params", "parent", "run")
+
+    def __init__(  # noqa: PLR0917 - one is made for every block that is entered
+        self, context: Any, parent: Scope | None, data: Data, params: Any, around: Surroundings, run: Run,
+        jobs: list[Job],
+    ) -> None:  # fmt: skip
+        self.context = context
+        self.parent = parent
+        self.data = data
+        self.params = params
+        self.around = around
+        self.run = run
+        self.jobs = jobs
+
+    def inner(self, context: Any) -> Scope:
+        """Return the scope of a block; one of the same context adds no level to ``../``."""
+        own = self.context
+        is_same = context is own or (
+            type(context) is type(own) and type(context) in {str, int, float, bool} and context == own
+        )
+        return Scope(
+            context, self.parent if is_same else self, self.data, self.params, self.around, self.run, self.jobs
+        )
+
+    def copy(self) -> Scope:
+        """Return one that can be changed."""
+        return Scope(self.context, self.parent, self.data, self.params, self.around, self.run, self.jobs)
+
+    def defer(self, write: Write, fill: Callable[[Scope, Write], Job]) -> None:
+        """Leave a slot in the output, and the job that fills it, in a scope with jobs of its own."""
+        slot: list[Any] = []
+        write(slot)
+        scope = self.copy()
+        scope.jobs = []
+        job = _fill(fill, scope, slot.append)
+        self.run.made.append(job)
+        self.jobs.append(job)
+
+
+async def _fill(fill: Callable[[Scope, Write], Job], scope: Scope, write: Write) -> None:
+    await fill(scope, write)
+    await finish(scope.jobs)
+
+
+Step = Callable[[Scope, Write], Job | None]
+"""Writes one statement. A step in which something is set may return what has to be awaited at once."""
+
+Entered = tuple["Body", Scope, tuple[Any, ...] | None, Write]
+"""A body that a statement writes, its scope, its block parameters (None if it has none), and where it writes to."""
+
+
+class Body:
+    """What stands between two tags, ready to be written in a scope.
+
+    ``steps`` are texts and what follows each; ``in_order`` are the indexes of those in which something is set.
+    ``cost`` counts the statements.
+    """
+
+    __slots__ = ("cost", "in_order", "inlines", "needs_data", "params", "run", "same_context", "steps", "tail")
+
+    def __init__(
+        self,
+        steps: Sequence[tuple[str, Step]],
+        tail: str,
+        *,
+        in_order: Collection[int] = (),
+        inlines: Sequence[tuple[Callable[[Scope], str], Body]] = (),
+        params: tuple[str, ...] = (),
+        same_context: bool = False,
+        needs_data: bool = False,
+        cost: int = 1,
+    ) -> None:
+        self.steps = tuple((Own(text), step) for text, step in steps)
+        self.tail = Own(tail)
+        self.in_order = in_order
+        self.inlines = inlines
+        self.params = params
+        self.same_context = same_context
+        self.needs_data = needs_data
+        self.cost = cost
+        run = _runner(self.steps, self.tail)
+        self.run: Callable[[Scope, Write], None] = run
+        if inlines:
+            self.run = lambda scope, write: run(self._with_inlines(scope), write)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not (self.steps or self.tail)
+
+    def enter(self, scope: Scope, write: Write, values: tuple[Any, ...] | None = None) -> None:
+        """Write the body with these values for its block parameters; the scope must be its own."""
+        if self.params:
+            scope.params = (values, scope.params)
+        self.run(scope, write)
+
+    async def enter_in_order(self, scope: Scope, write: Write, values: tuple[Any, ...] | None = None) -> None:
+        """Write the body, and wait where something is set in it."""
+        if not self.in_order:
+            self.enter(scope, write, values)
+            return
+        if self.params:
+            scope.params = (values, scope.params)
+        if self.inlines:
+            scope = self._with_inlines(scope)
+        for index, (text, step) in enumerate(self.steps):
+            write(text)
+            if index not in self.in_order:
+                step(scope, write)
+                continue
+            await finish(scope.jobs)
+            waiting = step(scope, write)
+            if waiting is not None:
+                await waiting
+            await finish(scope.jobs)
+        write(self.tail)
+
+    def surroundings(self, scope: Scope, parent: Scope | None, around: Surroundings) -> Surroundings:
+        """Return the surroundings with the inline partials of this body added."""
+        if not self.inlines:
+            return around
+        inlines = dict(around.inlines)
+        for name, body in self.inlines:
+            inlines[name(scope)] = Inline(body, parent, scope.params, scope.around)
+        return around._replace(inlines=inlines)
+
+    def _with_inlines(self, scope: Scope) -> Scope:
+        inner = scope.copy()
+        inner.around = self.surroundings(scope, scope if self.same_context else scope.parent, scope.around)
+        return inner
+
+
+def _runner(steps: tuple[tuple[str, Step], ...], tail: str) -> Callable[[Scope, Write], None]:
+    if not steps:
+        return lambda scope, write: write(tail)
+    if len(steps) == 1:
+        text, only = steps[0]
+
+        # A function of its own: CPython 3.11 is slow where the same code runs inside of itself.
+        def run_one(scope: Scope, write: Write) -> None:
+            write(text)
+            only(scope, write)
+            write(tail)
+
+        return run_one
+
+    def run(scope: Scope, write: Write) -> None:
+        for text, step in steps:
+            if text:
+                write(text)
+            step(scope, write)
+        if tail:
+            write(tail)
+
+    return run
+
+
+def compound(
+    getters: Sequence[Callable[[Scope], Any]],
+    entered: Callable[..., Iterator[Entered]],
+    *,
+    in_order: bool,
+    now: Callable[[Any, Scope, Write], None] | None = None,
+) -> Step:
+    """Return the step of a statement that writes bodies.
+
+    ``entered(scope, write, *values)`` yields them when the values have come. ``now(value, scope, write)`` is a
+    faster way for a single value that is there at once.
+    """
+
+    def enter(scope: Scope, write: Write, values: list[Any]) -> None:
+        for body, inner, params, target in entered(scope, write, *values):
+            body.enter(inner, target, params)
+
+    async def late(scope: Scope, write: Write, values: list[Any]) -> None:
+        enter(scope, write, await settled(values))
+
+    def step(scope: Scope, write: Write) -> None:
+        values = [get(scope) for get in getters]
+        if any(type(value) is Later for value in values):
+            scope.defer(write, lambda inner, fill: late(inner, fill, values))
+        else:
+            enter(scope, write, values)
+
+    async def step_in_order(scope: Scope, write: Write) -> None:
+        values = await settled([get(scope) for get in getters])
+        for body, inner, params, target in entered(scope, write, *values):
+            await body.enter_in_order(inner, target, params)
+            await finish(inner.jobs)
+
+    if in_order:
+        return step_in_order
+    if now is None or len(getters) != 1:
+        return step
+    (only,) = getters
+
+    def step_now(scope: Scope, write: Write) -> None:
+        value = only(scope)
+        if type(value) is Later:
+            scope.defer(write, lambda inner, fill: late(inner, fill, [value]))
+        else:
+            now(value, scope, write)
+
+    return step_now
+
+
 async def settled(values: list[Any]) -> list[Any]:
     """Await all values that come later, at the same time."""
     places = [index for index, value in enumerate(values) if type(value) is Later]
-    results = await perform([values[index].awaitable for index in places])
+    results = await perform([values[index].awaitable for index in places]) if places else []
     for index, result in zip(places, results, strict=True):
         values[index] = result
     return values
+
+
+async def finish(jobs: list[Job]) -> None:
+    """Perform the jobs that are left, and forget them."""
+    if jobs:
+        left = jobs[:]
+        jobs.clear()
+        await perform(left)
 
 
 async def perform(awaitables: list[Any]) -> list[Any]:
@@ -214,32 +358,5 @@ async def perform(awaitables: list[Any]) -> list[Any]:
     return [task.result() for task in tasks]
 
 
-def _awaiting(awaitable: Awaitable[Any]) -> Coroutine[Any, Any, Any]:
-    if inspect.iscoroutine(awaitable):
-        return awaitable
-
-    async def wait() -> Any:
-        return await awaitable
-
-    return wait()
-
-
-async def drive(run: Run, first: Callable[[], None]) -> None:
-    """Render a part of a template to its end, with all that it leaves to do, in the order that `set` asks for."""
-    waiting = [first]
-    jobs: list[Job] = []
-    while waiting:
-        part = waiting.pop(0)
-        outside = run.jobs, run.resume
-        run.jobs, run.resume = jobs, []
-        try:
-            part()
-        finally:
-            resume = run.resume
-            run.jobs, run.resume = outside
-        if resume:
-            left, jobs = jobs, []
-            await perform(left) if left else None
-            waiting[:0] = resume
-    if jobs:
-        await perform(jobs)
+async def _awaiting(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable

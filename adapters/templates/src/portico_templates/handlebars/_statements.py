@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from threading import RLock
 from typing import Any
 
 from portico import Trusted
-from portico_templates.handlebars._blocks import each, if_, over, section, when, with_
-from portico_templates.handlebars._bodies import Body
-from portico_templates.handlebars._calls import (
-    apply,
-    block_missing,
+from portico_templates.handlebars._expressions import (
+    Get,
+    Placed,
+    Setup,
+    Unit,
     compile_arguments,
+    compile_bare,
     compile_call,
+    compile_path,
     compile_value,
-    find_bare,
+    field_of,
 )
 from portico_templates.handlebars._nodes import (
     Block,
+    Call,
     Comment,
     Content,
     Decorator,
@@ -27,61 +32,231 @@ from portico_templates.handlebars._nodes import (
     Program,
     Statement,
 )
-from portico_templates.handlebars._partials import compile_partial
-from portico_templates.handlebars._paths import compile_path, field_step
-from portico_templates.handlebars._running import Later, Scope, drive, settled
-from portico_templates.handlebars._unit import Get, Step, Unit, Write
-from portico_templates.handlebars._writing import OfBlock, Own, escape_html
+from portico_templates.handlebars._output import OfBlock, Own, escape_html
+from portico_templates.handlebars._parsing import parse
+from portico_templates.handlebars._partials import PartialCall, inline_name
+from portico_templates.handlebars._running import Body, Data, Entered, Later, Scope, Step, Write, compound, settled
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
-from portico_templates.handlebars.values import MISSING, SafeString, is_callable, is_true
+from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
 
-SHORT = 10**18
+_SHORT = 10**18
 """Integers below are written without asking how."""
 
+Put = Callable[[Any, Scope, Write], None]
 
-class Put:
-    """Writes values: as they are or escaped.
+
+def compile_template(
+    program: Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool
+) -> Body:
+    """Return the body of a template; ``in_order`` says that partials may set variables."""
+    return _Compiler(Unit(source, name, setup), partials, in_order=in_order).body(program)
+
+
+class Partials:
+    """The partials of a language, each compiled when it is first used."""
+
+    def __init__(self, sources: Mapping[str, str], setup: Setup) -> None:
+        self._sources = dict(sources)
+        self._setup = setup
+        self._compiling = RLock()
+        self._compiled: dict[tuple[str, bool], Body | None] = {}
+        self.names = tuple(self._sources)
+        texts = self._sources.values()
+        self.have_markup = any("message" in text.lower() for text in texts)
+        self.may_set = setup.semantic_kernel_helpers and any("set" in text for text in texts)
+
+    def find(self, name: str, *, in_order: bool) -> Body | None:
+        """Return a partial; ``in_order`` is for templates in which something is set."""
+        source = self._sources.get(name)
+        key = (name, in_order)
+        if source is None or self._compiled.get(key) is not None:
+            return self._compiled.get(key)
+        with self._compiling:
+            if key not in self._compiled:
+                self._compiled[key] = None  # One that calls itself is asked for again while it is compiled.
+                title = f"partial {name!r}"
+                try:
+                    program = parse(source, name=title)
+                    body = compile_template(program, source, title, self._setup, self, in_order=in_order)
+                    self._compiled[key] = body
+                except BaseException:
+                    del self._compiled[key]
+                    raise
+            return self._compiled[key]
+
+
+class _Steps:
+    """The steps of a body while it is compiled."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, Step]] = []
+        self.texts: list[str] = []
+        self.in_order: list[int] = []
+        self.inlines: list[tuple[Callable[[Scope], str], Body]] = []
+        self.cost = 1
+
+    def add(self, step: Step, *, in_order: bool = False) -> None:
+        if in_order:
+            self.in_order.append(len(self.found))
+        self.found.append((self.take_text(), step))
+
+    def take_text(self) -> str:
+        """Return the text since the last step."""
+        text = "".join(self.texts)
+        self.texts.clear()
+        return text
+
+
+class _Compiler:
+    def __init__(self, unit: Unit, partials: Partials, *, in_order: bool) -> None:
+        self.unit = unit
+        self.setup = unit.setup
+        self.partials = partials
+        self.in_order = in_order
+
+    def body(self, program: Program, *, same_context: bool = False) -> Body:
+        """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
+        unit = self.unit
+        outside, unit.needs_data = unit.needs_data, False
+        steps = _Steps()
+        if program.params:
+            unit.block_params.append(program.params)
+        for statement in program.body:
+            self._statement(steps, statement)
+        if program.params:
+            unit.block_params.pop()
+        body = Body(
+            steps.found,
+            steps.take_text(),
+            in_order=steps.in_order,
+            inlines=steps.inlines,
+            params=program.params,
+            same_context=same_context,
+            needs_data=unit.needs_data,
+            cost=steps.cost,
+        )
+        unit.needs_data = unit.needs_data or outside
+        return body
+
+    def _statement(self, steps: _Steps, statement: Statement) -> None:
+        if isinstance(statement, Content):
+            steps.texts.append(statement.value)
+            return
+        if isinstance(statement, Comment):
+            return
+        steps.cost += 1
+        if isinstance(statement, Mustache):
+            self._mustache(steps, statement)
+        elif isinstance(statement, Decorator):
+            self._decorator(steps, statement)
+        elif isinstance(statement, Partial):
+            block = None if statement.program is None else self.body(statement.program)
+            find = partial(self.partials.find, in_order=self.in_order)
+            call = PartialCall(self.unit, statement, block, self.partials.names, find)
+            steps.add(compound(call.getters, call.entered, in_order=self.in_order), in_order=self.in_order)
+        else:
+            self._block(steps, statement)
+
+    # Tags that write a value.
+
+    def _mustache(self, steps: _Steps, node: Mustache) -> None:
+        unit, call = self.unit, node.call
+        path = call.path
+        kind = unit.helper_kind(path)
+        name = path.parts[0] if path.parts else ""
+        if kind == "semantic-kernel" and name == "set" and not call.is_bare:
+            steps.add(_set(unit, call), in_order=True)
+            return
+        put = _putting(unit, call, escapes=self.setup.escapes and node.escaped)
+        if not call.is_bare or kind in {"custom", "built-in"} or (kind and name in BARE):
+            steps.add(_write(compile_call(unit, call), put))
+            return
+        is_variable = path.is_simple and unit.block_param(name) is None
+        is_dotted = len(path.parts) > 1 and "." in path.original and not (path.data or path.depth or path.is_scoped)
+        if not (is_variable or is_dotted):
+            steps.add(_write(compile_path(unit, path), put))
+            return
+        step = _write(compile_bare(unit, call), put)
+        if is_variable and not self.setup.escapes and not name.isdecimal():
+            step = _write_field(name, step)
+        steps.add(step)
+
+    def _decorator(self, steps: _Steps, node: Decorator) -> None:
+        if node.call.path.original != "inline" or node.program is None:
+            written = "inline partials are written {{#*inline 'name'}}…{{/inline}}"
+            self.unit.refuse(f"The decorator {node.call.path.original!r} cannot stand here; {written}.", node.call)
+        steps.inlines.append((inline_name(self.unit, node.call), self.body(node.program)))
+
+    # Blocks.
+
+    def _block(self, steps: _Steps, node: Block) -> None:
+        unit, call = self.unit, node.call
+        name = call.path.parts[0] if call.path.parts else ""
+        kind = unit.helper_kind(call.path)
+        is_special = kind == "semantic-kernel" and name in BLOCKS
+        is_helper = kind == "built-in" and name not in {"lookup", "log"}
+        same = is_special or (is_helper and name in {"if", "unless"})
+        body = None if node.program is None else self.body(node.program, same_context=same)
+        inverse = None if node.inverse is None else self.body(node.inverse, same_context=True)
+        bodies = [each for each in (body, inverse) if each is not None]
+        steps.cost += sum(each.cost for each in bodies)
+        in_order = any(each.in_order for each in bodies)
+        if is_special and name == "raw":
+            step: Step = body.run if body is not None else _nothing
+        elif is_special:
+            step = _message(unit, call, body, in_order=in_order)
+        elif is_helper:
+            step = self._built_in(call, name, body, inverse, in_order)
+        elif kind == "custom":
+            step = _write(compile_call(unit, call, (body, inverse)), _putting(unit, call, escapes=False))
+        else:
+            if not call.is_bare or kind == "built-in" or (kind and name in BARE):
+                subject = compile_call(unit, call)
+            elif call.path.is_simple and unit.block_param(name) is None:
+                subject = compile_bare(unit, call)
+            else:
+                subject = compile_path(unit, call.path)
+            step = compound([subject], _section(self.setup.values, body, inverse), in_order=in_order)
+        steps.add(step, in_order=in_order)
+
+    def _built_in(self, call: Call, name: str, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
+        unit = self.unit
+        if len(call.params) != 1:
+            given = "None was given" if not call.params else f"{len(call.params)} were given"
+            what = "Must pass iterator to #each." if name == "each" else f"#{name} requires exactly one argument."
+            unit.refuse(f"{what} {given}.", call)
+        getters = [compile_value(unit, call.params[0])]
+        if name == "each":
+            loop = _Loop(self.setup.values, body, inverse)
+            return compound(getters, loop.entered, in_order=in_order, now=loop.write)
+        if name == "with":
+            return compound(getters, _with(body, inverse), in_order=in_order)
+        if name == "unless":
+            body, inverse = inverse, body
+        if "includeZero" in call.hash:
+            getters.append(compile_value(unit, call.hash["includeZero"]))
+        return compound(getters, _if(body, inverse), in_order=in_order, now=_if_now(body, inverse))
+
+
+def _nothing(scope: Scope, write: Write) -> None:
+    pass
+
+
+def _putting(unit: Unit, node: Placed, *, escapes: bool) -> Put:
+    """Return what writes a value of any kind; one that comes later leaves a slot.
 
     What is no value, since it is trusted or a helper's block wrote it, is written as the template's own text.
-    ``plain`` says that a text may be written as it is.
     """
+    values = unit.setup.values
 
-    __slots__ = ("_node", "_unit", "escapes", "plain")
-
-    def __init__(self, unit: Unit, node: Any, *, escapes: bool) -> None:
-        self._unit = unit
-        self._node = node
-        self.escapes = escapes
-        self.plain = not escapes
-
-    def write(self, value: Any, scope: Scope, write: Write) -> None:
-        """Write a value of any kind; one that comes later leaves a slot."""
-        if value is None or value is MISSING:
+    def put(value: Any, scope: Scope, write: Write) -> None:
+        if type(value) is str:
+            write(escape_html(value) if escapes else value)
+        elif type(value) is Later:
+            scope.defer(write, lambda inner, fill: later(value, inner, fill))
+        elif value is None or value is MISSING:
             write("")  # A value too: it parts what is around it.
-            return
-        kind = type(value)
-        if kind is str:
-            self._text(value, write)
-        elif kind is int and -SHORT < value < SHORT:
-            write(str(value))
-        elif kind is Later:
-            self._leave(value, scope, write)
-        elif isinstance(value, str):
-            self._special(value, write)
-        elif is_callable(value):
-            self.write(apply(scope, value, [], {}), scope, write)
-        else:
-            try:
-                text = self._unit.setup.texts.text(value)
-            except ValueError as error:
-                self._unit.refuse(f"The value cannot be written as text. {error}", self._node, error)
-            self._text(text, write)
-
-    def _text(self, text: str, write: Write) -> None:
-        write(escape_html(text) if self.escapes else text)
-
-    def _special(self, value: str, write: Write) -> None:
-        if isinstance(value, OfBlock) and not self.escapes:
+        elif isinstance(value, OfBlock) and not escapes:
             for text, is_value in value.pieces:
                 write(text if is_value else Own(text))
         elif isinstance(value, Trusted):
@@ -89,368 +264,218 @@ class Put:
         elif isinstance(value, SafeString):
             write(str(value))
         else:
-            self._text(str(value), write)
-
-    def _leave(self, later: Later, scope: Scope, write: Write) -> None:
-        slot: list[Any] = []
-        write(slot)
-        scope.run.add(self._fill(later, scope.copy(), slot))
-
-    async def _fill(self, later: Later, scope: Scope, slot: list[Any]) -> None:
-        value = await later.awaitable
-        if type(value) is str and self.plain:
-            slot.append(value)
-        else:
-            jobs = scope.run.jobs
-            scope.run.jobs = []
             try:
-                self.write(value, scope, slot.append)
-                more = scope.run.jobs
-            finally:
-                scope.run.jobs = jobs
-            for job in more:
-                await job
+                text = values.text(value)
+            except ValueError as error:
+                unit.refuse(f"The value cannot be written as text. {error}", node, error)
+            write(escape_html(text) if escapes else text)
+
+    async def later(value: Later, scope: Scope, write: Write) -> None:
+        put(await value.awaitable, scope, write)
+
+    return put
 
 
-def putting(unit: Unit, node: Any) -> Put:
-    """Return what writes the value of a mustache."""
-    escapes = unit.setup.escapes and node.escaped
-    return Put(unit, node, escapes=escapes)
+def _write(get: Get, put: Put) -> Step:
+    """Return the step that writes a value."""
+
+    def step(scope: Scope, write: Write) -> None:
+        value = get(scope)
+        if type(value) is int and 0 <= value < _SHORT:
+            write(str(value))
+        else:
+            put(value, scope, write)
+
+    return step
 
 
-def appending(unit: Unit, node: Any) -> Put:
-    """Return what writes the value of a block, which is never escaped."""
-    return Put(unit, node, escapes=False)
+def _write_field(name: str, otherwise: Step) -> Step:
+    """Return the step that writes a field of the context which is a text; ``otherwise`` writes any other value."""
+    declaring: set[type] = set()
+
+    def step(scope: Scope, write: Write) -> None:
+        context = scope.context
+        kind = type(context)
+        if kind is dict:
+            value = context.get(name)
+        elif kind in declaring or field_of(kind, name, declaring):
+            value = getattr(context, name, None)
+        else:
+            value = None
+        if type(value) is str:
+            write(value)
+        else:
+            otherwise(scope, write)
+
+    return step
 
 
-_QUOTE, _END, _CLOSING = Own('"'), Own(">"), Own("</message>")
-
-
-def compile_set(unit: Unit, node: Mustache) -> Step:
+def _set(unit: Unit, call: Call) -> Step:
     """Return the step of ``{{set "name" value}}`` or ``{{set name="name" value=value}}``."""
-    getters, names, _ = compile_arguments(unit, node)
-    if names and not node.params and set(names) == {"name", "value"}:
+    getters, names = compile_arguments(unit, call)
+    if names and not call.params and set(names) == {"name", "value"}:
         name_at, value_at = names.index("name"), names.index("value")
     elif not names and len(getters) == 2:
         name_at, value_at = 0, 1
     else:
-        unit.refuse("set takes a name and a value: {{set 'name' value}} or {{set name='name' value=value}}.", node)
+        unit.refuse("set takes a name and a value: {{set 'name' value}} or {{set name='name' value=value}}.", call)
 
-    def step(scope: Scope, write: Write) -> None:
-        values = [get(scope) for get in getters]
-        if any(type(value) is Later for value in values):
-            scope.run.add(later(scope, values))
-        else:
-            assign(scope, values)
-
-    async def later(scope: Scope, values: list[Any]) -> None:
-        assign(scope, await settled(values))
-
-    def assign(scope: Scope, values: list[Any]) -> None:
+    async def step(scope: Scope, write: Write) -> None:
+        values = await settled([get(scope) for get in getters])
         name, value = values[name_at], values[value_at]
         if not isinstance(name, str) or not name:
-            unit.refuse("The name that set takes is a text.", node)
+            unit.refuse("The name that set takes is a text.", call)
         if not isinstance(scope.run.root, dict):
-            unit.refuse("Only a template that is given variables can set one.", node)
+            unit.refuse("Only a template that is given variables can set one.", call)
         scope.run.root[name] = None if value is MISSING else value
 
     return step
 
 
-def compile_message(unit: Unit, node: Block, body: Body | None, *, in_order: bool) -> Step:
+def _message(unit: Unit, call: Call, body: Body | None, *, in_order: bool) -> Step:
     """Return the step of ``{{#message role="user"}}…{{/message}}``: a message of a chat, with its attributes."""
-    getters, names, _ = compile_arguments(unit, node)
-    if node.params or "role" not in names:
-        unit.refuse('A message has a role: {{#message role="user"}}.', node)
-    put = appending(unit, node)
-    openings = [Own(f'{" " if index else "<message "}{name}="') for index, name in enumerate(names)]
+    getters, names = compile_arguments(unit, call)
+    if call.params or "role" not in names:
+        unit.refuse('A message has a role: {{#message role="user"}}.', call)
+    put = _putting(unit, call, escapes=False)
 
-    def opening(scope: Scope, write: Write, values: list[Any]) -> None:
-        for text, value in zip(openings, values, strict=True):
-            if text.startswith("<") and (value is None or value is MISSING or value == ""):
-                unit.refuse("The message has a role that is empty.", node)
-            write(text)
-            put.write(value, scope, write)
-            write(_QUOTE)
-        write(_END)
-
-    def step(scope: Scope, write: Write) -> None:
-        values = [get(scope) for get in getters]
-        if in_order or any(type(value) is Later for value in values):
-            slot: list[Any] = []
-            write(slot)
-            scope.run.add(later(scope.copy(), values, slot))
-            return
-        opening(scope, write, values)
-        inside(scope, write)
-
-    def inside(scope: Scope, write: Write) -> None:
+    def entered(scope: Scope, write: Write, *values: Any) -> Iterator[Entered]:
+        write(Own("<message"))
+        for name, value in zip(names, values, strict=True):
+            if name == "role" and (value is None or value is MISSING or value == ""):
+                unit.refuse("The message has a role that is empty.", call)
+            write(Own(f' {name}="'))
+            put(value, scope, write)
+            write(Own('"'))
+        write(Own(">"))
         if body is not None:
-            body.enter_shared(scope, write)
-        write(_CLOSING)
+            yield body, scope.copy(), None, write
+        write(Own("</message>"))
 
-    async def later(scope: Scope, values: list[Any], slot: list[Any]) -> None:
-        opening(scope, slot.append, await settled(values))
-        await drive(scope.run, partial(inside, scope, slot.append))
-
-    return step
+    return compound(getters, entered, in_order=in_order)
 
 
-def compile_raw(body: Body | None) -> Step:
-    """Return the step of a raw block: its text, as it is."""
-    return body.enter_shared if body is not None else lambda scope, write: None
-
-
-def compile_body(unit: Unit, program: Program, *, same_context: bool = False) -> Body:
-    """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
-    return _BodyCompiler(unit, same_context).body(program)
-
-
-class _BodyCompiler:
-    def __init__(self, unit: Unit, same_context: bool) -> None:
-        self.unit = unit
-        self.same_context = same_context
-        self.steps: list[tuple[str, Step]] = []
-        self.exclusive: list[int] = []
-        self.inlines: list[tuple[Callable[[Scope], str], Body]] = []
-        self._texts: list[str] = []
-        self.cost = 1
-
-    def body(self, program: Program) -> Body:
-        unit = self.unit
-        outside = unit.needs_data
-        unit.needs_data = False
-        if program.params:
-            unit.block_params.append(program.params)
-        for statement in program.body:
-            self._statement(statement)
-        if program.params:
-            unit.block_params.pop()
-        tail = self._take_text()
-        body = Body(
-            self.steps,
-            tail,
-            exclusive=self.exclusive,
-            inlines=self.inlines,
-            params=program.params,
-            same_context=self.same_context,
-            needs_data=unit.needs_data,
-            cost=self.cost,
-        )
-        unit.needs_data = unit.needs_data or outside
-        return body
-
-    def _statement(self, statement: Statement) -> None:
-        unit = self.unit
-        if isinstance(statement, Content):
-            self._texts.append(statement.value)
-            return
-        if isinstance(statement, Comment):
-            return
-        self.cost += 1
-        if isinstance(statement, Mustache):
-            self._mustache(statement)
-        elif isinstance(statement, Decorator):
-            self._decorator(statement)
-        elif isinstance(statement, Partial):
-            self._partial(statement)
-        else:
-            self._add(*_BlockCompiler(unit, statement).step(self))
-
-    def _take_text(self) -> str:
-        """Return the text since the last tag."""
-        text = "".join(self._texts)
-        self._texts.clear()
-        return text
-
-    def _add(self, step: Step, in_order: bool = False) -> None:
-        text = self._take_text()
-        if in_order:
-            self.exclusive.append(len(self.steps))
-        self.steps.append((text, step))
-
-    def _mustache(self, node: Mustache) -> None:
-        unit = self.unit
-        path = node.path
-        name = path.parts[0] if path.parts else ""
-        kind = unit.helper_kind(name) if path.is_simple and unit.block_param(name) is None else None
-        if kind == "semantic-kernel" and name == "set" and (node.params or node.hash):
-            self._add(compile_set(unit, node), in_order=True)
-            return
-        put = putting(unit, node)
-        if node.params or node.hash or kind in {"custom", "built-in"} or (kind and name in BARE):
-            get, _ = compile_call(unit, node)
-            self._add(_written(get, put))
-            return
-        if not path.is_simple or unit.block_param(name) is not None:
-            get = compile_path(unit, path)
-            if not path.data and len(path.parts) > 1 and not path.is_scoped and not path.depth and "." in path.original:
-                get = _or_function(unit, node, get, path.original)
-            self._add(_written(get, put))
-            return
-        get = compile_path(unit, path)
-        step = _written(_or_function(unit, node, get, name), put)
-        if not unit.setup.escapes and not name.isdecimal():
-            self._add(field_step(unit, name, step))
-        else:
-            self._add(step)
-
-    def _decorator(self, node: Decorator) -> None:
-        unit = self.unit
-        if node.path.original != "inline" or node.program is None:
-            written = "inline partials are written {{#*inline 'name'}}…{{/inline}}"
-            unit.refuse(f"The decorator {node.path.original!r} cannot stand here; {written}.", node)
-        self.inlines.append((_name_of_inline(unit, node), compile_body(unit, node.program)))
-
-    def _partial(self, node: Partial) -> None:
-        unit = self.unit
-        block = None if node.program is None else compile_body(unit, node.program)
-        in_order = unit.may_set
-        self._add(compile_partial(unit, node, block, in_order=in_order), in_order)
-
-
-class _BlockCompiler:
-    def __init__(self, unit: Unit, node: Block) -> None:
-        self.unit = unit
-        self.node = node
-        self.kind = None
-        path = node.path
-        self.name = path.parts[0] if path.parts else ""
-        if path.is_simple and unit.block_param(self.name) is None:
-            self.kind = unit.helper_kind(self.name)
-
-    def _bodies(self, *, same: bool) -> tuple[Body | None, Body | None]:
-        node = self.node
-        body = None if node.program is None else compile_body(self.unit, node.program, same_context=same)
-        inverse = None if node.inverse is None else compile_body(self.unit, node.inverse, same_context=True)
-        return body, inverse
-
-    def step(self, within: _BodyCompiler) -> tuple[Step, bool]:
-        """Return the step of the block, and whether something is set in it."""
-        unit, node = self.unit, self.node
-        is_helper = self.kind == "built-in" and self.name not in {"lookup", "log"}
-        special = self.kind == "semantic-kernel" and self.name in BLOCKS
-        same = (is_helper and self.name in {"if", "unless"}) or special
-        body, inverse = self._bodies(same=same)
-        within.cost += sum(each_body.cost for each_body in (body, inverse) if each_body is not None)
-        in_order = any(each_body.may_set for each_body in (body, inverse) if each_body is not None)
-        if special and self.name == "raw":
-            return compile_raw(body), in_order
-        if special:
-            return compile_message(unit, node, body, in_order=in_order), in_order
-        if is_helper:
-            return self._built_in(body, inverse, in_order), in_order
-        if self.kind == "custom":
-            get, _ = compile_call(unit, node, (body, inverse))
-            return _written(get, appending(unit, node)), in_order
-        return self._section(body, inverse, in_order), in_order
-
-    def _built_in(self, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
-        unit, node, name = self.unit, self.node, self.name
-        if len(node.params) != 1:
-            given = "none was given" if not node.params else f"{len(node.params)} were given"
-            what = "Must pass iterator to #each." if name == "each" else f"#{name} requires exactly one argument."
-            unit.refuse(f"{what} {given[0].upper()}{given[1:]}.", node)
-        subject, waits = compile_value(unit, node.params[0])
-        if name == "each":
-            emit, choose = each(unit, body, inverse)
-        elif name == "with":
-            emit, choose = with_(body, inverse)
-        else:
-            if name == "unless":
-                body, inverse = inverse, body
-            test = is_true
-            if "includeZero" in node.hash:
-                subject, waits, test = _including_zero(unit, node, subject, waits)
-            if not waits and not in_order and test is is_true:
-                return if_(subject, body, inverse)
-            emit, choose = when(body, inverse, test)
-        return over(subject, emit, choose, waits=waits, in_order=in_order)
-
-    def _section(self, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
-        unit, node = self.unit, self.node
-        path = node.path
-        emit, choose = section(unit, body, inverse)
-        waits = True
-        missing = unit.setup.helpers.get("blockHelperMissing")
-        if node.params or node.hash or (self.kind and (self.name in BARE or self.kind == "built-in")):
-            subject, waits = compile_call(unit, node)
-        elif not path.is_simple or unit.block_param(self.name) is not None:
-            subject = compile_path(unit, path)
-        else:
-            get = compile_path(unit, path)
-            subject = _or_function(unit, node, get, self.name)
-        if missing is not None:
-            return _written(block_missing(unit, node, subject, (body, inverse)), appending(unit, node))
-        return over(subject, emit, choose, waits=waits, in_order=in_order)
-
-
-def _written(get: Get, put: Put) -> Step:
-    """Return the step that writes a value."""
-    write_other = put.write
-    if put.plain:
-
-        def step(scope: Scope, write: Write) -> None:
-            value = get(scope)
-            kind = type(value)
-            if kind is str:
-                write(value)
-            elif kind is int and 0 <= value < SHORT:
-                write(str(value))
-            else:
-                write_other(value, scope, write)
-
-        return step
-    return lambda scope, write: write_other(get(scope), scope, write)
-
-
-def _or_function(unit: Unit, node: Any, get: Get, name: str) -> Get:
-    """Return what finds a variable, or what a function of its name gives."""
-    first = node.path.parts[0]
-    several = len(node.path.parts) > 1
-    read = unit.setup.fields.read
-
-    def find(scope: Scope) -> Any:
-        value = get(scope)
-        if value is not MISSING or (several and read(scope.context, first) is not MISSING):
-            return value
-        return find_bare(unit, node, scope, name)
-
-    return find
-
-
-def _name_of_inline(unit: Unit, node: Decorator) -> Callable[[Scope], str]:
-    """Return what gives the name of an inline partial.
-
-    In handlebars.js it has no context yet: a variable is undefined, as a name that is not there.
-    """
-    if not node.params:
-        return lambda scope: "undefined"
-    get, _ = compile_value(unit, node.params[0])
-    key = unit.setup.texts.key
-
-    def name(scope: Scope) -> str:
-        outside = scope.copy()
-        outside.context, outside.parent = MISSING, None
-        value = get(outside)
-        if type(value) is Later:
-            unit.refuse("The name of an inline partial is a text, not what a function gives.", node)
-        return key(value)
-
-    return name
-
-
-def _including_zero(unit: Unit, node: Block, subject: Get, waits: bool) -> Any:
-    option, option_waits = compile_value(unit, node.hash["includeZero"])
-    if option_waits:
-        unit.refuse("includeZero is true, false or a variable.", node)
-
-    def test(value: Any) -> bool:
-        return is_true(value)
-
-    def get(scope: Scope) -> Any:
-        value = subject(scope)
+def _if(body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:
+    def entered(scope: Scope, write: Write, value: Any, include_zero: Any = False) -> Iterator[Entered]:
         is_zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
-        return True if is_zero and is_true(option(scope)) else value
+        chosen = body if is_true(value) or (is_zero and is_true(include_zero)) else inverse
+        if chosen is not None:
+            yield chosen, scope.copy(), None, write
 
-    return get, waits, test
+    return entered
+
+
+def _if_now(body: Body | None, inverse: Body | None) -> Callable[[Any, Scope, Write], None]:
+    """Return the short way of a condition, whose bodies are written in the scope around them."""
+
+    def enter(chosen: Body | None) -> Callable[[Scope, Write], None]:
+        if chosen is None:
+            return _nothing
+        return (lambda scope, write: chosen.enter(scope.copy(), write)) if chosen.params else chosen.run
+
+    if_true, if_false = enter(body), enter(inverse)
+
+    def now(value: Any, scope: Scope, write: Write) -> None:
+        is_plain = type(value) is str or value is True or value is False
+        if value if is_plain else is_true(value):
+            if_true(scope, write)
+        else:
+            if_false(scope, write)
+
+    return now
+
+
+def _with(body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:
+    def entered(scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
+        if not is_empty(value):
+            if body is not None:
+                yield body, scope.inner(value), (value,), write
+        elif inverse is not None:
+            yield inverse, scope.copy(), None, write
+
+    return entered
+
+
+def _section(values: Values, body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:
+    """Return a block over what a name or a function gives: a list is repeated, true and false choose."""
+    loop = _Loop(values, body, inverse)
+
+    def entered(scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
+        if is_array(value):
+            yield from loop.entered(scope, write, value)
+        elif value is None or value is MISSING or value is False:
+            if inverse is not None:
+                yield inverse, scope.copy(), None, write
+        elif body is not None:
+            yield body, scope.copy() if value is True else scope.inner(value), None, write
+
+    return entered
+
+
+class _Loop:
+    """A block that is repeated for each item of a list, a mapping or an object with fields."""
+
+    def __init__(self, values: Values, body: Body | None, inverse: Body | None) -> None:
+        self.values = values
+        self.body = body
+        self.inverse = inverse
+        self.cost = (body.cost if body is not None else 0) + 1
+        self.needs_data = body is not None and body.needs_data
+
+    def write(self, value: Any, scope: Scope, write: Write) -> None:
+        """Write the block at once."""
+        body = self.body
+        if type(value) is not list or not value or body is None:
+            for chosen, inner, params, _ in self.entered(scope, write, value):
+                chosen.enter(inner, write, params)
+            return
+        # The usual case; one scope serves until a call is left to do in it.
+        scope.run.count(len(value) * self.cost)
+        jobs, run, last = scope.jobs, body.run, len(value) - 1
+        begun = -1
+        for index, item in enumerate(value):
+            if item is MISSING:
+                continue
+            if len(jobs) != begun:
+                begun = len(jobs)
+                inner = Scope(None, scope, scope.data, scope.params, scope.around, scope.run, jobs)
+                if self.needs_data:
+                    data: dict[str, Any] = {}
+                    inner.data = Data(data, scope.data)
+            inner.context = item
+            inner.parent = scope.parent if item is scope.context else scope
+            if self.needs_data:
+                data["index"] = data["key"] = index
+                data["first"] = not index
+                data["last"] = index == last
+            if body.params:
+                inner.params = ((item, index), scope.params)
+            run(inner, write)
+
+    def entered(self, scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
+        """Yield the body for each item, or the inverse where there is none."""
+        items, keys = self._items(value, scope)
+        if not items:
+            if self.inverse is not None:
+                yield self.inverse, scope.copy(), None, write
+            return
+        scope.run.count(len(items) * self.cost)
+        for index, item in enumerate(items):
+            if item is MISSING or self.body is None:
+                continue
+            key = index if keys is None else keys[index]
+            inner = scope.inner(item)
+            last = index == len(items) - 1
+            inner.data = Data({"index": index, "key": key, "first": not index, "last": last}, scope.data)
+            yield self.body, inner, (item, key), write
+
+    def _items(self, value: Any, scope: Scope) -> tuple[Sequence[Any], Sequence[Any] | None]:
+        """Return the items of a value, and their keys where they are no indexes."""
+        if is_array(value):
+            return list(value), None
+        pairs = self.values.items(value)
+        if pairs is not None:
+            return [item for _, item in pairs], [key for key, _ in pairs]
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray):
+            return list(islice(value, scope.run.limits.steps + 1)), None
+        return (), None

@@ -1,16 +1,14 @@
-"""What a helper of the application is given besides its arguments."""
+"""What a helper of the application receives besides its arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from portico import Prompt
 from portico.errors import TemplateError
-from portico_templates.handlebars._bodies import Body
-from portico_templates.handlebars._running import Data, Scope, drive
-from portico_templates.handlebars._writing import OfBlock, joined
+from portico_templates.handlebars._output import OfBlock, joined
+from portico_templates.handlebars._running import Body, Data, Scope, finish
 from portico_templates.handlebars.values import MISSING
 
 Helper = Callable[..., Any]
@@ -28,11 +26,11 @@ class Options:
     >>> asyncio.run(language.compile("{{#twice separator='-'}}ho{{/twice}}").render({}, call=None))
     'ho-ho'
 
-    ``fn`` and ``inverse`` give the text of the block and of what follows its ``{{else}}``. In a helper that is
-    ``async def`` they are awaited; in another they are there at once, and their block cannot call functions.
+    ``fn`` and ``inverse`` return the text of the block and of what follows its ``{{else}}``. In a helper that is
+    ``async def`` they are awaited; in another they return at once, and their block cannot call functions.
     """
 
-    __slots__ = ("_bodies", "_escape", "_fault", "_is_async", "_scope", "hash", "name")
+    __slots__ = ("_bodies", "_fault", "_is_async", "_scope", "hash", "name")
 
     def __init__(
         self,
@@ -78,7 +76,7 @@ class Options:
         data: Mapping[str, Any] | None = None,
         block_params: Sequence[Any] | None = None,
     ) -> Any:
-        """Return the text of the block in a context, the current one if none is given.
+        """Return the text of the block in a context, the current one by default.
 
         ``data`` are values for names that begin with ``@``, ``block_params`` those of ``as |first second|``,
         which are an error in the block where none are given.
@@ -100,34 +98,27 @@ class Options:
         self, body: Body | None, context: Any, data: Mapping[str, Any] | None, values: Sequence[Any] | None
     ) -> Any:
         scope = self._scope.copy() if context is MISSING else self._scope.inner(context)
+        scope.jobs = []
         if data is not None:
             scope.data = Data(data, scope.data)
         parts: list[Any] = []
         given = None if values is None else tuple(values)
         if self._is_async:
-            return self._awaited(body, scope, given, parts)
+            return self._awaited(body, scope, parts, given)
         if body is not None:
-            self._run_at_once(body, scope, given, parts)
+            if not body.in_order:
+                body.enter(scope, parts.append, given)
+            if body.in_order or scope.jobs:
+                raise self._fault(
+                    f"The block calls functions or sets variables, and the helper {self.name!r} is not asynchronous: "
+                    f"write it as `async def` and await its `options.fn()`."
+                )
         return self._joined(parts)
 
-    def _run_at_once(self, body: Body, scope: Scope, values: tuple[Any, ...] | None, parts: list[Any]) -> None:
-        run = self._scope.run
-        outside = run.jobs, run.resume
-        run.jobs, run.resume = [], []
-        try:
-            body.enter(scope, parts.append, values)
-            waits = bool(run.jobs or run.resume)
-        finally:
-            run.jobs, run.resume = outside
-        if waits:
-            raise self._fault(
-                f"The block calls functions, and the helper {self.name!r} is not asynchronous: "
-                f"write it as `async def` and await its `options.fn()`."
-            )
-
-    async def _awaited(self, body: Body | None, scope: Scope, values: tuple[Any, ...] | None, parts: list[Any]) -> str:
+    async def _awaited(self, body: Body | None, scope: Scope, parts: list[Any], values: tuple[Any, ...] | None) -> str:
         if body is not None:
-            await drive(scope.run, partial(body.enter, scope, parts.append, values))
+            await body.enter_in_order(scope, parts.append, values)
+            await finish(scope.jobs)
         return self._joined(parts)
 
     def _joined(self, parts: list[Any]) -> str:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial as bound
-from threading import RLock
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from portico.errors import LimitExceeded
+from portico.errors import ConfigurationError, LimitExceeded
 from portico.ports import TypeCodec
-from portico_templates.handlebars._bodies import Body
-from portico_templates.handlebars._nodes import Block, Content, Mustache, Partial, Program, Statement, inner_programs
+from portico_templates.handlebars._expressions import Setup
+from portico_templates.handlebars._nodes import Block, Content, Mustache, Partial, Program, walk
+from portico_templates.handlebars._output import MARKUP, joined
 from portico_templates.handlebars._parsing import parse
-from portico_templates.handlebars._running import Data, Limits, Run, Scope, Surroundings, drive, perform
-from portico_templates.handlebars._setup import Setup
-from portico_templates.handlebars._statements import compile_body
-from portico_templates.handlebars._unit import Unit
-from portico_templates.handlebars._variables import variables_of
-from portico_templates.handlebars._writing import joined
-from portico_templates.handlebars._written_calls import calls_of
+from portico_templates.handlebars._running import Body, Data, Limits, Run, Scope, Surroundings, finish
+from portico_templates.handlebars._statements import Partials, compile_template
+from portico_templates.handlebars._written_names import WrittenNames
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.helper_options import Helper
-from portico_templates.handlebars.partial_files import read_partials
 
 if TYPE_CHECKING:
     from portico.plugins import FunctionCall, Services
     from portico.ports import CallFunction
 
-
-_MARKUP = "<message"
+_MOST_FILES = 1_000
+_MOST_BYTES = 4_000_000
 
 
 class HandlebarsTemplates:
@@ -65,90 +61,46 @@ class HandlebarsTemplates:
     ) -> None:
         if escape not in ("none", "html"):
             raise ValueError(f"escape is 'none' or 'html', not {escape!r}")
-        limits = Limits(steps=max_steps, characters=max_characters, partials=max_partial_depth)
         self._setup = Setup(
             helpers=helpers or {},
-            partials=partials or {},
             escape=escape,
             codecs=codecs,
-            limits=limits,
+            limits=Limits(max_steps, max_characters, max_partial_depth),
             semantic_kernel_helpers=semantic_kernel_helpers,
         )
-        self._compiling = RLock()
-        self._compiled: dict[str, Body | None] = {}
-        self._setup.partial = self._partial
-        texts = list(self._setup.partials.values())
-        self._setup.partials_have_markup = any("message" in text.lower() for text in texts)
-        self._setup.partials_may_set = semantic_kernel_helpers and any("set" in text for text in texts)
+        self._partials = Partials(partials or {}, self._setup)
 
     def compile(self, source: str, *, name: str = "prompt") -> HandlebarsTemplate:
         """Parse and compile a prompt; raises ``TemplateError`` with line and column, and ``LimitExceeded``."""
+        setup, partials = self._setup, self._partials
         try:
-            program = self._parsed(source, name)
-            setup = self._setup
-            found = _Features(program, has_helpers=setup.semantic_kernel_helpers)
-            markup = found.markup or (found.partials and setup.partials_have_markup)
-            may_set = found.sets or (found.partials and setup.partials_may_set)
-
-            body = compile_body(Unit(source, name, setup, may_set=may_set), program)
+            program = parse(source, name=name)
+            markup, sets = _features(program, partials, has_helpers=setup.semantic_kernel_helpers)
+            body = compile_template(program, source, name, setup, partials, in_order=sets)
             return HandlebarsTemplate(name, source, program, setup, body, markup=markup)
         except RecursionError as error:
             raise LimitExceeded(f"{name}: the template is nested too deeply.") from error
 
-    def _parsed(self, source: str, name: str) -> Program:
-        return parse(source, name=name)
 
-    def _partial(self, name: str) -> Body | None:
-        """Return a partial of the language, compiled at its first use."""
-        body = self._compiled.get(name)
-        source = self._setup.partials.get(name)
-        if body is not None or source is None:
-            return body
-        with self._compiling:
-            # One that calls itself is asked for again while it is compiled.
-            if name not in self._compiled:
-                self._compiled[name] = None
-                title = f"partial {name!r}"
-                try:
-                    unit = Unit(source, title, self._setup, may_set=self._setup.partials_may_set)
-                    self._compiled[name] = compile_body(unit, self._parsed(source, title))
-                except BaseException:
-                    del self._compiled[name]
-                    raise
-            return self._compiled[name]
-
-
-class _Features:
-    """What a template has that is costly for those that have it not."""
-
-    def __init__(self, program: Program, *, has_helpers: bool) -> None:
-        self.markup = False
-        self.partials = False
-        self.sets = False
-        texts = []
-        for statement in _statements(program):
-            if isinstance(statement, Content):
-                texts.append(statement.value)
-            elif isinstance(statement, Partial):
-                self.partials = True
-            elif isinstance(statement, Mustache | Block) and has_helpers:
-                name = statement.path.original
-                self.markup = self.markup or (name == "message" and isinstance(statement, Block))
-                self.sets = self.sets or (name == "set" and bool(statement.params or statement.hash))
-        self.markup = self.markup or _MARKUP in "".join(texts)
-
-
-def _statements(program: Program) -> Iterator[Statement]:
-    for statement in program.body:
-        yield statement
-        for inner in inner_programs(statement):
-            yield from _statements(inner)
+def _features(program: Program, partials: Partials, *, has_helpers: bool) -> tuple[bool, bool]:
+    """Tell whether a template may write markup, and whether something may be set in it; both cost time."""
+    texts = []
+    markup = sets = False
+    for statement in walk(program):
+        if isinstance(statement, Content):
+            texts.append(statement.value)
+        elif isinstance(statement, Partial):
+            markup = markup or partials.have_markup
+            sets = sets or partials.may_set
+        elif isinstance(statement, Block):
+            markup = markup or (has_helpers and statement.call.path.original == "message")
+        elif isinstance(statement, Mustache):
+            sets = sets or (has_helpers and statement.call.path.original == "set" and not statement.call.is_bare)
+    return markup or MARKUP in "".join(texts), sets
 
 
 class HandlebarsTemplate:
     """A compiled prompt; it may be rendered many times, also at the same time."""
-
-    __slots__ = ("_body", "_markup", "_program", "_setup", "name", "source")
 
     def __init__(self, name: str, source: str, program: Program, setup: Setup, body: Body, *, markup: bool) -> None:
         self.name = name
@@ -164,13 +116,17 @@ class HandlebarsTemplate:
     def __repr__(self) -> str:
         return f"HandlebarsTemplate({self.source!r})"
 
+    @cached_property
+    def _written(self) -> WrittenNames:
+        return WrittenNames(self._program, self._setup, self.source)
+
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables that are written or given to functions, in the order of their first use.
 
         Those that a condition or a loop is about are not among them: a prompt can do without.
         """
-        return variables_of(self._program, self._setup)
+        return self._written.variables
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
@@ -179,7 +135,7 @@ class HandlebarsTemplate:
         A name that stands alone may be a variable or a function: it is a call where it has a ``-``, as only names of
         functions have, and is set nowhere in the template. Partials of the language are not looked into.
         """
-        return calls_of(self._program, self._setup, self.source)
+        return self._written.calls
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
         """Return the prompt: a `portico.Prompt` where the template may have markup, else a text.
@@ -190,7 +146,7 @@ class HandlebarsTemplate:
         the others.
         """
         root: Any = arguments
-        if self._body.may_set or type(root) is not dict:
+        if self._body.in_order or type(root) is not dict:
             root = dict(arguments)
         return await self.render_context(root, call=call)
 
@@ -198,20 +154,19 @@ class HandlebarsTemplate:
         self, context: Any, *, call: CallFunction, data: Mapping[str, object] | None = None
     ) -> str:
         """Render in a context of any kind; ``data`` are values for names that begin with ``@``."""
-        setup = self._setup
+        setup, body = self._setup, self._body
         run = Run(call, context, setup.limits, self.name)
-        body = self._body
-        values = {"root": context} if data is None else {"root": context, **data}
-        scope = Scope(context, None, Data(values), None, _NOTHING_AROUND, run)
+        around = Data({"root": context} if data is None else {"root": context, **data})
+        scope = Scope(context, None, around, None, Surroundings({}), run, [])
         parts: list[Any] = []
         try:
             run.count(body.cost)
-            if body.may_set:
-                await drive(run, bound(body.enter, scope, parts.append))
+            if body.in_order:
+                await body.enter_in_order(scope, parts.append)
             else:
                 body.run(scope, parts.append)
-                if run.jobs:
-                    await perform(run.jobs)
+            if scope.jobs:
+                await finish(scope.jobs)
             return joined(parts, setup.limits.characters, self.name, markup=self._markup)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: rendering is nested too deeply.") from error
@@ -220,7 +175,30 @@ class HandlebarsTemplate:
                 run.close()
 
 
-_NOTHING_AROUND = Surroundings({})
+def read_partials(folder: Path) -> dict[str, str]:
+    """Read all `*.hbs` and `*.handlebars` files of a folder and of those in it.
+
+    A partial's name is its file's without the ending, ``chat/greeting`` for one in a folder ``chat``. Raises
+    ``ConfigurationError`` for a folder or file that cannot be read and for two files of one name, ``LimitExceeded``
+    above 1,000 files or 4,000,000 bytes in one.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError(f"There is no folder of partials {folder}.")
+    found: dict[str, str] = {}
+    files = sorted(file for ending in ("hbs", "handlebars") for file in folder.rglob(f"*.{ending}") if file.is_file())
+    if len(files) > _MOST_FILES:
+        raise LimitExceeded(f"{folder} has {len(files):,} partials; at most {_MOST_FILES:,} are read.")
+    for file in files:
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        if name in found:
+            raise ConfigurationError(f"{folder} has two partials named {name!r}.")
+        try:
+            if file.stat().st_size > _MOST_BYTES:
+                raise LimitExceeded(f"{file} has more than {_MOST_BYTES:,} bytes.")
+            found[name] = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"The partial {file} cannot be read: {error}") from error
+    return found
 
 
 def factory(settings: HandlebarsSettings, services: Services) -> HandlebarsTemplates:

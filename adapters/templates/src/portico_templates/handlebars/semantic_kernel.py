@@ -1,8 +1,8 @@
 """The helpers that Semantic Kernel documents for its Handlebars templates.
 
-`message`, `raw` and `set` are no values: the compiler knows them. Where Semantic Kernel leaves open what counts as
-true, it is what `if` takes for true. A helper of these without arguments is the variable of its name, but for those
-that mean something so.
+The compiler knows `message`, `raw` and `set`, which give no values. Where Semantic Kernel leaves open what counts as
+true, it is what `if` takes for true. Without arguments the name of such a helper is a variable, but for those in
+`BARE`.
 """
 
 from __future__ import annotations
@@ -10,84 +10,77 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from portico.errors import LimitExceeded
-from portico_templates.handlebars.values import MISSING, is_array, is_true
+from portico_templates.handlebars._running import Run
+from portico_templates.handlebars.values import MISSING, Values, is_array, is_true
 
-# They belong to modules above this one.
-Scope: TypeAlias = Any
-Setup: TypeAlias = Any
+Helper = Callable[[Values, Run, Sequence[Any], Mapping[str, Any]], Any]
+"""Called with the values of the language, the run, the arguments and the named ones; ``ValueError`` is a mistake in
+the template."""
 
-
-Value = Callable[["Setup", "Scope", Sequence[Any], Mapping[str, Any]], Any]
 Number = int | float | Decimal
 
 BLOCKS = frozenset({"message", "raw"})
 _LONGEST_NUMBER = 1_000
 
 
-def _json(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _json(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     value = _only(arguments, "json")
     if isinstance(value, str):
         return value
-    return setup.texts.json(value)
+    return values.json(value)
 
 
-def _concat(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    texts = [setup.texts.text(value) for value in arguments]
-    if sum(map(len, texts)) > scope.run.limits.characters:
-        raise LimitExceeded(f"concat makes a text of more than {scope.run.limits.characters:,} characters.")
+def _concat(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    texts = [values.text(value) for value in arguments]
+    if sum(map(len, texts)) > run.limits.characters:
+        raise LimitExceeded(f"concat makes a text of more than {run.limits.characters:,} characters.")
     return "".join(texts)
 
 
-def _array(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    # Lists of lists of the same list grow without end on paper; counting them stops that early.
-    if any(is_array(value) or isinstance(value, Mapping) for value in arguments):
-        scope.run.count(setup.texts.measure(list(arguments)))
+def _array(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    _count_parts(values, run, arguments)
     return list(arguments)
 
 
-def _range(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _count_parts(values: Values, run: Run, arguments: Sequence[Any]) -> None:
+    """Count the parts of lists and mappings: lists of lists of the same list grow without end on paper."""
+    if any(is_array(value) or isinstance(value, Mapping) for value in arguments):
+        run.count(values.measure(list(arguments)))
+
+
+def _range(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     if len(arguments) != 2:
         raise ValueError("range takes two arguments: the first number and the last.")
     first, last = (_number(value, "range") for value in arguments)
     if first != int(first) or last != int(last):
         raise ValueError("range takes whole numbers.")
-    scope.run.count(max(0, int(last) - int(first) + 1))
+    run.count(max(0, int(last) - int(first) + 1))
     return list(range(int(first), int(last) + 1))
 
 
-def _or(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return any(is_true(value) for value in arguments)
-
-
-def _and(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return all(is_true(value) for value in arguments)
-
-
-def _not(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _not(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return not is_true(_only(arguments, "not"))
 
 
-def _add(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _add(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return _bounded(_sum([_number(value, "add") for value in arguments]))
 
 
-def _subtract(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _subtract(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     if not arguments:
         raise ValueError("subtract takes numbers.")
     numbers = [_number(value, "subtract") for value in arguments]
     return _bounded(_sum([numbers[0], *(-number for number in numbers[1:])]))
 
 
-def _equals(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _equals(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     if len(arguments) < 2:
         raise ValueError("equals takes two arguments.")
+    _count_parts(values, run, arguments)
     plain = [None if value is MISSING else value for value in arguments]
-    for value in plain:
-        if is_array(value) or isinstance(value, Mapping):
-            scope.run.count(setup.texts.measure(value))
     return all(_same(left, right) for left, right in pairwise(plain))
 
 
@@ -100,8 +93,8 @@ def _same(left: Any, right: Any) -> bool:
         return False
 
 
-def _compared(name: str, holds: Callable[[Any, Any], bool]) -> Value:
-    def compare(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _compared(name: str, holds: Callable[[Any, Any], bool]) -> Helper:
+    def compare(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         if len(arguments) != 2:
             raise ValueError(f"{name} takes two arguments.")
         left, right = arguments
@@ -112,27 +105,23 @@ def _compared(name: str, holds: Callable[[Any, Any], bool]) -> Value:
     return compare
 
 
-def _camel_case(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    words = "".join(letter if letter.isalnum() else " " for letter in setup.texts.text(_only(arguments, "camelCase")))
+def _camel_case(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    words = "".join(letter if letter.isalnum() else " " for letter in values.text(_only(arguments, "camelCase")))
     first, *others = words.split() or [""]
     return first[:1].lower() + first[1:] + "".join(word[:1].upper() + word[1:] for word in others)
 
 
-def _get(setup: Setup, scope: Scope, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _get(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     names = [*arguments, *([named["name"]] if "name" in named else [])]
     if not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names):
         raise ValueError("get takes the name of a variable, and perhaps that of a field in it.")
-    read = setup.fields.read
-    found = read(scope.root, names[0])
+    read = values.read
+    found = read(run.root, names[0])
     if found is MISSING and len(names) == 1:
-        found = scope.root
+        found = run.root
         for part in names[0].split("."):
             found = read(found, part)
     return read(found, names[1]) if len(names) == 2 else found
-
-
-def _braces(text: str) -> Value:
-    return lambda setup, scope, arguments, named: text
 
 
 def _only(arguments: Sequence[Any], name: str) -> Any:
@@ -177,14 +166,14 @@ def _bounded(number: Number) -> Number:
     return number
 
 
-VALUES: Mapping[str, Value] = {
+VALUES: Mapping[str, Helper] = {
     "add": _add,
-    "and": _and,
+    "and": lambda values, run, arguments, named: all(map(is_true, arguments)),
     "array": _array,
     "camelCase": _camel_case,
     "concat": _concat,
-    "doubleClose": _braces("}}"),
-    "doubleOpen": _braces("{{"),
+    "doubleClose": lambda values, run, arguments, named: "}}",
+    "doubleOpen": lambda values, run, arguments, named: "{{",
     "equal": _equals,
     "equals": _equals,
     "get": _get,
@@ -194,11 +183,9 @@ VALUES: Mapping[str, Value] = {
     "lessThan": _compared("lessThan", lambda left, right: left < right),
     "lessThanOrEqual": _compared("lessThanOrEqual", lambda left, right: left <= right),
     "not": _not,
-    "or": _or,
+    "or": lambda values, run, arguments, named: any(map(is_true, arguments)),
     "range": _range,
     "subtract": _subtract,
 }
-"""Each is called with the language's setup, the scope, the arguments and the named ones; ``ValueError`` is a fault."""
-
 BARE = frozenset({"doubleOpen", "doubleClose"})
 """Those that stand without arguments."""

@@ -1,16 +1,32 @@
-"""What values are to a template: missing, safe, true, empty, an array."""
+"""What values are to a template: what counts as true, what can be read of them by name, and what their text is."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
+import re
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from enum import Enum
-from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
+
+from attrs import fields as attrs_fields, has as is_attrs
+
+from portico.errors import LimitExceeded, SchemaUnsupported
+from portico.plugins import TextForm, compile_type
+from portico.ports import TypeCodec
 
 _TYPES_KEPT = 512
+_MOST_PARTS = 1_000_000
+_INDEX = re.compile(r"(?:0|[1-9][0-9]{0,17})")
+_BYTES = (bytes, bytearray, memoryview)
+_SCALARS = (str, int, float, bool, type(None))
+_PLAIN = (*_SCALARS, complex, *_BYTES)
+_INTEGERS_TO = 1e21
+_PLAIN_FROM = 1e-6
 
 
 class Missing(Enum):
@@ -43,27 +59,16 @@ class SafeString(str):
     __slots__ = ()
 
 
-_arrays: dict[type, bool] = {list: True, tuple: True, dict: False, str: False}
+@lru_cache(_TYPES_KEPT)
+def _is_array_type(kind: Any) -> bool:
+    is_named_tuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return issubclass(kind, Sequence | Set | deque) and not (is_named_tuple or issubclass(kind, (str, *_BYTES)))
 
 
 def is_array(value: object) -> bool:
     """Tell whether a value is a list to a template: a sequence or a set, but no text and no named tuple."""
-    kind = type(value)
-    known = _arrays.get(kind)
-    if known is None:
-        known = issubclass(kind, Sequence | Set | deque) and not (
-            issubclass(kind, str | bytes | bytearray | memoryview | Mapping)
-            or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
-        )
-        if len(_arrays) >= _TYPES_KEPT:
-            _arrays.clear()
-        _arrays[kind] = known
-    return known
-
-
-def is_callable(value: object) -> bool:
-    """Tell whether a value in the data is a function to a template: no class, and no object that can be called."""
-    return isinstance(value, FunctionType | MethodType | BuiltinFunctionType | partial)
+    kind: Any = type(value)
+    return _is_array_type(kind)
 
 
 def is_true(value: object) -> bool:
@@ -72,8 +77,6 @@ def is_true(value: object) -> bool:
     >>> [is_true(value) for value in ("", "0", 0, 0.5, [], [0], {}, None)]
     [False, True, False, True, False, True, True, False]
     """
-    if type(value) is str:
-        return value != ""
     return not is_empty(value) and not (isinstance(value, int | float | Decimal) and value == 0)
 
 
@@ -86,3 +89,176 @@ def is_empty(value: object) -> bool:
     if isinstance(value, float | Decimal):
         return value != value  # noqa: PLR0124 - only what is no number differs from itself
     return is_array(value) and not value
+
+
+def number_text(number: float) -> str:
+    """Write a number as JavaScript does: with an exponent from 1e21 on and below 1e-6.
+
+    >>> [number_text(number) for number in (1.0, 2.50, 1e21, 1e-7, float("nan"))]
+    ['1', '2.5', '1e+21', '1e-7', 'NaN']
+
+    Raises ``ValueError`` for an integer with more digits than Python writes.
+    """
+    if isinstance(number, int):
+        return str(int(number))
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number.is_integer() and abs(number) < _INTEGERS_TO:
+        return str(int(number))
+    if _PLAIN_FROM <= abs(number) < 1:
+        return format(Decimal(repr(number)), "f")
+    mantissa, mark, exponent = repr(number).partition("e")
+    return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if mark else mantissa
+
+
+@lru_cache(_TYPES_KEPT)
+def declared_fields(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields that a class declares, without those that begin with ``_``."""
+    names: Iterable[str] = ()
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+    elif issubclass(kind, tuple):
+        names = getattr(kind, "_fields", ())
+    elif is_attrs(kind):
+        names = [field.name for field in attrs_fields(kind)]
+    return tuple(name for name in names if not name.startswith("_"))
+
+
+class Values:
+    """Reads and writes the values of one language.
+
+    ``codecs`` are asked for classes that neither the standard library nor attrs knows: what they make of a value is
+    read instead. Texts are written as every prompt language does, or as JavaScript does. A value with more than
+    1,000,000 parts or ``limit`` characters is not written: one that shares parts can be small in memory and without
+    end on paper.
+    """
+
+    def __init__(self, codecs: Iterable[TypeCodec] = (), *, javascript: bool = False, limit: int = 16_000_000) -> None:
+        self._codecs = tuple(codecs)
+        self._form = TextForm(self._codecs)
+        self._javascript = javascript
+        self._limit = limit
+
+    def read(self, value: Any, name: str) -> Any:
+        """Return what is under a key, an index or the name of a declared field; MISSING where there is nothing."""
+        if isinstance(value, Mapping):
+            return _read_mapping(value, name)
+        kind: Any = type(value)
+        names = declared_fields(kind)
+        if name in names:
+            return getattr(value, name, MISSING)
+        if isinstance(value, Sequence | deque) and not isinstance(value, _BYTES):
+            return _read_sequence(value, name)
+        if names or isinstance(value, _PLAIN):
+            return MISSING
+        converted = self._converted(value)
+        return _read_mapping(converted, name) if isinstance(converted, Mapping) else MISSING
+
+    def items(self, value: Any) -> list[tuple[str, Any]] | None:
+        """Return keys and values of a mapping or of an object with fields; None for other values."""
+        if isinstance(value, Mapping):
+            return list(value.items())
+        if isinstance(value, _PLAIN) or is_array(value):
+            return None
+        kind: Any = type(value)
+        names = declared_fields(kind)
+        if names:
+            return [(name, getattr(value, name, MISSING)) for name in names]
+        converted = self._converted(value)
+        return list(converted.items()) if isinstance(converted, Mapping) else None
+
+    def _converted(self, value: Any) -> Any:
+        if not self._codecs:
+            return None
+        try:
+            return compile_type(type(value), self._codecs).unstructure(value)
+        except (SchemaUnsupported, TypeError, ValueError):
+            return None
+
+    def text(self, value: Any) -> str:
+        """Return the text; raises ``ValueError`` for a value that has none and ``LimitExceeded``."""
+        if isinstance(value, str):
+            return str(value)
+        if value is None or value is MISSING:
+            return ""
+        if not isinstance(value, _SCALARS):
+            self.measure(value)
+        return self._javascript_text(value) if self._javascript else self._form(_without_missing(value))
+
+    def key(self, value: Any) -> str:
+        """Return the name that a value is as a key, which JavaScript decides: ``true``, ``null``, ``1``."""
+        if isinstance(value, str):
+            return str(value)
+        if value is None or value is MISSING:
+            return "null" if value is None else "undefined"
+        self.measure(value)
+        return self._javascript_text(value)
+
+    def json(self, value: Any) -> str:
+        """Return the value as JSON, text in quotes as well."""
+        if value is MISSING or value is None:
+            return "null"
+        if isinstance(value, str | bool | int | float):
+            return json.dumps(value, ensure_ascii=False)
+        self.measure(value)
+        return self._form(_without_missing(value))
+
+    def measure(self, value: Any) -> int:
+        """Count the parts of a value; raises ``LimitExceeded`` before it has counted too far."""
+        count = characters = 0
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            count += 1
+            if isinstance(one, str):
+                characters += len(one)
+            elif isinstance(one, Mapping):
+                waiting += one.values()
+            elif is_array(one):
+                waiting += one
+            if count > _MOST_PARTS or characters > self._limit:
+                raise LimitExceeded(
+                    f"A value with more than {_MOST_PARTS:,} parts or {self._limit:,} characters is not written; "
+                    f"one that contains itself has no end."
+                )
+        return count
+
+    def _javascript_text(self, value: Any) -> str:
+        if value is MISSING:
+            return ""
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int | float):
+            return number_text(value)
+        if isinstance(value, Mapping):
+            return "[object Object]"
+        if not is_array(value):
+            return self._form(value)
+        try:
+            return ",".join([self._javascript_text(one) if one is not None else "" for one in value])
+        except RecursionError as error:
+            raise ValueError("The value is nested too deeply, or contains itself.") from error
+
+
+def _without_missing(value: Any) -> Any:
+    """Return None for what is missing in a list that a template made."""
+    return [None if one is MISSING else one for one in value] if type(value) is list else value
+
+
+def _read_mapping(value: Mapping[Any, Any], name: str) -> Any:
+    found = value.get(name, MISSING)
+    if found is MISSING and _INDEX.fullmatch(name):
+        found = value.get(int(name), MISSING)
+    return found
+
+
+def _read_sequence(value: Any, name: str) -> Any:
+    if name == "length":
+        return len(value)
+    if _INDEX.fullmatch(name) and int(name) < len(value):
+        return value[int(name)]
+    return MISSING
