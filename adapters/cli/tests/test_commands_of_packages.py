@@ -72,7 +72,7 @@ def test_one_that_is_never_reached_is_to_note_and_not_listed(install: Callable[.
         for check in done.json["checks"]
         if check["subject"] in ("command ask", "command hello") and check["state"] != "ok"
     }
-    authors = "Run `pip install --upgrade portico-{0}`, or tell its authors and set PORTICO_DISABLE={0}."
+    authors = "Run `pip install --upgrade portico-{0}`, `pip uninstall portico-{0}`, or set PORTICO_DISABLE={0}."
     never = "That of portico-{} is never run: {} has a command of the same name."
     assert noted == {
         never.format("cuckoo", "portico"): authors.format("cuckoo"),

@@ -13,15 +13,11 @@ from urllib.request import url2pathname
 
 import pytest
 
-from portico_host.typed_words import quoted
-
 ACME = Path(__file__).parent / "acme"
 PLUGIN = (ACME / "portico_acme.py").read_text()
 SEARCH = (ACME / "portico_acme_search.py").read_text()
 CHOSEN = '[search.web]\nuse = "acme"\n'
-AUTHORS = "Run `pip install --upgrade portico-acme`, or tell its authors and set PORTICO_DISABLE=acme."
 ANY = "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme."
-CORE = "Run `pip install --upgrade portico-core portico-acme`."
 Make = Callable[..., None]
 
 
@@ -41,14 +37,14 @@ Make = Callable[..., None]
             "from portico.plugins import Enrolment",
             ["Requires-Dist: portico-core>=99"],
             "cannot import name 'Enrolment'",
-            CORE,
+            ANY,
             id="core is too old for a name",
         ),
         pytest.param(
             PLUGIN.replace("summary=", "colour='red', summary="),
             ["Requires-Dist: portico-core>=99"],
             "Its hook portico_text_searches failed: TypeError:",
-            CORE,
+            ANY,
             id="or a field of a registration",
         ),
         pytest.param(
@@ -61,22 +57,22 @@ Make = Callable[..., None]
         pytest.param(
             PLUGIN.replace("[Registration", "(Registration").replace(")]", "))"),
             [],
-            "Its hook portico_text_searches returned a Registration, not a list of Registrations.",
-            AUTHORS,
+            "Its hook portico_text_searches returned a value of the type Registration, not a list of Registrations.",
+            ANY,
             id="a hook returns no list",
         ),
         pytest.param(
             PLUGIN.replace("return [", "return ['acme', "),
             [],
-            "Its hook portico_text_searches returned a str among its Registrations.",
-            AUTHORS,
+            "Its hook portico_text_searches returned a value of the type str among its Registrations.",
+            ANY,
             id="a hook returns something else",
         ),
         pytest.param(
             PLUGIN.replace("text_searches", "text_search"),
             [],
             "Its function portico_text_search is no hook and is not called. The nearest is portico_text_searches.",
-            AUTHORS,
+            ANY,
             id="a hook is misspelt",
         ),
         pytest.param(
@@ -144,9 +140,9 @@ def test_a_package_that_is_worked_on_is_mended_where_it_lies(package: Make, doct
     info = next(site.glob("portico_acme-*.dist-info"))
     (info / "direct_url.json").write_text(json.dumps(editable))
     folder = url2pathname("/home/ada/portico acme")
-    assert doctor()["portico-acme"]["mend"] == f"Mend it in {quoted(folder)}; it is read again at once."
+    assert doctor()["portico-acme"]["mend"].startswith(f"Correct it in {folder}. ")
     (info / "direct_url.json").write_text("[")
-    assert doctor()["portico-acme"]["mend"] == AUTHORS
+    assert doctor()["portico-acme"]["mend"] == ANY
 
 
 def test_a_command_that_cannot_be_imported(install: Callable[..., Path], doctor: Any) -> None:
@@ -162,14 +158,13 @@ def test_a_command_that_is_worked_on_is_mended_where_it_lies(install: Callable[.
     folder = install("portico-tidy", {"portico.commands": {"tidy": "portico_tidy:tidy"}}, portico_tidy="tidy = 5")
     (info,) = folder.glob("portico_tidy-*.dist-info")
     (info / "direct_url.json").write_text(json.dumps({"url": "file:///tidy", "dir_info": {"editable": True}}))
-    saved = f"Mend it in {quoted(url2pathname('/tidy'))}; it is read again at once."
     found = doctor()["command tidy"]
     assert "its entry point is no click command but int." in found["message"]
-    assert found["mend"] == saved
+    assert found["mend"].startswith(f"Correct it in {url2pathname('/tidy')}. ")
     (folder / "portico_tidy.py").write_text("\nraise OSError('no tidy')")
     found = doctor()["command tidy"]
-    assert found["message"].endswith("OSError: no tidy. See portico_tidy.py:2.")
-    assert found["mend"] == saved
+    assert found["message"].endswith("OSError: no tidy.")
+    assert found["mend"].startswith(f"Correct it in {url2pathname('/tidy')}. ")
 
 
 def test_a_name_that_switches_nothing_off_is_to_note(doctor: Any) -> None:
@@ -191,7 +186,7 @@ def test_a_package_without_a_hook_is_to_note(package: Make, doctor: Any, in_proc
 def test_a_package_whose_hook_returns_nothing_is_to_note_too(package: Make, doctor: Any, in_process: Any) -> None:
     package("def portico_planners(): return []")
     found = doctor(healthy=True)["portico-acme"]
-    assert (found["state"], found["mend"]) == ("warn", AUTHORS)
+    assert (found["state"], found["mend"]) == ("warn", ANY)
     assert found["message"] == "It registers nothing: what portico_planners returns is empty."
     assert "portico-acme  1.0: nothing" not in in_process("doctor").out
 
@@ -209,16 +204,6 @@ def test_an_asynchronous_hook_is_told_of_and_complained_of_nowhere_else(package:
     done = portico("plugins", env={"PYTHONWARNINGS": "default"})
     assert "Its hook portico_text_searches is asynchronous; a hook is a plain function." in done.out
     assert done.err == ""
-
-
-def test_entry_points_that_are_damaged_are_told_of(package: Make, doctor: Any, site: Path) -> None:
-    package()
-    file = site / "portico_acme-1.0.dist-info" / "entry_points.txt"
-    file.write_bytes(b"[portico]\nacme = portico_acme\n\xff\xfe")
-    found = doctor()
-    assert list(found) == ["portico-acme"]
-    assert str(file) in found["portico-acme"]["message"]
-    assert found["portico-acme"]["mend"] == "Run `pip install --force-reinstall --no-deps portico-acme`."
 
 
 @pytest.mark.parametrize("arguments", [("doctor",), ("plugins",), ("plugins", "acme"), ("plugins", "--json")])

@@ -18,7 +18,7 @@ MISTAKES = {
     "not a table": ("search = 1\n", ["search", "a table"]),
     "no use": ("[search.docs]\npath = '.'\n", ["search.docs.use"]),
     "unknown plugin": ("[search.docs]\nuse = 'shlef'\n", ["search.docs.use", "shlef", "shelf"]),
-    "plugin not installed": ("[search.docs]\nuse = 'exa'\n", ["exa", "No installed package registers it"]),
+    "plugin not installed": ("[search.docs]\nuse = 'exa'\n", ["exa", "install the package that registers it"]),
     "missing secret": (DOCS + "key = { env = 'SHELF_UNSET' }\n", ["SHELF_UNSET", "search.docs.key"]),
     "secret's file missing": (DOCS + "key = { file = '/no/key' }\n", ["/no/key", "search.docs.key"]),
     "unknown planner": ("[planner]\nuse = 'retreival'\n[search.d]\nuse='shelf'\n", ["planner.use", "retrieval"]),

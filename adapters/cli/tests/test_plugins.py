@@ -128,7 +128,7 @@ def test_settings_that_cannot_be_read_are_told_of_and_the_rest_is_shown(
         ("def make(settings, services): raise OSError('no acme')", "it could not be made: OSError: no acme."),
         ("made = 5", "portico_shop:make cannot be imported: AttributeError: "),
         ("make = 5", "its factory portico_shop:make cannot be called."),
-        ("def make(settings, services): return 5", "int is no TextSearch: it has no name, "),
+        ("def make(settings, services): ...", "its factory returned None, not a service."),
     ],
 )
 @pytest.mark.parametrize("configuration", ["", '[search.web]\nuse = "shop"\n'])
@@ -159,10 +159,8 @@ def test_a_mistake_of_who_configures_a_package_is_none_of_the_package(portico: A
 @pytest.mark.parametrize(
     ("settings", "shown"),
     [
-        ("    a: list[Inner] = ()", "its settings class cannot be read: NameError: name 'Nope' is not defined"),
-        ("    a: Literal[Kind.OBJECT] = Kind.OBJECT", "cannot be set in a file"),
-        ("    a: Kind = Kind.OBJECT", "cannot be set in a file"),
-        ("    a: tuple[()] = ()", "list"),
+        ("    a: list[Inner] = ()", "its settings class cannot be described: NameError: name 'Nope' is not defined"),
+        ("    a: Kind = Kind.OBJECT", "its settings class cannot be described: TypeError: object has no form in JSON"),
         ("    a: Callable[[], int] = len", "cannot be set in a file"),
     ],
 )
@@ -170,7 +168,7 @@ def test_odd_settings_of_one_package_cost_nobody_the_schema(
     portico: Any, install: Install, site: Path, settings: str, shown: str
 ) -> None:
     source = (
-        "import enum\nfrom typing import Literal\nfrom collections.abc import Callable\n"
+        "import enum\nfrom collections.abc import Callable\n"
         "from dataclasses import dataclass\nfrom portico.plugins import Registration\n"
         "class Kind(enum.Enum):\n    OBJECT = object()\n"
         "@dataclass\nclass Inner:\n    b: 'Nope' = 1\n"
@@ -186,21 +184,14 @@ def test_odd_settings_of_one_package_cost_nobody_the_schema(
     assert done.code == 0
     names = done.json["properties"]["search"]["additionalProperties"]["properties"]["use"]["enum"]
     assert "shelf" in names
-    assert ("odd" in names) == ("NameError" not in shown)
-    if "odd" in names:
-        assert done.err == ""
-    else:
-        assert done.err.startswith("Text search 'odd' of portico-odd is broken: ")
-        assert done.err.endswith("It is left out.\n")
+    assert ("odd" in names) == ("cannot be described" not in shown)
 
 
 def test_a_package_that_is_broken_can_be_looked_at(portico: Any, install: Install, site: Path) -> None:
     install("portico-torn", {"portico": {"torn": "portico_torn"}}, portico_torn="raise ImportError('no libtorn')")
     done = portico("plugins", "torn")
     assert done.code == 0
-    assert done.out.startswith(
-        "portico-torn 1.0 broken\n! Its import failed: ImportError: no libtorn. See portico_torn.py:1.\n  → Run `pip "
-    )
+    assert done.out.startswith("portico-torn 1.0 broken\n! Its import failed: ImportError: no libtorn.\n  → Run `pip ")
 
 
 def test_a_name_that_is_not_installed_gives_the_nearest(portico: Any) -> None:

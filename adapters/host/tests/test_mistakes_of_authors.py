@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,11 @@ from urllib.request import pathname2url
 import pytest
 
 import portico_host
-from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
+from portico.errors import PluginBroken, PluginNotInstalled
 from portico.plugins import Registration
 from portico.ports import TextSearch
 from portico_host.checking import package_problems, problems_of
-from portico_host.packages import Offer, Package, Plugins, port_named
-from portico_host.shipped import SHIPPED
-from portico_host.typed_words import quoted
+from portico_host.packages import SHIPPED, Offer, Package, Plugins, port_named
 
 pytestmark = pytest.mark.usefixtures("work")
 
@@ -50,35 +48,18 @@ def worked_on(site: Any, folder: Path) -> str:
     (info,) = site.folder.glob("portico_mine-*.dist-info")
     told = {"url": f"file:{pathname2url(str(folder))}", "dir_info": {"editable": True}}
     (info / "direct_url.json").write_text(json.dumps(told))
-    return quoted(str(folder))
+    return shlex.quote(str(folder))
 
 
 @pytest.mark.parametrize(
     ("search", "said"),
     [
-        (
-            SEARCH.replace("return MineSearch()", "MineSearch()"),
-            "its factory portico_mine.search:make returned nothing, not a TextSearch.",
-        ),
-        (
-            SEARCH.replace("def make", "async def make"),
-            "its factory portico_mine.search:make is asynchronous; a service is made by a plain function.",
-        ),
-        (
-            SEARCH.replace("async def search", "async def seek").replace("name, index,", "name, _,"),
-            "MineSearch is no TextSearch: it has no index, search.",
-        ),
-        (
-            SEARCH.replace("return MineSearch()", "return 5"),
-            "int is no TextSearch: it has no name, capabilities, index, search, ",
-        ),
-        (
-            SEARCH.replace("name, index,", "name, _,") + "MineSearch.index = property(lambda self: 1 / 0)",
-            "MineSearch cannot be asked what it has: ZeroDivisionError: division by zero. See portico_mine/search.py:",
-        ),
+        (SEARCH.replace("return MineSearch()", "MineSearch()"), "its factory returned None, not a service."),
+        (SEARCH.replace("def make", "async def make"), "its factory returned <coroutine object make"),
+        (SEARCH.replace("MineSearch()", "MineSaerch()"), "it could not be made: NameError: name 'MineSaerch' is not"),
     ],
 )
-def test_what_a_factory_gives_is_looked_at_before_anybody_uses_it(site: Any, search: str, said: str) -> None:
+def test_a_factory_that_gives_no_service_is_its_packages_fault(site: Any, search: str, said: str) -> None:
     site.install("portico-mine", PLUGIN, {"search": search})
     services = portico_host.load().services()
     for _ in range(2):
@@ -86,12 +67,6 @@ def test_what_a_factory_gives_is_looked_at_before_anybody_uses_it(site: Any, sea
             services.get(TextSearch, "mine")
         assert f" is broken: {said}" in str(caught.value)
         assert " Run `pip install --upgrade portico-mine`" in str(caught.value)
-
-
-async def test_what_is_all_that_its_port_asks_for_is_taken_as_it_is(site: Any) -> None:
-    site.install("portico-mine", PLUGIN, {"search": SEARCH})
-    async with portico_host.load().services() as services:
-        assert type(services.get(TextSearch, "mine")).__name__ == "MineSearch"
 
 
 @pytest.mark.parametrize(
@@ -108,9 +83,9 @@ def test_a_package_without_a_hook_is_not_ok(site: Any, plugin: str, said: str) -
     plugins = portico_host.discover()
     package = found(plugins)
     assert package.state == "empty"
-    assert package.problems[0].startswith(said)
+    assert str(package.problem).startswith(said)
     (problem,) = [each for each in package_problems(plugins) if each.subject == "portico-mine"]
-    assert (problem.severity, problem.cause, problem.mend) == ("warning", *package.problems, package.mend)
+    assert (problem.severity, problem.cause, problem.mend) == ("warning", package.problem, package.mend)
 
 
 def test_a_package_of_commands_only_needs_no_hook(site: Any) -> None:
@@ -119,89 +94,33 @@ def test_a_package_of_commands_only_needs_no_hook(site: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plugin", "said"),
+    ("plugin", "error", "said"),
     [
-        (
-            PLUGIN.replace("portico_text", "text"),
-            "portico-mine 1.0 is installed and offers nothing. It registers nothing: ",
-        ),
-        (PLUGIN.replace('"mine"', '"other"'), "portico-mine 1.0 is installed and offers text search 'other'."),
-        (PLUGIN.replace("text_searches", "planners"), "portico-mine 1.0 is installed and offers planner 'mine'."),
+        (PLUGIN.replace("portico_text", "text"), PluginBroken, "is empty. It registers nothing: no function of "),
+        (PLUGIN.replace('"mine"', '"other"'), PluginNotInstalled, "is not installed. Installed: "),
+        (PLUGIN.replace("text_searches", "planners"), PluginNotInstalled, "is not installed. Installed: "),
     ],
 )
-def test_what_is_installed_and_offers_something_else_is_not_to_be_installed(site: Any, plugin: str, said: str) -> None:
+def test_a_package_that_offers_something_else_need_not_be_installed(
+    site: Any, plugin: str, error: Any, said: str
+) -> None:
     site.install("portico-mine", plugin)
-    with pytest.raises(PluginNotInstalled) as caught:
+    with pytest.raises(error) as caught:
         portico_host.discover().offer("TextSearch", "mine")
-    assert str(caught.value).startswith("Text search 'mine' is not registered. ")
     assert said in str(caught.value)
     assert "pip install portico-mine" not in str(caught.value)
 
 
-def test_the_doctor_tells_what_mends_a_chosen_package_that_offers_nothing(
-    site: Any, tmp_path: Path, work: Path
-) -> None:
-    site.install("portico-mine", PLUGIN.replace("portico_text", "text"))
-    folder = worked_on(site, tmp_path)
-    (work / "portico.toml").write_text('[search.web]\nuse = "mine"\n')
-    noted, failed = portico_host.diagnose().problems
-    assert (noted.severity, failed.severity, failed.subject) == ("warning", "error", "text search web")
-    assert failed.mend == noted.mend == f"Mend it in {folder}; it is read again at once."
-
-
-@pytest.mark.parametrize(
-    ("plugin", "said", "mend"),
-    [
-        ("\nimport os\nos.environ['NO_SUCH']", "KeyError: 'NO_SUCH'. See portico_mine/_plugin.py:3.", "saved"),
-        ("def portico_text_searches(:", "SyntaxError: invalid syntax (_plugin.py, line 1).", "saved"),
-        ("from portico.plugins import Enrolment", " See portico_mine/_plugin.py:1.", "saved"),
-        ("import json.nothing", "No module named 'json.nothing'. See portico_mine/_plugin.py:1.", "metadata"),
-        (
-            "import portico_mine.searhc",
-            "No module named 'portico_mine.searhc'. See portico_mine/_plugin.py:1.",
-            "metadata",
-        ),
-        ("from portico_mine.deep import x", "RuntimeError: deep. See portico_mine/deep.py:2.", "saved"),
-        (PLUGIN.replace("summary=", "sumary="), " See portico_mine/_plugin.py:5.", "saved"),
-        (PLUGIN.replace("text_searches", "text_search"), "The nearest is portico_text_searches.", "saved"),
-        (PLUGIN.replace("portico_text", "text"), "would be one as portico_text_searches.", "saved"),
-        ("import acmesdk.client", "No module named 'acmesdk'. See portico_mine/_plugin.py:1.", "metadata"),
-    ],
-)
-def test_what_is_worked_on_needs_pip_only_where_its_metadata_is_wrong(
-    site: Any, tmp_path: Path, plugin: str, said: str, mend: str
-) -> None:
-    site.install("portico-mine", plugin, {"deep": "\nraise RuntimeError('deep')"})
+@pytest.mark.parametrize("plugin", ["import acmesdk.client", PLUGIN.replace("text_searches", "text_search")])
+def test_a_package_in_its_source_folder_is_corrected_there(site: Any, tmp_path: Path, work: Path, plugin: str) -> None:
+    site.install("portico-mine", plugin)
     folder = worked_on(site, tmp_path / "my package")
     package = found(portico_host.discover())
-    assert said in str(package.problem)
-    saved = f"Mend it in {folder}; it is read again at once."
-    metadata = f"{saved} After a change of its pyproject.toml, run `pip install -e {folder}`."
-    assert package.mend == (saved if mend == "saved" else metadata)
-    if package.state == "broken":
-        with pytest.raises(PluginBroken) as caught:
-            portico_host.discover().offer("TextSearch", "mine")
-        (problem,) = problems_of(caught.value, "TextSearch", "mine")
-        assert (problem.mend, package.mend in problem.cause) == (package.mend, False)
-
-
-def test_a_factory_says_where_it_failed(site: Any, tmp_path: Path) -> None:
-    site.install("portico-mine", PLUGIN, {"search": SEARCH.replace("return MineSearch()", "return MineSaerch()")})
-    folder = worked_on(site, tmp_path)
-    with pytest.raises(PluginBroken) as caught:
-        portico_host.load().services().get(TextSearch, "mine")
-    assert str(caught.value).endswith(
-        f"is not defined. See portico_mine/search.py:9. Mend it in {folder}; it is read again at once."
-    )
-
-
-def test_a_slow_import_is_to_note_with_its_seconds() -> None:
-    plugins = Plugins(
-        (Package("quick", "portico-quick", "1", seconds=0.9), Package("slow", "portico-slow", "1", seconds=3.14))
-    )
-    (problem,) = package_problems(plugins)
-    assert (problem.severity, problem.subject) == ("warning", "portico-slow")
-    assert problem.cause == "Its import took 3.1 s, which every command waits for; it need import core only."
+    assert package.state == "broken"
+    assert f"Correct it in {tmp_path / 'my package'}." in str(package.mend)
+    assert f"`pip install -e {folder}`" in str(package.mend)
+    (work / "portico.toml").write_text('[search.web]\nuse = "mine"\n')
+    assert {problem.mend for problem in portico_host.diagnose().problems} == {package.mend}
 
 
 def test_every_mistake_of_a_configuration_is_told_at_once(acme: Any, work: Path) -> None:
@@ -238,18 +157,12 @@ def test_what_is_left_out_for_one_mistake_makes_no_other(acme: Any, work: Path) 
 @pytest.mark.parametrize(
     ("text", "mend"),
     [
-        ('[search.web]\nuse = "acmee"', 'Set `use = "acme"`.'),
-        ('[functions]\nselect = "contxtual"', 'Set `select = "contextual"`.'),
-        ('[search.web]\nuse = "documents-x"', 'Set `use = "documents"`.'),
-        # Near to one that is there, and one of ours all the same.
-        ('[planner]\nuse = "retreival"', 'Set `use = "retrieval"`.'),
-        (
-            '[search.web]\nuse = "exa"',
-            "Choose another, or install the package that registers it, as its own pages say.",
-        ),
+        ('[search.web]\nuse = "acmee"', "Did you mean acme?"),
+        ('[functions]\nselect = "contxtual"', "Did you mean contextual?"),
+        ('[search.web]\nuse = "exa"', "Choose another, or install the package that registers it."),
     ],
 )
-def test_a_name_that_is_near_to_an_installed_one_is_mended_and_not_installed(
+def test_a_name_that_is_not_registered_is_compared_and_not_installed(
     acme: Any, work: Path, text: str, mend: str
 ) -> None:
     (work / "portico.toml").write_text(text)
@@ -258,40 +171,13 @@ def test_a_name_that_is_near_to_an_installed_one_is_mended_and_not_installed(
     assert "pip install" not in problem.cause
 
 
-def test_who_works_on_a_package_is_told_to_register_another_name_and_not_to_uninstall(
-    site: Any, tmp_path: Path, work: Path
-) -> None:
-    site.install("portico-mine", PLUGIN)
-    site.install("portico-other", PLUGIN.replace("portico_mine", "portico_other"))
-    plugins = portico_host.discover()
-    uninstall = "`pip uninstall portico-mine` or `pip uninstall portico-other`"
-    assert str(found(plugins).mend) == f"Run {uninstall}."
-    with pytest.raises(PluginConflict, match=f"Run {uninstall}, or set PORTICO_DISABLE=portico-other.$"):
-        plugins.offer("TextSearch", "mine")
-    file = worked_on(site, tmp_path)
-    plugins = portico_host.discover()
-    for name in ("mine", "other"):
-        assert found(plugins, name).state == "conflict"
-        assert found(plugins, name).mend == f"Register it under another name in {file}."
-    with pytest.raises(PluginConflict) as caught:
-        plugins.offer("TextSearch", "mine")
-    assert str(caught.value) == (
-        "Text search 'mine' is registered by portico-mine and portico-other. "
-        f"Register it under another name in {file}, or set PORTICO_DISABLE=portico-other."
-    )
-    (work / "portico.toml").write_text('[search.web]\nuse = "mine"\n')
-    told = {problem.subject: problem for problem in portico_host.diagnose().problems}["text search web"]
-    assert told.cause.endswith("Text search 'mine' is registered by portico-mine and portico-other.")
-    assert told.mend.startswith(f"Register it under another name in {file}, or set ")
-
-
-def test_of_what_is_near_and_of_what_is_ours_either_may_be_meant() -> None:
+def test_a_name_near_to_an_installed_one_and_to_one_of_ours_may_mean_either() -> None:
     bravo = Offer(port_named("TextSearch"), Registration("bravo", "a:b", "Bravo."), "bravo", "portico-bravo")
     with pytest.raises(PluginNotInstalled) as caught:
         Plugins((Package("bravo", "portico-bravo", "1", offers=(bravo,)),)).offer("TextSearch", "brave")
-    assert "Did you mean bravo? Otherwise run `pip install portico-brave`." in str(caught.value)
     (problem,) = problems_of(caught.value, "TextSearch", "web")
-    assert problem.mend == 'Write "bravo" in place of "brave", or run `pip install portico-brave`.'
+    assert problem.mend == "Did you mean bravo? Otherwise run `pip install portico-brave`."
+    assert problem.mend in str(caught.value)
 
 
 def test_what_is_said_to_be_ours_is_what_the_workspace_has() -> None:
@@ -302,4 +188,3 @@ def test_what_is_said_to_be_ours_is_what_the_workspace_has() -> None:
     names = {tomllib.loads(file.read_text("utf-8"))["project"]["name"] for file in files}
     assert len(names) > 20
     assert names == set(SHIPPED)
-    assert all(re.fullmatch(r"portico(-[a-z0-9]+)*", name) for name in names)

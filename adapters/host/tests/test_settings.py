@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field as member
@@ -13,11 +12,11 @@ from attrs import field, frozen, validators
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from portico.errors import SchemaUnsupported
 from portico.plugins import Secret
+from portico_host.mistakes import Unfit
 from portico_host.schema import settings_schema
 from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer, Unfit
+from portico_host.settings import Structurer
 from portico_host.tree import Given
 
 Seconds = NewType("Seconds", float)
@@ -65,8 +64,6 @@ class Everything:
     inner: Inner = field(factory=lambda: Inner(1.0))
     inners: list[Inner] = field(factory=list)
     plain: Plain | None = None
-    day: dt.date | None = None
-    moment: dt.datetime | None = None
     wait: Annotated[Seconds, "seconds"] = Seconds(1.0)
     anything: Any = None
     bounded: int = field(default=1, validator=validators.ge(0))
@@ -82,7 +79,7 @@ def faults(values: Mapping[str, Any], cls: type[Any] = Everything, **options: An
     with pytest.raises(Unfit) as caught:
         structurer(**options).structure(cls, values)
     assert caught.value.__context__ is None, "the original error might hold a secret"
-    return {".".join(key): sentence for key, sentence in caught.value.faults}
+    return {".".join(fault.key): fault.sentence for fault in caught.value.faults}
 
 
 FITS: list[tuple[str, Any, Any]] = [
@@ -109,8 +106,6 @@ FITS: list[tuple[str, Any, Any]] = [
     ("inner", {"rate": 2}, Inner(2.0)),
     ("inners", [{"rate": 2}], [Inner(2.0)]),
     ("plain", {"name": "n", "rates": [1]}, Plain("n", [1])),
-    ("day", dt.date(2026, 1, 2), dt.date(2026, 1, 2)),
-    ("moment", dt.datetime(2026, 1, 2, tzinfo=dt.UTC), dt.datetime(2026, 1, 2, tzinfo=dt.UTC)),
     ("wait", 3, 3.0),
     ("anything", {"a": ["b"]}, {"a": ["b"]}),
 ]
@@ -153,8 +148,6 @@ def test_a_value_that_fits_is_structured(key: str, raw: Any, made: Any) -> None:
         ("pair", [1], "expected an array of 2 elements, got one of 1."),
         ("table", [1], "expected a table, got an array."),
         ("inner", "x", "expected a table, got a string."),
-        ("day", dt.datetime(2026, 1, 2, tzinfo=dt.UTC), "expected a date, got a date and time."),
-        ("moment", dt.date(2026, 1, 2), "expected a date and time, got a date."),
         ("bounded", -1, None),
     ],
     ids=lambda value: repr(value)[:20] if not isinstance(value, int) else "integer",
@@ -204,8 +197,7 @@ def test_a_type_that_no_file_can_hold_is_a_fault_of_the_class() -> None:
         call: Any = None
 
     for key in ("data", "number"):
-        with pytest.raises(SchemaUnsupported, match="cannot be of the type"):
-            structurer().structure(Odd, {key: "x"})
+        assert "cannot be set: no file has values of the type" in faults({key: "x"}, Odd)[key]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +220,6 @@ def test_a_type_that_no_file_can_hold_is_a_fault_of_the_class() -> None:
         ("words", '["a", "b"]', ("a", "b")),
         ("bag", "[1, 2]", frozenset({1, 2})),
         ("table", "{a = 1}", {"a": 1}),
-        ("day", "2026-01-02", dt.date(2026, 1, 2)),
         ("secret", "{ env = 'X' }", Secret("{ env = 'X' }")),
         ("inner", "{ rate = 2 }", Inner(2.0)),
         ("anything", "5", "5"),
@@ -290,18 +281,10 @@ def test_any_table_gives_settings_or_faults_and_nothing_else(values: dict[str, A
     except Unfit as unfit:
         found = list(unfit.faults)
     assert bool(found) != isinstance(made, Everything)
-    for key, sentence in found:
+    for key, sentence, _ in found:
         assert all(isinstance(part, str) for part in key)
         assert not key or key[0] in values
         assert sentence.endswith((".", "!", "?"))
-
-
-@given(st.integers(51, 3000))
-def test_a_table_nested_too_deeply_is_refused(depth: int) -> None:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    assert "at most 50 levels" in faults({"anything": value})[""]
 
 
 JSON_VALUES = st.recursive(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import portico_host
-from portico_host import SettingsInvalid
 
 PLUGIN = """
 from portico.plugins import Registration
@@ -116,31 +112,3 @@ async def test_a_source_that_cannot_be_prepared_stands_on_nothing(site: Any, wor
     site.install("portico-wraps", WRAPS, {"search": SEARCHES})
     (work / "portico.toml").write_text('[search.a]\nuse = "inside"\n[search.both]\nuse = "outside"\nsources = 3\n')
     assert portico_host.load().asked_sources == ("a", "both")
-
-
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
-        (
-            "dcos",
-            "search.both.sources: names 'dcos', which is no source. Did you mean docs? Configured: a, docs, both.",
-        ),
-        ("acme", "search.both.sources: names 'acme', which is not configured. Text search 'acme' is not installed."),
-    ],
-)
-async def test_a_source_that_stands_on_none_is_a_mistake_of_the_file(
-    site: Any, work: Path, named: str, words: str
-) -> None:
-    site.install("portico-wraps", WRAPS, {"search": SEARCHES})
-    (work / "portico.toml").write_text(
-        '[search.a]\nuse = "inside"\n[search.docs]\nuse = "inside"\n'
-        f'[search.both]\nuse = "outside"\nsources = ["a", "inside", "{named}"]\n'
-    )
-    with pytest.raises(SettingsInvalid, match=re.escape(words)):
-        async with portico_host.open():
-            pass
-    [problem] = portico_host.diagnose().problems
-    assert (problem.severity, problem.subject) == ("error", "search.both.sources")
-    assert words in problem.cause
-    async with portico_host.open(sources=["a"]) as kernel:
-        assert await kernel.invoke("a-Search", query="others go on") == ["others go on"]

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 import portico_host
 from portico.errors import PluginBroken
 from portico.plugins import Registration
-from portico.ports import PORTS, SchemaValidator, TextSearch
+from portico.ports import PORTS, TextSearch
 
 pytestmark = pytest.mark.usefixtures("work")
 
@@ -59,7 +59,7 @@ def test_choosing_it_says_what_was_built_for_what_and_which_side_to_upgrade(site
     install(site, version)
     plugins = portico_host.discover()
     with pytest.raises(PluginBroken) as caught:
-        plugins.registration("TextSearch", "odd")
+        plugins.offer("TextSearch", "odd")
     assert str(caught.value) == said
     package = found(plugins)
     assert package.state == "incompatible"
@@ -99,7 +99,7 @@ def test_what_else_the_package_offers_works(acme: Any) -> None:
     )
     plugins = portico_host.discover()
     assert found(plugins).state == "incompatible"
-    assert plugins.registration("TextSearch", "odd").port_version == 1
+    assert plugins.offer("TextSearch", "odd").registration.port_version == 1
 
 
 @pytest.mark.parametrize(("hook", "name", "port"), [("vector_stores", "faiss", "VectorStore")])
@@ -128,39 +128,29 @@ async def test_a_journal_that_nobody_chose_is_left_out_with_a_warning(
     assert "`portico doctor`" in caplog.text
 
 
-async def test_it_does_not_stand_in_the_way_of_the_only_one_that_fits(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PORTICO_DISABLE", "portico-basics")
-    install(site, 1, name="checks", hook="portico_schema_validators")
-    install(site, 2, name="later", hook="portico_schema_validators")
-    assert portico_host.load().services().names(SchemaValidator) == ("checks",)
-
-
 @pytest.mark.parametrize("versions", [(1, 2), (2, 1), (3, 1, 2)])
 def test_a_package_for_several_versions_gives_the_one_that_fits(
     acme: Any, request: pytest.FixtureRequest, versions: tuple[int, ...]
 ) -> None:
     install(acme, *versions)
     before = portico_host.discover()
-    assert (found(before).state, before.registration("TextSearch", "odd").port_version) == ("ok", 1)
+    assert (found(before).state, before.offer("TextSearch", "odd").registration.port_version) == ("ok", 1)
     request.getfixturevalue("ports_at_two")
     after = portico_host.discover()
-    assert (found(after).state, after.registration("TextSearch", "odd").port_version) == ("ok", 2)
+    assert (found(after).state, after.offer("TextSearch", "odd").registration.port_version) == ("ok", 2)
     assert [offer.name for offer in found(after).offers] == ["odd"], "one of them stands for all"
 
 
 def test_a_package_for_several_versions_of_which_none_fits_is_told_of_once(site: Any) -> None:
     install(site, 2, 3)
-    (problem,) = found(portico_host.discover()).problems
-    assert "was built for version 3" in problem
+    (problem,) = found(portico_host.discover()).defects
+    assert "was built for version 3" in problem.sentence
 
 
 def test_a_version_that_is_registered_twice_is_the_packages_mistake(site: Any) -> None:
     install(site, 1, 1)
-    assert found(portico_host.discover()).problems == (
-        "Its hook portico_text_searches registers 'odd' twice; the first counts.",
-    )
+    problem = found(portico_host.discover()).problem
+    assert problem == "Its hook portico_text_searches registers 'odd' twice; the first counts."
 
 
 def test_the_editor_is_not_offered_what_is_refused(site: Any) -> None:

@@ -111,13 +111,13 @@ def loaded(found: Command) -> click.Command:
     """Import a package's command. Raises ``PluginBroken`` when that fails or gives something else."""
     command: Any = found.load()
     if not isinstance(command, click.Command):
-        from portico_host.mending import mend_by_authors
+        from portico_host.packages import Defect
 
-        mend = mend_by_authors(found.distribution, found.distribution.removeprefix("portico-"))
-        raise PluginBroken(
+        sentence = (
             f"The command {found.name!r} of {found.distribution} is broken: its entry point is no click command "
-            f"but {type(command).__name__}. {mend}"
+            f"but {type(command).__name__}."
         )
+        raise PluginBroken(Defect(sentence, found.mend))
     return command
 
 

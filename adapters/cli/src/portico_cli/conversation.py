@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -23,7 +24,6 @@ from portico_cli.terminal.lines import PipedLines, TerminalLines
 from portico_cli.terminal.person import ask_before_effects, person_at_terminal
 from portico_cli.terminal.progress import update_sources
 from portico_cli.thread_file import ThreadFile
-from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -336,7 +336,7 @@ class Conversation:
             except PorticoError as error:
                 self._screen.failed(error)
             else:
-                self._screen.note(f"Saved. `portico chat --thread {quoted(name)}` continues from here.")
+                self._screen.note(f"Saved. `portico chat --thread {shlex.quote(name)}` continues from here.")
 
     def _save(self) -> None:
         if self._file is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import shlex
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -20,11 +21,9 @@ from portico_cli.command_table import loaded, reached, unreached
 from portico_cli.runs import queue_of
 from portico_host.checking import problems_of
 from portico_host.loading import factory_of
-from portico_host.mending import mend_by_authors, where_it_is_worked_on
 from portico_host.mistakes import SettingsInvalid
-from portico_host.packages import port_named
+from portico_host.packages import mend_of, port_named, source_folder
 from portico_host.schema import offered_schema
-from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from portico_host import Application, Diagnosis, HostServices, Package, Plugins
@@ -101,7 +100,7 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
     for found, instead in unreached(commands):
         mine = found.distribution
         cause = f"That of {mine} is never run: {instead} has a command of the same name."
-        mend = mend_by_authors(mine, mine.removeprefix("portico-"))
+        mend = found.mend
         if instead != "portico":
             mend = f"Run `pip uninstall {instead}` or `pip uninstall {mine}`."
         yield Finding("warn", f"command {found.name}", cause, mend)
@@ -116,7 +115,7 @@ def _cache_folder() -> Finding:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        place = quoted(str(folder))
+        place = shlex.quote(str(folder))
         mend = f"Make it writable: `mkdir -p {place} && chmod u+rwx {place}`."
         return Finding("fail", "cache folder", f"{folder} cannot be written: {error.strerror or error}.", mend)
     return Finding("ok", "cache folder", os.fspath(folder))
@@ -203,7 +202,7 @@ def _port(info: PortInfo) -> Any:
 
 
 def _is_worked_on(plugins: Plugins, info: PortInfo, name: str) -> bool:
-    return any(where_it_is_worked_on(offer.distribution) for offer in plugins.offers(info.name) if offer.name == name)
+    return any(source_folder(offer.distribution) for offer in plugins.offers(info.name) if offer.name == name)
 
 
 def _made(services: HostServices, info: PortInfo, name: str, *, chosen: bool, mine: bool) -> Iterator[Finding]:
@@ -228,7 +227,7 @@ async def _idle(application: Application, plugins: Plugins, info: PortInfo, name
     except PluginError:
         return  # its package shows why it cannot be chosen
     failures: list[tuple[str, str]] = []
-    mends = mend_by_authors(offer.distribution, offer.package)
+    mends = mend_of(offer.distribution, offer.package)
     async with _closing(application.services(), failures) as services:
         try:
             schema = offered_schema(offer) or {}

@@ -11,7 +11,7 @@ import subprocess
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from email.errors import HeaderParseError, MessageDefect
 from email.headerregistry import Address
 from importlib.metadata import PackageNotFoundError, version
@@ -25,9 +25,7 @@ from portico_cli.failures import Misused
 from portico_cli.show.output import plain
 from portico_host.configuration import NONE
 from portico_host.host_tables import LoopBudget
-from portico_host.packages import distribution_for, port_named
-from portico_host.shipped import SHIPPED
-from portico_host.typed_words import with_variable
+from portico_host.packages import SHIPPED, distribution_for, port_named
 
 # Characters of a registered name; with longer ones lines of the templates grow too long.
 LONGEST = 30
@@ -62,7 +60,7 @@ class Kind:
 _SEARCH = 'portico ask "How many pounds does the big anvil weigh?" --source {name}'
 _PLAN = 'portico ask "What is this about?" --docs . --planner {name}'
 _CHAT = 'portico ask "What is this about?" --docs . --chat {name}'
-_FUNCTIONS = with_variable("PORTICO_FUNCTIONS__MINE__USE", "{name}", "portico functions")
+_FUNCTIONS = "PORTICO_FUNCTIONS__MINE__USE={name} portico functions"
 
 KINDS: Mapping[str, Kind] = {
     kind.word: kind
@@ -157,7 +155,7 @@ def _taken(name: PackageName) -> Iterator[str]:
             yield f"{registered!r} is a word for the port {port.name} in portico.toml and in messages."
     if registered == NONE:
         yield f'`use = "{NONE}"` in portico.toml switches a port off.'
-    if name.kind.port == "Planner" and registered in {member.name for member in fields(LoopBudget)}:
+    if name.kind.port == "Planner" and registered in {*LoopBudget.__annotations__}:
         yield f"{registered!r} is a key of the table [planner] in portico.toml."
     with suppress(PackageNotFoundError):
         yield f"{name.distribution} {version(name.distribution)} is installed."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ from portico.plugins import RunState
 from portico.ports import RunStore
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
-from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from portico.plugins import Services
@@ -119,7 +119,7 @@ def run_command_line(file: Path, origin: Mapping[str, Any]) -> str:
     for name in begun.names:
         words += ["--source", name]
     words += ["--chat", begun.chat] if begun.chat is not None else []
-    return " ".join(map(quoted, words))
+    return shlex.join(words)
 
 
 async def begun_with(invocation: Invocation, wanted: str) -> Begun:

@@ -1,6 +1,6 @@
 """The composition root: finds plugin packages, reads `portico.toml` and wires the services of a kernel.
 
-What an application needs::
+For applications::
 
     import portico_host
 
@@ -10,27 +10,12 @@ What an application needs::
     async with portico_host.open("other.toml", overrides={"planner": {"use": "recorded"}}, sources=["docs"]) as kernel:
         ...
 
-What a command line needs::
-
-    application = portico_host.load(config, overrides)              # reads and discovers; opens nothing
-    application.plugins.packages                                    # every package: state, problem, registrations
-    application.configuration                                       # the merged tree: file, environment, overrides
-    application.sources                                             # names of the configured text searches
-    application.settings()                                          # effective settings with origins, secrets masked
-    application.redacted()                                          # the same for JSON
-    application.budget                                              # what a run may cost, from [planner]
-    application.check()                                             # problems: severity, subject, cause, mend
-    application.schema()                                            # JSON Schema of the whole portico.toml
-    async with application.services(sources) as services:           # ports without a kernel
-        search = services.get(TextSearch, "docs")
-    async with application.kernel(sources) as kernel:
-        ...
-    portico_host.diagnose(config)                                   # check, also when the configuration is wrong
-    portico_host.commands()                                         # entry points of `portico.commands`
+For a command line: `load` reads the file and opens nothing. The `Application` has the packages, the settings in effect,
+the problems and the JSON Schema of the file; its `kernel` and `services` are asynchronous context managers. `diagnose`
+also works when the configuration is wrong.
 
 Every error is of `portico.errors`: a mistake of the configuration is a ``ConfigurationError`` whose text is
-fit for people and never holds a secret. Importing this module imports nothing else; each name is loaded when
-it is first used.
+fit for people and never holds a secret. A name is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -39,53 +24,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from portico_host.application import Application, Diagnosis, diagnose, load, open  # noqa: A004 - portico_host.open
-    from portico_host.checking import Problem, check
-    from portico_host.configuration import Configuration, read_configuration
-    from portico_host.discovery import discover
-    from portico_host.effective import EffectiveSetting
-    from portico_host.entry_points import Command, commands
-    from portico_host.mistakes import Mistake, SettingsInvalid
-    from portico_host.packages import Defect, Offer, Package, Plugins
-    from portico_host.schema import configuration_schema
-    from portico_host.services import HostServices
-
-__all__ = [
-    "Application",
-    "Command",
-    "Configuration",
-    "Defect",
-    "Diagnosis",
-    "EffectiveSetting",
-    "HostServices",
-    "Mistake",
-    "Offer",
-    "Package",
-    "Plugins",
-    "Problem",
-    "SettingsInvalid",
-    "check",
-    "commands",
-    "configuration_schema",
-    "diagnose",
-    "discover",
-    "load",
-    "open",
-    "read_configuration",
-]
+    from portico_host.application import (
+        Application as Application,
+        Diagnosis as Diagnosis,
+        diagnose as diagnose,
+        load as load,
+        open as open,  # noqa: A004 - portico_host.open
+    )
+    from portico_host.checking import Problem as Problem
+    from portico_host.configuration import Configuration as Configuration
+    from portico_host.discovery import Command as Command, commands as commands, discover as discover
+    from portico_host.mistakes import Mistake as Mistake, SettingsInvalid as SettingsInvalid
+    from portico_host.packages import Offer as Offer, Package as Package, Plugins as Plugins
+    from portico_host.services import HostServices as HostServices
 
 _HOMES = {
     name: home
     for home, names in {
         "application": "Application Diagnosis diagnose load open",
-        "checking": "Problem check",
-        "configuration": "Configuration read_configuration",
-        "discovery": "discover",
-        "effective": "EffectiveSetting",
-        "entry_points": "Command commands",
+        "checking": "Problem",
+        "configuration": "Configuration",
+        "discovery": "Command commands discover",
         "mistakes": "Mistake SettingsInvalid",
-        "packages": "Defect Offer Package Plugins",
-        "schema": "configuration_schema",
+        "packages": "Offer Package Plugins",
         "services": "HostServices",
     }.items()
     for name in names.split()
@@ -102,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_HOMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -13,9 +14,8 @@ from portico.errors import ConfigurationError, PorticoError
 from portico_host.calling_out import is_from_outside
 from portico_host.checking import Problem, check, package_problems, problems_of
 from portico_host.configuration import Configuration, read_configuration, read_what_fits
-from portico_host.discovery import discover
+from portico_host.discovery import Command, commands, discover
 from portico_host.effective import EffectiveSetting, effective_settings
-from portico_host.entry_points import Command, commands
 from portico_host.loading import broken
 from portico_host.mistakes import SettingsInvalid
 from portico_host.packages import Plugins, port_named
@@ -24,10 +24,12 @@ from portico_host.services import HostServices
 if TYPE_CHECKING:
     from portico import FunctionPlugin, Kernel
     from portico.plans import Budget
+    from portico.ports import RunStore, SchemaValidator, TypeCodec
 
 __all__ = ["Application", "Diagnosis", "diagnose", "load", "open"]
 
 P = TypeVar("P")
+_LOG = logging.getLogger("portico_host")
 
 
 class Application:
@@ -74,11 +76,6 @@ class Application:
             own.max_proposals, own.max_steps, own.max_refusals, own.max_seconds, own.step_seconds, own.step_attempts
         )
 
-    @property
-    def reuse(self) -> bool:
-        """Whether ``[planner]`` wants saved plans to be used again."""
-        return self.configuration.budget.reuse
-
     def services(self, sources: Sequence[str] | None = None) -> HostServices:
         """Return new services; use them as an async context manager.
 
@@ -97,26 +94,25 @@ class Application:
         ``PluginError``. On leaving, services are closed in reverse order.
         """
         from portico import Kernel
-        from portico.ports import FunctionSource, PlanStore, Runner, TextSearch
+        from portico.ports import FunctionSelector, FunctionSource, PlanStore, Runner, TextSearch
         from portico.search import search_plugin
-        from portico_host.unasked import function_selector, run_store, schema_validator, type_codecs
 
         async with self.services(sources) as services:
             services.prepare_all()
             plan_store = _if_chosen(services, PlanStore)
-            if self.reuse and plan_store is None:
+            if self.configuration.budget.reuse and plan_store is None:
                 place = self.configuration.place(("planner", "reuse"))
                 raise ConfigurationError(f"{place}: planner.reuse needs a store of plans: set `use` in [plans].")
             kernel = Kernel(
                 services,
-                schema_validator=schema_validator(services),
+                schema_validator=_schema_validator(services),
                 runner=_if_chosen(services, Runner),
-                run_store=run_store(services),
+                run_store=_run_store(services),
                 plan_store=plan_store,
                 budget=self.budget,
-                reuse=self.reuse,
-                type_codecs=type_codecs(services),
-                function_selector=function_selector(services),
+                reuse=self.configuration.budget.reuse,
+                type_codecs=_type_codecs(services),
+                function_selector=_if_chosen(services, FunctionSelector),
             )
             inner = services.inner_sources() if sources is None else ()
             for name in services.names(TextSearch):
@@ -160,11 +156,6 @@ class Diagnosis:
     plugins: Plugins
     application: Application | None
 
-    @property
-    def healthy(self) -> bool:
-        """Whether there is no error; warnings are allowed."""
-        return all(problem.severity != "error" for problem in self.problems)
-
 
 def load(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Application:
     """Read the configuration: ``config`` or `portico.toml` of the working directory, or nothing at all.
@@ -187,15 +178,15 @@ def open(
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
-    """Check everything, and continue the packages, and with what fits, when the configuration itself is wrong."""
+    """Check everything; where the configuration is wrong, check the packages and what fits of it."""
     try:
         configuration, mistakes = read_what_fits(config, overrides=overrides)
     except PorticoError as error:
         plugins = discover()
         return Diagnosis((*problems_of(error), *package_problems(plugins)), plugins, None)
     application = Application(configuration)
-    told = problems_of(SettingsInvalid(mistakes)) if mistakes else []
-    problems = tuple(dict.fromkeys([*told, *application.check()]))
+    in_file = problems_of(SettingsInvalid(mistakes)) if mistakes else []
+    problems = tuple(dict.fromkeys([*in_file, *application.check()]))
     return Diagnosis(problems, application.plugins, None if mistakes else application)
 
 
@@ -203,16 +194,57 @@ def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:
     return services.get(port) if services.names(port) else None
 
 
+def _if_usable(services: HostServices, port: Callable[..., P], name: str) -> P | None:
+    """Make a service that is active without being configured; None, and a warning in the log, where it is broken.
+
+    One that needs settings is not active until it has them.
+    """
+    try:
+        return services.get(port, name)
+    except ConfigurationError:
+        if services.has_settings(port.__name__, name):
+            raise
+        return None
+    except PorticoError as error:
+        _LOG.warning("%s It is left out; `portico doctor` says what mends it.", error)
+        return None
+
+
+def _type_codecs(services: HostServices) -> list[TypeCodec]:
+    """Make the type codecs: the configured ones in the order of the file, then all others that are installed."""
+    from portico.ports import TypeCodec
+
+    implicit = services.implicit(TypeCodec.__name__)
+    made = (
+        _if_usable(services, TypeCodec, name) if name in implicit else services.get(TypeCodec, name)
+        for name in services.names(TypeCodec)
+    )
+    return [codec for codec in made if codec is not None]
+
+
+def _schema_validator(services: HostServices) -> SchemaValidator | None:
+    """Make the chosen schema validator, or the only one that is installed; None leaves core its own."""
+    from portico.ports import SchemaValidator
+
+    implicit = services.implicit(SchemaValidator.__name__)
+    return _if_usable(services, SchemaValidator, implicit[0]) if implicit else _if_chosen(services, SchemaValidator)
+
+
+def _run_store(services: HostServices) -> RunStore | None:
+    """Make the chosen journal, or the default one where it is installed."""
+    from portico.ports import RunStore
+
+    if (RunStore.__name__, None) in services.chosen() or not services.names(RunStore):
+        return _if_chosen(services, RunStore)
+    return _if_usable(services, RunStore, services.names(RunStore)[0])
+
+
 async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
-    """Load a function source; one that fails in its own way is its package's fault, and said so."""
-    from portico import FunctionPlugin
+    """Load a function source. Raises ``PluginBroken`` where it fails in another way than by an error of Portico."""
     from portico.ports import FunctionSource
 
     try:
-        loaded: object = await services.get(FunctionSource, name).load(_function_name(name))
-        if isinstance(loaded, FunctionPlugin):
-            return loaded
-        raise TypeError(f"load() returned {type(loaded).__name__}, not a FunctionPlugin")
+        return await services.get(FunctionSource, name).load(_function_name(name))
     except PorticoError:
         raise
     except BaseException as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -52,53 +51,30 @@ def import_quietly(module: str) -> ModuleType:
     One that is imported already prints nothing, so standard output is left alone.
     """
     if module in sys.modules:
-        return import_module(module)  # which waits where another thread is not done with it
+        return import_module(module)  # which waits until another thread has imported it
     with printing_to_stderr():
         return cast("ModuleType", call_out(import_module, module))
 
 
+_lock = threading.Lock()
+_replaced: list[Any] = []
+
+
 @contextmanager
 def printing_to_stderr() -> Iterator[None]:
-    """Send what this thread prints to standard error; what others print stays where it is.
+    """Send what is printed to standard error, by other threads too.
 
-    `contextlib.redirect_stdout` would not do: of two threads that overlap, the later puts back what the earlier has put
-    there, and standard output is lost for good. No lock is held inside, since an import may wait for another thread's.
+    `contextlib.redirect_stdout` would not do: if two threads overlap, the later one restores what the earlier one has
+    set. Here the first one sets it and the last one restores it. No lock is held inside, because an import may wait
+    for that of another thread.
     """
     with _lock:
-        stream = sys.stdout
-        if not isinstance(stream, _Stdout):
-            stream = _Stdout(stream)
-            sys.stdout = cast("Any", stream)
-        stream.inside += 1
-    quiet = _is_quiet()
-    _thread.quiet = True
+        _replaced.append(sys.stdout)
+        sys.stdout = sys.stderr
     try:
         yield
     finally:
-        _thread.quiet = quiet
         with _lock:
-            stream.inside -= 1
-            # Where somebody has put another one there, and puts ours back later, ours continues what it stands for.
-            if not stream.inside and sys.stdout is cast("Any", stream):
-                sys.stdout = stream.stdout
-
-
-class _Stdout:
-    """Stands for standard output while some thread is inside; ``inside`` counts them."""
-
-    def __init__(self, stdout: Any) -> None:
-        self.stdout = stdout
-        self.inside = 0
-
-    def __getattr__(self, name: str) -> Any:
-        # Either may be None, as in a program without a console.
-        stream = sys.stderr if _is_quiet() else self.stdout
-        return getattr(io.StringIO() if stream is None else stream, name)
-
-
-_lock = threading.Lock()
-_thread = threading.local()
-
-
-def _is_quiet() -> bool:
-    return getattr(_thread, "quiet", False)
+            original = _replaced.pop()
+            if not _replaced:
+                sys.stdout = original

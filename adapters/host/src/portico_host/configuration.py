@@ -14,9 +14,9 @@ from typing import Any
 from portico.errors import ConfigurationError, nearest
 from portico.ports import PORTS, PortInfo
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
-from portico_host.mistakes import Mistake, SettingsInvalid, kind_of, unknown_word
+from portico_host.mistakes import Mistake, SettingsInvalid, Unfit, kind_of, unknown_word
 from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer, Unfit
+from portico_host.settings import Structurer
 from portico_host.tree import NONE, Key, Tree, dotted, origin_of
 
 __all__ = [
@@ -38,7 +38,6 @@ _MAXIMUM_BYTES = 1_048_576
 NAME_PATTERN = r"[0-9A-Za-z_-]+"
 """What the name of your own table is made of."""
 _NAME = re.compile(NAME_PATTERN)
-_KEYS = {(port.table, port.key): port for port in PORTS if port.key != "use"}
 
 
 def names_what_it_uses(port: PortInfo) -> bool:
@@ -107,10 +106,6 @@ class Configuration:
         """Tell whether a port is to be done without, by ``use = "none"``."""
         return can_be_none(port) and self.values.get(port.table, {}).get(port.key) == NONE
 
-    def default(self, port: PortInfo) -> str | None:
-        """Return the plugin that a port has where nothing is chosen; None where it has none, or is switched off."""
-        return None if self.is_off(port) else port.default
-
     def entries(self, port: PortInfo) -> tuple[Entry, ...]:
         """Return what is configured for a port, in the order of the file; of single ports the chosen one first."""
         table = self.values.get(port.table, {})
@@ -150,11 +145,11 @@ class Configuration:
     def invalid(self, entry: Entry, unfit: Unfit) -> SettingsInvalid:
         """Return the error for an entry's settings."""
         mistakes = []
-        for key, sentence in unfit.faults:
-            full = (*entry.key, *key)
-            # Where no one gave any, the only origin near is that of the plugin's choice: `--chat` has no settings.
-            place = self.place(full) if entry.settings else self._file
-            mistakes.append(Mistake(place, dotted(full), sentence))
+        for fault in unfit.faults:
+            key = (*entry.key, *fault.key)
+            # Without settings the nearest origin is that of the choice, `--chat` for example, which has none.
+            place = self.place(key) if entry.settings else self._file
+            mistakes.append(Mistake(place, dotted(key), fault.sentence, fault.mend))
         return SettingsInvalid(mistakes)
 
     @property
@@ -227,25 +222,13 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         # Some editors begin a file with a byte order mark, which TOML does not know.
         return tomllib.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        reason = f"{file}, line {line}: the file is not UTF-8 text."
+    except UnicodeDecodeError:
+        reason = "the file is not UTF-8 text"
     except RecursionError:
-        reason = f"{file}: the values are nested too deeply."
+        reason = "the values are nested too deeply"
     except ValueError as error:
-        reason = _syntax(file, content, str(error))
-    raise ConfigurationError(reason)
-
-
-def _syntax(file: Path, content: bytes, text: str) -> str:
-    sentence, _, place = text.rpartition(" (at ")
-    position = re.fullmatch(r"line (\d+), column (\d+)\)", place)
-    if position:
-        line, column = position.groups()
-    else:
-        sentence = sentence or text
-        line, column = str(content.count(b"\n") + 1), str(len(content.rpartition(b"\n")[2]) + 1)
-    return f"{file}, line {line}, column {column}: not TOML: {sentence}."
+        reason = f"not TOML: {error}"
+    raise ConfigurationError(f"{file}: {reason}.")
 
 
 class _Shape:
@@ -268,13 +251,13 @@ class _Shape:
     def ports(self) -> None:
         tables = {port.table: port for port in PORTS if not is_beside(port)}
         beside = {port.table: port for port in PORTS if is_beside(port)}
+        known = [*tables, "plugins", "secrets"]
         for name, values in self.tree.values.items():
             port = tables.get(name)
-            if port is None:
-                if name not in ("plugins", "secrets"):
-                    self._mistake(
-                        (name,), unknown_word(name, [*tables, "plugins", "secrets"], "a table of the configuration")
-                    )
+            if name not in known:
+                self._mistake((name,), unknown_word(name, known, "a table of the configuration"))
+            elif port is None:
+                continue
             elif not isinstance(values, Mapping):
                 self._mistake((name,), f"expected a table, got {kind_of(values)}.")
             elif name in beside:
@@ -290,66 +273,44 @@ class _Shape:
             key = (port.table, name)
             if not isinstance(values, Mapping):
                 self._mistake(key, f"expected a table [{port.table}.NAME] with `use`, got {kind_of(values)}.")
-            elif (port.table, name) in _KEYS:
-                self._mistake(key, f"expected the name of a {_KEYS[port.table, name].noun}, got a table.")
             elif not _NAME.fullmatch(name):
                 self._mistake(key, "a name has letters, digits, '-' and '_' only.")
-            elif "use" not in values and name in self._chosen_beside(port.table):
-                self._mistake(key, f"settings of the {name!r} that is chosen stand in [{port.table}] itself.")
+            elif "use" not in values and not names_what_it_uses(port):
+                self._mistake((*key, "use"), f"is missing; expected the name of a {port.noun}.")
             else:
-                self._use(key, values, required=None if names_what_it_uses(port) else port)
+                self._use((*key, "use"), values)
 
     def _beside(self, port: PortInfo, settings: Mapping[str, Any]) -> None:
-        self._use((port.table,), settings, name=port.key)
-        if port.key in settings:
-            return
-        for name in settings:
-            if name == "use" or nearest(name, [port.key]):
-                self._mistake((port.table, name), f"is not a setting here. Nearest: {port.key}.")
-            else:
-                sentence = (
-                    f"is a setting of a {port.noun}, and none is chosen: set `{port.key}` in [{port.table}]. "
-                    f"A function plugin is a table [{port.table}.{dotted((name,))}] with `use`."
-                )
+        self._use((port.table, port.key), settings)
+        if port.key not in settings:
+            for name in settings:
+                sentence = f"is a setting of a {port.noun}, and none is chosen: set `{port.key}` in [{port.table}]."
                 self._mistake((port.table, name), sentence)
 
-    def _chosen_beside(self, table: str) -> tuple[str, ...]:
-        values = self.tree.values[table]
-        return tuple(str(values[key]) for known, key in _KEYS if known == table and key in values)
-
     def _single(self, port: PortInfo, table: Mapping[str, Any]) -> None:
-        self._use((port.table,), table)
+        self._use((port.table, "use"), table)
         for name, value in table.items():
-            if name == "use" or isinstance(value, Mapping) or port.table == "planner":
-                continue
-            close = nearest(name, ["use"])
-            advice = (
-                "Nearest: use."
-                if close
-                else f"Settings of a {port.noun} go into [{port.table}.{table.get('use', 'NAME')}]."
-            )
-            self._mistake((port.table, name), f"is not a setting here. {advice}")
+            if name != "use" and not isinstance(value, Mapping) and port.table != "planner":
+                close = "Nearest: use. " if nearest(name, ["use"]) else ""
+                advice = f"Settings of a {port.noun} go into [{port.table}.{table.get('use', 'NAME')}]."
+                self._mistake((port.table, name), f"is not a setting here. {close}{advice}")
 
-    def _use(self, key: Key, table: Mapping[str, Any], required: PortInfo | None = None, *, name: str = "use") -> None:
-        value = table.get(name)
-        if value is None and required:
-            close = nearest("use", [name for name in table if isinstance(table[name], str)], count=1)
-            advice = f" Is {close[0]!r} meant to be it?" if close else ""
-            self._mistake((*key, "use"), f"is missing; expected the name of a {required.noun}.{advice}")
-        elif value is not None and (not isinstance(value, str) or not value):
-            self._mistake((*key, name), f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}.")
+    def _use(self, key: Key, table: Mapping[str, Any]) -> None:
+        value = table.get(key[-1], "-")
+        if not isinstance(value, str) or not value:
+            self._mistake(key, f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}.")
 
     def _structure(self, cls: type[Any], values: Any, key: Key) -> Any:
         try:
             return self.structurer.structure(cls, values)
         except Unfit as unfit:
-            for inner, sentence in unfit.faults:
-                self._mistake((*key, *inner), sentence)
+            for fault in unfit.faults:
+                self._mistake((*key, *fault.key), fault.sentence)
             return cls()
 
     def _mistake(self, key: Key, message: str) -> None:
         self.wrong.append(key)
-        self.tree.mistakes.append(Mistake(self.tree.place(key) or self.file, dotted(key), message))
+        self.tree.mistakes.append(Mistake(origin_of(self.tree.origins, key) or self.file, dotted(key), message))
 
 
 def _leave_out(values: dict[str, Any], key: Key) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from enum import Enum
-from pathlib import PurePath
 from typing import Any
 
 from portico.errors import PorticoError
 from portico.plugins import Secret
 from portico.ports import PORTS
 from portico_host.configuration import NONE, Configuration, Entry
-from portico_host.fields import Field, bare, holds_secret, is_settings_class, secret_values, settings_fields
+from portico_host.fields import Field, is_settings_class, json_value, secret_values, settings_fields
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules, default_settings
 from portico_host.loading import settings_class_of
 from portico_host.packages import Plugins
-from portico_host.tree import dotted, leaves
+from portico_host.tree import dotted
 
 __all__ = ["EffectiveSetting", "effective_settings"]
 
@@ -49,9 +47,8 @@ def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSe
         default = NONE if off else plugins.default_of(port)
         if not port.many and (chosen or default):
             origin = configuration.origins.get((port.table, port.key), "default")
-            yield EffectiveSetting(
-                f"{port.table}.{port.key}", str(chosen or default), origin, f"The {port.noun} to use."
-            )
+            use = f"The {port.noun} to use."
+            yield EffectiveSetting(f"{port.table}.{port.key}", str(chosen or default), origin, use)
         if port.table == "planner":
             yield from _own(configuration, LoopBudget, configuration.budget, ("planner",))
         entries = list(configuration.entries(port))
@@ -59,12 +56,8 @@ def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSe
             entries.insert(0, configuration.single(port, default))
         for entry in entries:
             if port.many:
-                yield EffectiveSetting(
-                    dotted((*entry.key, "use")),
-                    entry.use,
-                    configuration.place((*entry.key, "use")),
-                    f"The {port.noun} to use.",
-                )
+                key = (*entry.key, "use")
+                yield EffectiveSetting(dotted(key), entry.use, configuration.place(key), f"The {port.noun} to use.")
             yield from _of_entry(configuration, plugins, entry)
     yield from _own(configuration, PluginChoice, configuration.plugins, ("plugins",))
     yield from _own(configuration, SecretRules, configuration.secrets, ("secrets",))
@@ -87,11 +80,8 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
     for name, value in entry.settings.items():
         key = (*entry.key, name)
         member = fields.get(name)
-        if member is None:
-            for inner, part in leaves(value, key):
-                yield EffectiveSetting(dotted(inner), _masked(part), configuration.place(inner))
-        else:
-            yield EffectiveSetting(dotted(key), _visible(member, value), configuration.place(key), member.doc)
+        visible = _masked(value) if member is None else _visible(member, value)
+        yield EffectiveSetting(dotted(key), visible, configuration.place(key), member.doc if member else "")
     unchosen = configuration.use(entry.port) is None and entry.use == entry.port.default
     embedded = default_settings(entry.port.name, entry.use) if unchosen else {}
     for name, member in fields.items():
@@ -101,55 +91,40 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
 
 
 def _visible(member: Field, value: Any) -> Any:
-    if not holds_secret(member.hint):
-        return _plain(value)
-    hidden = dict(secret_values(member.hint, value))
-    return _shown(member.hint, value, (), hidden)
+    """Return a value without its secrets; where the type may hold one, all that is not known to be none is masked."""
+    hidden = {key for key, _ in secret_values(member.hint, value)}
+    return _shown(value, (), hidden) if hidden else _plain(value)
 
 
-def _shown(hint: Any, value: Any, key: tuple[str, ...], hidden: Mapping[tuple[str, ...], Any]) -> Any:
+def _shown(value: Any, key: tuple[str, ...], hidden: Set[tuple[str, ...]]) -> Any:
     if key in hidden:
-        return _masked_secret(value)
+        return _masked(value)
     if isinstance(value, Mapping):
-        known = {field.key for field in settings_fields(bare(hint))} if is_settings_class(bare(hint)) else None
-        return {
-            str(name): _masked(part)
-            if known is not None and name not in known
-            else _shown(None, part, (*key, str(name)), hidden)
-            for name, part in value.items()
-        }
+        return {str(name): _shown(part, (*key, str(name)), hidden) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_shown(None, part, (*key, str(index)), hidden) for index, part in enumerate(value)]
+        return [_shown(part, (*key, str(index)), hidden) for index, part in enumerate(value)]
     return _plain(value)
 
 
-def _masked_secret(value: Any) -> str:
+def _masked(value: Any) -> Any:
     if isinstance(value, Mapping) and len(value) == 1:
         ((kind, name),) = value.items()
         if kind in ("env", "file") and isinstance(name, str):
             return f"{_MASK} ({kind} {name})"
-    return _MASK
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _masked(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_masked(part) for part in value]
     return value if value is None or isinstance(value, bool) else _MASK
 
 
 def _plain(value: Any) -> Any:
+    """Return a value for JSON; what has no form in it is shown as Python shows it."""
     if isinstance(value, Secret):
         return _MASK
-    if isinstance(value, Enum):
-        return _plain(value.value)
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(part) for part in value]
     if is_settings_class(type(value)):
         return {member.key: _plain(getattr(value, member.key, None)) for member in settings_fields(type(value))}
-    if isinstance(value, str | PurePath):
+    try:
+        return json_value(value)
+    except TypeError:
         return str(value)
-    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from attrs import field, frozen, validators
 
 __all__ = ["LoopBudget", "PluginChoice", "SecretRules", "default_settings"]
 
-_MORE_THAN_0 = {"exclusiveMinimum": 0}
+_YEAR = 31_536_000.0
+_SECONDS = validators.optional(validators.and_(validators.gt(0), validators.le(_YEAR)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PluginChoice:
     """``[plugins]``: which installed packages are imported at all."""
 
@@ -22,7 +22,7 @@ class PluginChoice:
     only: tuple[str, ...] | None = field(default=None, metadata={"doc": "The only packages to import."})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecretRules:
     """``[secrets]``: where secrets may come from."""
 
@@ -31,33 +31,31 @@ class SecretRules:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopBudget:
-    """The keys beside ``use`` in ``[planner]``: what the loop does with whichever planner."""
+    """The keys beside ``use`` in ``[planner]``: the budget of a run, whichever planner it uses."""
 
-    max_steps: int = field(default=100, metadata={"doc": "Steps that one run may run.", "limits": _MORE_THAN_0})
+    max_steps: int = field(default=100, validator=validators.ge(1), metadata={"doc": "Steps that one run may run."})
     max_proposals: int = field(
-        default=20, metadata={"doc": "Proposals that a planner may make.", "limits": _MORE_THAN_0}
+        default=20, validator=validators.ge(1), metadata={"doc": "Proposals that a planner may make."}
     )
     max_refusals: int = field(
-        default=3, metadata={"doc": "Refused proposals in a row before a run is given up.", "limits": {"minimum": 0}}
+        default=3, validator=validators.ge(0), metadata={"doc": "Refused proposals in a row before a run is given up."}
     )
     max_seconds: float | None = field(
-        default=None, metadata={"doc": "Seconds that one run may take.", "limits": _MORE_THAN_0}
+        default=None, validator=_SECONDS, metadata={"doc": "Seconds that one run may take."}
     )
     step_seconds: float | None = field(
         default=None,
-        metadata={
-            "doc": "Seconds that each attempt of a step may take, where its plan does not say.",
-            "limits": _MORE_THAN_0,
-        },
+        validator=_SECONDS,
+        metadata={"doc": "Seconds that each attempt of a step may take, where its plan does not say."},
     )
     step_attempts: int = field(
         default=1,
+        validator=validators.ge(1),
         metadata={
             "doc": "How often a step is tried in all when it fails in a way that may pass, where its plan does not "
-            "say; a function with effects never is again.",
-            "limits": _MORE_THAN_0,
+            "say; a function with effects is not tried again."
         },
     )
     reuse: bool = field(
@@ -65,27 +63,11 @@ class LoopBudget:
         metadata={"doc": "Run the plan that was saved for the same goal and functions, and save the one that answers."},
     )
 
-    def __post_init__(self) -> None:
-        for name in ("max_steps", "max_proposals", "max_seconds", "step_seconds", "step_attempts"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                bound = "finite (leave it out for no bound)" if value == math.inf else "more than 0"
-                raise ValueError(f"{name} must be {bound}, not {value}")
-        if self.max_refusals < 0:
-            raise ValueError(f"max_refusals must be at least 0, not {self.max_refusals}")
-
-
-def _vectors_path() -> Any:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("portico", appauthor=False) / "vectors"
-
-
-_SETTINGS: Mapping[tuple[str, str], Mapping[str, Callable[[], Any]]] = {
-    ("VectorStore", "faiss"): {"path": _vectors_path}
-}
-
 
 def default_settings(port: str, name: str) -> dict[str, Any]:
-    """Return the settings that the embedded default has for a plugin chosen by no one."""
-    return {key: make() for key, make in _SETTINGS.get((port, name), {}).items()}
+    """Return the settings of the embedded default: FAISS has its vectors in the user's cache folder."""
+    if (port, name) != ("VectorStore", "faiss"):
+        return {}
+    from platformdirs import user_cache_path
+
+    return {"path": user_cache_path("portico", appauthor=False) / "vectors"}

@@ -2,29 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+import shlex
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
-from portico_host.shipped import SHIPPED, folded
 
-__all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
+__all__ = [
+    "SHIPPED",
+    "Defect",
+    "Offer",
+    "Package",
+    "Plugins",
+    "State",
+    "distribution_for",
+    "folded",
+    "mend_of",
+    "mend_of_conflict",
+    "port_named",
+    "sentence_of",
+    "source_folder",
+    "title",
+]
 
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
+
+_LONGEST = 300
+SHIPPED: dict[str, str] = {
+    "portico": "",
+    "portico-basics": "attrs cached contextual extractive folder fused jsonschema local msgspec plans prompts pydantic "
+    "recorded retrieval sqlite vectors",
+    "portico-bing": "",
+    "portico-brave": "",
+    "portico-core": "",
+    "portico-dbos": "",
+    "portico-documents": "",
+    "portico-faiss": "",
+    "portico-function-calling-planner": "",
+    "portico-google": "",
+    "portico-host": "",
+    "portico-llamacpp": "",
+    "portico-mediawiki": "",
+    "portico-milvus": "",
+    "portico-openai": "",
+    "portico-openapi": "",
+    "portico-postgres": "",
+    "portico-searxng": "",
+    "portico-sequential-planner": "",
+    "portico-stepwise-planner": "",
+    "portico-structured-planner": "",
+    "portico-tavily": "",
+    "portico-templates": "handlebars jinja2",
+    "portico-testkit": "",
+    "portico-web": "full-pages httpx web-pages",
+    "portico-wordllama": "",
+}
+"""Portico's distributions, whose names no other package can have, with what each registers besides its own name."""
+
+
+def folded(name: str) -> str:
+    """Normalise a distribution's name as the packaging specification has it."""
+    return re.sub(r"[-_.]+", "-", name).casefold()
+
+
+def port_named(name: str) -> PortInfo:
+    """Return what the table of ports says of one; ``ValueError`` when there is no such port."""
+    for info in PORTS:
+        if info.name == name:
+            return info
+    raise ValueError(f"there is no port {name!r}; the ports are {', '.join(info.name for info in PORTS)}")
+
+
+def title(info: PortInfo) -> str:
+    """Return what a port's services are called, as a sentence begins."""
+    return info.noun[0].upper() + info.noun[1:]
+
+
+def distribution_for(info: PortInfo, name: str) -> str:
+    """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
+    for shipped, names in SHIPPED.items():
+        if name in names.split():
+            return shipped
+    name = name.replace("_", "-")
+    return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One thing that is wrong with a package: a sentence on it, and a sentence on what mends it."""
+    """One thing that is wrong: a sentence on it, and a sentence on what mends it.
+
+    An error that is raised with a defect has the text of both, and its first argument tells them apart.
+    """
 
     sentence: str
     mend: str = ""
 
     def __str__(self) -> str:
         return f"{self.sentence} {self.mend}".rstrip()
+
+
+def mend_of(owner: str, package: str) -> str:
+    """Return what mends a failure of the distribution ``owner``; ``package`` is the name of its entry point.
+
+    An upgrade also installs requirements that are missing.
+    """
+    if folder := source_folder(owner):
+        return (
+            f"Correct it in {folder}. After a change of its pyproject.toml, run `pip install -e {shlex.quote(folder)}`."
+        )
+    return f"Run `pip install --upgrade {owner}`, `pip uninstall {owner}`, or set PORTICO_DISABLE={package}."
+
+
+def mend_of_conflict(*owners: str) -> str:
+    """Return what helps where several distributions register one name."""
+    return f"Run {' or '.join(f'`pip uninstall {owner}`' for owner in owners)}."
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return the type and the text of what a package raised, shortened, as the end of a sentence."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the error of another package may not even have a text
+        text = ""
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return shown if shown.endswith((".", "!", "?")) else f"{shown}."
+
+
+def source_folder(owner: str) -> str:
+    """Return the folder of a distribution that is installed in editable mode (PEP 610), otherwise an empty string."""
+    try:
+        origin = json.loads(distribution(owner).read_text("direct_url.json") or "{}")
+        return url2pathname(urlsplit(origin["url"]).path) if origin.get("dir_info", {}).get("editable") else ""
+    except (PackageNotFoundError, OSError, ValueError, KeyError, AttributeError, TypeError):
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +168,14 @@ class Offer:
     def incompatibility(self) -> Defect | None:
         """What is wrong where it was built for another major version of the port, and which side to upgrade."""
         port, built_for = self.port, self.registration.port_version
-        if built_for == port.version:
+        if self.compatible:
             return None
-        sentence = (
+        older, upgrade = ("package", self.distribution) if built_for < port.version else ("core", "portico-core")
+        return Defect(
             f"{title(port)} {self.name!r} of {self.distribution} was built for version {built_for} of the port "
-            f"{port.name}; the portico-core that is installed has version {port.version}."
+            f"{port.name}; the portico-core that is installed has version {port.version}.",
+            f"The {older} is the older side: run `pip install --upgrade {upgrade}`.",
         )
-        if built_for < port.version:
-            mend = f"The package is the older side: run `pip install --upgrade {self.distribution}`."
-        else:
-            mend = "The core is the older side: run `pip install --upgrade portico-core`."
-        return Defect(sentence, mend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +186,7 @@ class Package:
     malformed), "conflict" (another distribution registered the same name), "incompatible" (built for another
     major version of a port), "empty" (it registers nothing and has no command), "disabled" (not imported at all)
     or "ok". What works of it can be used in any state. ``defects`` are what is wrong, ``cause`` the first
-    exception, ``seconds`` the time its import took.
+    exception.
     """
 
     name: str
@@ -81,35 +196,16 @@ class Package:
     defects: tuple[Defect, ...] = ()
     offers: tuple[Offer, ...] = ()
     cause: BaseException | None = field(default=None, compare=False, repr=False)
-    seconds: float = field(default=0.0, compare=False)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The sentences on what is wrong."""
-        return tuple(defect.sentence for defect in self.defects)
 
     @property
     def problem(self) -> str | None:
         """All problems as one text; None when there is none."""
-        return " ".join(self.problems) or None
+        return " ".join(defect.sentence for defect in self.defects) or None
 
     @property
     def mend(self) -> str | None:
         """What mends them as one text, each once; None when nothing does or need be mended."""
         return " ".join(dict.fromkeys(defect.mend for defect in self.defects if defect.mend)) or None
-
-    @property
-    def offered(self) -> str:
-        """What it offers, as a sentence; with what is wrong where it offers nothing."""
-        whose = f"{self.distribution} {self.version} is installed and"
-        if not self.offers:
-            return f"{whose} offers nothing. {self.problem or ''} {self.mend or ''}".rstrip()
-        return f"{whose} offers {', '.join(f'{offer.port.noun} {offer.name!r}' for offer in self.offers)}."
-
-    @property
-    def registrations(self) -> tuple[Registration, ...]:
-        """What it registered."""
-        return tuple(offer.registration for offer in self.offers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +228,6 @@ class Plugins:
         """Return the registered names of a port, sorted, each once."""
         return tuple(dict.fromkeys(offer.name for offer in self.offers(port)))
 
-    def registration(self, port: str, name: str) -> Registration:
-        """Return the registration chosen by name; see `offer` for the errors."""
-        return self.offer(port, name).registration
-
     def offer(self, port: str, name: str) -> Offer:
         """Return what is registered under ``name``.
 
@@ -145,71 +237,32 @@ class Plugins:
         info = port_named(port)
         found = [offer for offer in self.offers(port) if offer.name == name]
         if len(found) > 1:
-            owners = " and ".join(offer.distribution for offer in found)
-            raise PluginConflict(
-                f"{title(info)} {name!r} is registered by {owners}. {_resolving(found).removesuffix('.')}, "
-                f"or set PORTICO_DISABLE={found[-1].distribution}."
-            )
+            owners = [offer.distribution for offer in found]
+            sentence = f"{title(info)} {name!r} is registered by {' and '.join(owners)}."
+            raise PluginConflict(Defect(sentence, mend_of_conflict(*owners)))
         if not found:
             self._refuse(info, name)
-        incompatibility = found[0].incompatibility
-        if incompatibility is not None:
-            raise PluginBroken(str(incompatibility))
+        if (incompatibility := found[0].incompatibility) is not None:
+            raise PluginBroken(incompatibility)
         return found[0]
 
     def _refuse(self, info: PortInfo, name: str) -> None:
         wanted = distribution_for(info, name)
         relatives = {folded(name), folded(wanted), folded(wanted.removeprefix("portico-"))}
-        mine = [
-            package for package in self.packages if {folded(package.name), folded(package.distribution)} & relatives
-        ]
-        for package in mine:
-            whose = f"{title(info)} {name!r} cannot be used: its package {package.distribution} is"
+        for package in self.packages:
+            whose = f"{title(info)} {name!r} cannot be used: its package {package.distribution} is {package.state}."
+            if not {folded(package.name), folded(package.distribution)} & relatives:
+                continue
             if package.state == "disabled":
-                raise PluginNotInstalled(f"{whose} disabled. {package.problem} {package.mend or ''}".rstrip())
-            if package.state == "broken":
-                raise PluginBroken(
-                    f"{whose} broken. {package.problem} {package.mend or ''}".rstrip()
-                ) from package.cause
-        close = nearest(name, self.names(info.name), count=1)
-        meant = f" Did you mean {close[0]}?" if close else ""
-        broken = [package.distribution for package in self.packages if package.state == "broken"]
+                raise PluginNotInstalled(Defect(f"{whose} {package.problem}", package.mend or ""))
+            if package.state in ("broken", "empty"):
+                raise PluginBroken(Defect(f"{whose} {package.problem}", package.mend or "")) from package.cause
         installed = f"Installed: {', '.join(self.names(info.name)) or 'none'}."
-        installed += f" Broken packages: {', '.join(broken)}." if broken else ""
-        if mine:
-            raise PluginNotInstalled(f"{title(info)} {name!r} is not registered.{meant} {installed} {mine[0].offered}")
-        # A name that is only guessed may be anybody's at the index, and would be installed unread.
+        close = nearest(name, self.names(info.name), count=1)
+        meant = [f"Did you mean {close[0]}?"] if close else []
         if wanted in SHIPPED:
-            meant += f" {'Otherwise run' if close else 'Run'} `pip install {wanted}`."
+            meant.append(f"{'Otherwise run' if close else 'Run'} `pip install {wanted}`.")
         elif not close:
-            meant = " No installed package registers it."
-            installed += " What each registers is listed by `portico plugins`."
-        raise PluginNotInstalled(f"{title(info)} {name!r} is not installed.{meant} {installed}")
-
-
-def port_named(name: str) -> PortInfo:
-    """Return what the table of ports says of one; ``ValueError`` when there is no such port."""
-    for info in PORTS:
-        if info.name == name:
-            return info
-    raise ValueError(f"there is no port {name!r}; the ports are {', '.join(info.name for info in PORTS)}")
-
-
-def distribution_for(info: PortInfo, name: str) -> str:
-    """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
-    for distribution, names in SHIPPED.items():
-        if name in names.split():
-            return distribution
-    name = name.replace("_", "-")
-    return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
-
-
-def _resolving(offers: Iterable[Offer]) -> str:
-    from portico_host.mending import mend_of_conflict
-
-    return mend_of_conflict(*(offer.distribution for offer in offers))
-
-
-def title(info: PortInfo) -> str:
-    """Return what a port's services are called, as a sentence begins."""
-    return info.noun[0].upper() + info.noun[1:]
+            # A guessed name may belong to anyone at the index, and would be installed unread.
+            meant.append("Choose another, or install the package that registers it.")
+        raise PluginNotInstalled(Defect(f"{title(info)} {name!r} is not installed. {installed}", " ".join(meant)))

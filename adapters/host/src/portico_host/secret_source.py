@@ -1,4 +1,4 @@
-"""Where a secret's value comes from: a variable, a file, or (with a warning) the configuration itself."""
+"""Read secrets from a variable, a file, or (with a warning) the configuration itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from portico.plugins import Secret
-from portico_host.mistakes import Wrong, kind_of, unknown_word
+from portico_host.mistakes import Fault, Unfit, kind_of, unfit
 from portico_host.tree import Given
-from portico_host.typed_words import quoted
 
 __all__ = ["EXPECTED", "SecretSource"]
 
@@ -29,18 +28,15 @@ class SecretSource:
     _values: set[str] = field(default_factory=set, repr=False)
 
     def make(self, value: Any) -> Secret:
-        """Return the secret that a raw value stands for. Raises `Wrong`, which never holds the value."""
+        """Return the secret that a raw value stands for. Raises `Unfit`, which never holds the value."""
         if isinstance(value, Secret):
             secret = value
-        elif isinstance(value, str):
-            origin = value.origin if isinstance(value, Given) else "literal"
-            if not value:
-                raise Wrong(EXPECTED, "an empty string")
-            secret = Secret(str(value), origin=origin)
+        elif isinstance(value, str) and value:
+            secret = Secret(str(value), origin=value.origin if isinstance(value, Given) else "literal")
         elif isinstance(value, Mapping):
             secret = self._from_table(value)
         else:
-            raise Wrong(EXPECTED, kind_of(value))
+            raise unfit(EXPECTED, kind_of(value) if value != "" else "an empty string")
         self._values.add(secret.reveal())
         return secret
 
@@ -52,57 +48,35 @@ class SecretSource:
         return text
 
     def _from_table(self, table: Mapping[str, Any]) -> Secret:
-        for key in table:
-            if key not in ("env", "file"):
-                raise Wrong(EXPECTED, f"the key {key!r}, which {unknown_word(str(key), ('env', 'file'), 'known')}")
-        if len(table) != 1:
-            raise Wrong(EXPECTED, "both" if table else "an empty table")
-        ((key, value),) = table.items()
-        if not isinstance(value, str) or not value:
-            raise Wrong(f"a string for {key!r}", kind_of(value) if value != "" else "an empty string")
+        ((key, value),) = table.items() if len(table) == 1 else ((None, None),)
+        if key not in ("env", "file") or not isinstance(value, str) or not value:
+            names = ", ".join(repr(name) for name in table)
+            raise unfit(EXPECTED, f"a table with {names}" if names else "an empty table")
         return self._from_variable(value) if key == "env" else self._from_file(value)
 
     def _from_variable(self, name: str) -> Secret:
         value = self.environ.get(name)
         if not value:
             state = "empty" if value == "" else "not set"
-            raise Wrong(sentence=f"the environment variable {name} is {state}. Run `export {name}=…` first.")
+            raise Unfit([Fault((), f"the environment variable {name} is {state}.", f"Run `export {name}=…` first.")])
         return Secret(value, origin=f"env {name}")
 
     def _from_file(self, name: str) -> Secret:
         try:
-            path = Path(name).expanduser()
-            if not path.is_absolute():
-                path = (Path.cwd() if isinstance(name, Given) else self.folder) / path
-            path = path.resolve()
-            inside = path.is_relative_to(self.folder.resolve())
-            if inside and not self.allow_files_inside:
-                raise Wrong(
-                    sentence=f"the secret's file {path} lies inside the configuration's folder, from where secrets get "
-                    "published. Move it out, or set allow_files_inside = true in [secrets]."
-                )
+            # The override of a command line is relative to the working directory.
+            path = ((Path.cwd() if isinstance(name, Given) else self.folder) / Path(name).expanduser()).resolve()
+            if path.is_relative_to(self.folder.resolve()) and not self.allow_files_inside:
+                sentence = f"the secret's file {path} lies inside the configuration's folder, which may get published."
+                mend = "Move it out, or set allow_files_inside = true in [secrets]."
+                raise Unfit([Fault((), sentence, mend)])
             with path.open("rb") as stream:
                 content = stream.read(_MAXIMUM_BYTES + 1)
             text = content.decode().rstrip("\r\n")
         except (OSError, RuntimeError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else _reason(error)
-            sentence = f"the secret's file {name!r} cannot be read: {reason}.{_mend(error, name)}"
-            raise Wrong(sentence=sentence) from None
-        if len(content) > _MAXIMUM_BYTES:
-            raise Wrong(sentence=f"the secret's file {name!r} has more than {_MAXIMUM_BYTES} bytes.")
-        if not text:
-            raise Wrong(sentence=f"the secret's file {name!r} is empty.")
-        return Secret(text, origin=f"file {name}")
-
-
-def _mend(error: Exception, name: str) -> str:
-    if isinstance(error, PermissionError):
-        # The file that it was: what is written in the configuration is seen from its folder, not from the shell's.
-        return f" Run `chmod u+r {quoted(str(error.filename or name))}`, as who owns it."
-    return " Write the secret into it, or correct its path." if isinstance(error, FileNotFoundError) else ""
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8 text"
-    return "its name is not a path" if isinstance(error, ValueError) else "there is no home folder"
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text, or its name is not a path"
+        else:
+            if text and len(content) <= _MAXIMUM_BYTES:
+                return Secret(text, origin=f"file {name}")
+            reason = "it is empty" if not text else f"it has more than {_MAXIMUM_BYTES} bytes"
+        mend = "Write the secret into it, or correct its path."
+        raise Unfit([Fault((), f"the secret's file {name!r} cannot be read: {reason}.", mend)])

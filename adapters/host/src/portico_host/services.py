@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from portico.errors import (
-    ConfigurationError,
-    PluginBroken,
-    PluginError,
-    PluginNotInstalled,
-    PorticoError,
-    SchemaUnsupported,
-    nearest,
-)
+from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, nearest
 from portico.ports import PORTS, PortInfo
 from portico_host.calling_out import call_out, is_from_outside
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.fields import settings_fields
 from portico_host.host_tables import default_settings
-from portico_host.loading import broken, factory_of, faulty, misfit_of, settings_class_of
-from portico_host.mistakes import Mistake, SettingsInvalid
-from portico_host.packages import Offer, Plugins, port_named
-from portico_host.settings import Unfit
+from portico_host.loading import broken, factory_of, settings_class_of
+from portico_host.mistakes import Fault, Mistake, SettingsInvalid, Unfit
+from portico_host.packages import Defect, Offer, Plugins, port_named
 from portico_host.tree import dotted
 
 __all__ = ["HostServices", "Prepared"]
 
 P = TypeVar("P")
 _SOURCES = "TextSearch"
-_ALL_AT_ONCE = "TypeCodec"
-_IF_ALONE = "SchemaValidator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +64,7 @@ class HostServices:
         except Exception as closing:
             if error is None:
                 raise
-            told = closing.exceptions if isinstance(closing, ExceptionGroup) else (closing,)
-            for each in told:
+            for each in getattr(closing, "exceptions", (closing,)):
                 error.add_note(f"Closing the services failed too: {each}")
 
     def get(self, port: Callable[..., P], name: str | None = None) -> P:
@@ -103,7 +92,7 @@ class HostServices:
             return ()
         configured = [entry.name for entry in self._configuration.entries(info)]
         default = self._plugins.default_of(info) if self._configuration.use(info) is None else None
-        return tuple(dict.fromkeys([*([default] if default else []), *configured, *self.unasked(info.name)]))
+        return tuple(dict.fromkeys([*([default] if default else []), *configured, *self.implicit(info.name)]))
 
     def inner_sources(self) -> frozenset[str]:
         """Return the configured text searches that another configured one stands on.
@@ -117,39 +106,29 @@ class HostServices:
                 settings = self.prepare(info.name, entry.name).settings
             except PorticoError:
                 continue
-            inner.update(name for _, name in _sources_named(settings))
+            inner.update(_sources_named(settings))
         return frozenset(inner)
 
-    def unasked(self, port: str) -> tuple[str, ...]:
+    def implicit(self, port: str) -> tuple[str, ...]:
         """Return what is active of a port without being configured, sorted by name.
 
-        Every installed type codec is: a type is of one kind only, so that none stands in another's way. A schema
-        validator is, when no other is installed and none is chosen.
+        Every installed type codec is: a type is of one kind only, so that they do not conflict. A schema validator
+        is, when no other is installed and none is chosen.
         """
         info = port_named(port)
         installed = self._plugins.names(info.name)
-        fitting = {offer.name for offer in self._plugins.offers(info.name) if offer.compatible}
-        if info.name == _ALL_AT_ONCE:
+        if info.name == "TypeCodec":
             entries = self._configuration.entries(info)
             configured = {name for entry in entries for name in (entry.use, entry.name)}
             return tuple(name for name in installed if name not in configured)
-        # One that was built for another version of the port stands in no other's way.
-        alone = tuple(name for name in installed if name in fitting) or installed
-        if info.name == _IF_ALONE and self._configuration.use(info) is None and len(alone) == 1:
-            return () if self._configuration.is_off(info) else alone
+        if info.name == "SchemaValidator" and len(installed) == 1 and self._configuration.use(info) is None:
+            return () if self._configuration.is_off(info) else installed
         return ()
 
     def has_settings(self, port: str, name: str) -> bool:
         """Tell whether the configuration has settings of that name for a port."""
         entry = self._configuration.entry(port_named(port), name)
         return entry is not None and bool(entry.settings)
-
-    def is_configured(self, port: str) -> bool:
-        """Tell whether the configuration says anything of a port: which plugin, or a setting of one."""
-        info = port_named(port)
-        return self._configuration.use(info) is not None or any(
-            entry.settings for entry in self._configuration.entries(info)
-        )
 
     def prepare(self, port: str, name: str | None = None) -> Prepared:
         """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
@@ -161,9 +140,7 @@ class HostServices:
             key = (info.name, entry.name)
             if key not in self._prepared:
                 offer = self._offer(entry)
-                settings = self._settings(entry, offer)
-                self._refuse_unknown_sources(entry, settings)
-                self._prepared[key] = Prepared(entry, offer, settings)
+                self._prepared[key] = Prepared(entry, offer, self._settings(entry, offer))
             return self._prepared[key]
 
     def prepare_all(self) -> None:
@@ -226,9 +203,9 @@ class HostServices:
 
     def _single(self, info: PortInfo, name: str | None) -> Entry:
         chosen = self._configuration.use(info)
-        default = self._configuration.default(info)
-        wanted = name or chosen or default or next(iter(self.unasked(info.name)), None)
-        if wanted is None and self._configuration.is_off(info):
+        off = self._configuration.is_off(info)
+        wanted = name or chosen or (None if off else info.default) or next(iter(self.implicit(info.name)), None)
+        if wanted is None and off:
             place = self._configuration.place((info.table, info.key))
             raise ConfigurationError(f'{place}: {info.table}.{info.key} is "{NONE}", so there is no {info.noun}.')
         if wanted is None:
@@ -248,29 +225,6 @@ class HostServices:
                 if not written and entry.settings and nearest(entry.name, [wanted]):
                     message = f"is no installed {info.noun}. Nearest: {wanted}."
                     raise SettingsInvalid([Mistake(self._configuration.place(entry.key), dotted(entry.key), message)])
-
-    def _refuse_unknown_sources(self, entry: Entry, settings: Any) -> None:
-        """Refuse a setting that names a source which is neither configured nor the name of an installed package."""
-        info = port_named(_SOURCES)
-        configured = [known.name for known in self._configuration.entries(info)]
-        installed = self._plugins.names(info.name)
-        for member, name in _sources_named(settings):
-            if name in configured or name in installed:
-                continue
-            if close := nearest(name, [other for other in configured if other != entry.name]):
-                meant = f"Did you mean {' or '.join(close)}? Configured: {', '.join(configured)}."
-                message = f"names {name!r}, which is no source. {meant}"
-            else:
-                message = f"names {name!r}, which is not configured. {self._why_not(info, name)}"
-            key = (*entry.key, member)
-            raise SettingsInvalid([Mistake(self._configuration.place(key), dotted(key), message)])
-
-    def _why_not(self, info: PortInfo, name: str) -> str:
-        try:
-            self._plugins.offer(info.name, name)
-        except PluginError as error:
-            return str(error)
-        return ""
 
     def _many(self, info: PortInfo, name: str | None) -> Entry:
         if name is None:
@@ -292,14 +246,16 @@ class HostServices:
         try:
             return self._plugins.offer(info.name, entry.use)
         except PluginError as error:
-            configured = entry.key in [known.key for known in self._configuration.entries(info)]
-            chosen = entry.use == self._configuration.use(info)
-            key = (*entry.key, "use") if info.many else (info.table, info.key) if chosen else entry.key
-            if configured:
-                raise type(error)(f"{self._configuration.place(key)}: {dotted(key)}: {error}") from error.__cause__
-            names = [known.name for known in self._configuration.entries(info)]
-            if info.many and names and isinstance(error, PluginNotInstalled):
-                raise PluginNotInstalled(f"{error} Configured: {', '.join(names)}.") from None
+            entries = self._configuration.entries(info)
+            defect: Any = error.args[0]
+            if entry.key in [known.key for known in entries]:
+                chosen = entry.use == self._configuration.use(info)
+                key = (*entry.key, "use") if info.many else (info.table, info.key) if chosen else entry.key
+                sentence = f"{self._configuration.place(key)}: {dotted(key)}: {defect.sentence}"
+                raise type(error)(Defect(sentence, defect.mend)) from error.__cause__
+            if info.many and entries and isinstance(error, PluginNotInstalled):
+                configured = ", ".join(known.name for known in entries)
+                raise PluginNotInstalled(Defect(f"{defect.sentence} Configured: {configured}.", defect.mend)) from None
             raise
 
     def _settings(self, entry: Entry, offer: Offer) -> Any:
@@ -307,26 +263,19 @@ class HostServices:
         raw: dict[str, Any] = dict(entry.settings)
         if cls is None:
             if raw:
-                sentences = [((key,), f"is not known: {entry.use!r} has no settings.") for key in raw]
-                raise self._configuration.invalid(entry, Unfit(sentences))
+                faults = [Fault((key,), f"is not known: {entry.use!r} has no settings.") for key in raw]
+                raise self._configuration.invalid(entry, Unfit(faults))
             return None
         if self._configuration.use(entry.port) is None and entry.use == entry.port.default:
-            known = {member.key for member in settings_fields(cls)}
-            defaults = default_settings(entry.port.name, entry.use)
-            raw = {key: value for key, value in defaults.items() if key in known} | raw
-        return self._structured(cls, raw, entry, offer)
-
-    def _structured(self, cls: type[Any], raw: Mapping[str, Any], entry: Entry, offer: Offer) -> Any:
+            raw = default_settings(entry.port.name, entry.use) | raw
         try:
             return self._structurer.structure(cls, raw)
-        except SchemaUnsupported as error:
-            raise broken(offer, "its settings class cannot be used", error) from error
         except Unfit as unfit:
             failure: PorticoError = self._configuration.invalid(entry, unfit)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - as in `_make`
-            failure = self._fault(offer, "its settings could not be checked", error)
+            failure = self._fault(offer, "its settings class cannot be used", error)
         raise failure
 
     def _make(self, prepared: Prepared) -> Any:
@@ -343,21 +292,13 @@ class HostServices:
         except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
             failure = self._fault(prepared.offer, "it could not be made", error)
         else:
-            return self._fitting(prepared.offer, service)
+            if service is not None and not inspect.iscoroutine(service):
+                return service
+            if service is not None:
+                service.close()  # it is never awaited, and Python would warn of that
+            failure = broken(prepared.offer, f"its factory returned {service!r}, not a service")
         finally:
             self._making.pop()
-        raise failure
-
-    def _fitting(self, offer: Offer, service: Any) -> Any:
-        """Return a service that is what its port asks for: whoever uses another would fail in words of Python's."""
-        try:
-            misfit = misfit_of(offer.port, service, offer.registration.factory)
-        except Exception as error:  # noqa: BLE001 - to ask what it has may run its own code
-            failure = self._fault(offer, f"{type(service).__qualname__} cannot be asked what it has", error)
-        else:
-            if not misfit:
-                return service
-            failure = faulty(offer, misfit)
         raise failure
 
     def _fault(self, offer: Offer, what: str, error: BaseException) -> PluginBroken:
@@ -366,15 +307,14 @@ class HostServices:
         scrubbed = self._structurer.scrub(str(failure))
         if scrubbed != str(failure):
             # The cause would show the secret in a traceback.
-            return PluginBroken(scrubbed)
+            return PluginBroken(Defect(scrubbed))
         failure.__cause__ = error
         return failure
 
 
-def _sources_named(settings: Any) -> Iterator[tuple[str, str]]:
-    """Yield the text searches that settings stand on, each with the setting that names it."""
+def _sources_named(settings: Any) -> Iterator[str]:
+    """Yield the text searches that settings stand on."""
     for member in () if settings is None else settings_fields(type(settings)):
         if member.service == _SOURCES:
             named = getattr(settings, member.key)
-            for name in (named,) if isinstance(named, str) else named or ():
-                yield member.key, name
+            yield from (named,) if isinstance(named, str) else named or ()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from portico.ports import PORTS
 from portico_host.mistakes import Mistake
 
-__all__ = ["NONE", "Given", "Key", "Tree", "dotted", "leaves", "origin_of", "overriding", "parsed"]
+__all__ = ["NONE", "Given", "Key", "Tree", "dotted", "origin_of", "parsed"]
 
 _MAXIMUM_TEXT = 65_536
 
@@ -33,19 +33,6 @@ class Given(str):
         return made
 
 
-def overriding(value: Any) -> Any:
-    """Mark every string in an override as one."""
-    if isinstance(value, Given):
-        return value
-    if isinstance(value, str):
-        return Given(value, "override", textual=False)
-    if isinstance(value, Mapping):
-        return {key: overriding(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [overriding(part) for part in value]
-    return value
-
-
 def parsed(value: Any) -> Any:
     """Read text of the environment as one TOML value; anything else, and what is not TOML, stays as it is."""
     if not isinstance(value, Given) or not value.textual or len(value) > _MAXIMUM_TEXT:
@@ -60,10 +47,10 @@ def parsed(value: Any) -> Any:
 
 def _marked(value: Any, origin: str) -> Any:
     if isinstance(value, str):
-        return Given(value, origin, textual=False)
-    if isinstance(value, dict):
+        return value if isinstance(value, Given) else Given(value, origin, textual=False)
+    if isinstance(value, Mapping):
         return {key: _marked(part, origin) for key, part in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_marked(part, origin) for part in value]
     return value
 
@@ -73,7 +60,6 @@ Key = tuple[str, ...]
 PREFIX = "PORTICO_"
 _MAXIMUM_DEPTH = 50
 _MANY = frozenset(port.table for port in PORTS if port.many)
-_BESIDE = {port.table: port.key for port in PORTS if port.key != "use"}
 NONE = "none"
 """As the choice of a port that a kernel can do without: do without it."""
 
@@ -103,35 +89,22 @@ class Tree:
 
     def add_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Merge what the application sets; None leaves a setting as it is."""
-        self._merge(self.values, overriding(overrides), (), "override")
-
-    def place(self, key: Key) -> str | None:
-        """Return where a key is from: its own origin, or that of something inside or beside it."""
-        return origin_of(self.origins, key)
+        self._merge(self.values, _marked(overrides, "override"), (), "override")
 
     def _add_variable(self, variable: str, text: str) -> None:
         words = variable.removeprefix(PREFIX).split("__")
         if not all(words) or len(words) > _MAXIMUM_DEPTH:
             self._mistake(variable, (), "is not of the form PORTICO_TABLE__KEY.")
             return
-        node, key = self.values, []
+        node: Any = self.values
+        key: list[str] = []
+        for word in words:
+            key.append(_known_key(node, word))
+            node = node.get(key[-1], {}) if isinstance(node, dict) else {}
         nested: Any = Given(text, f"env {variable}", textual=True)
-        while words:
-            part = _known_key(node, words.pop(0))
-            key.append(part)
-            inner = node.get(part)
-            if not words or not isinstance(inner, dict):
-                break
-            node = inner
-        for word in reversed(words):
-            nested = {word.lower(): nested}
-        base = tuple(key[:-1])
-        if isinstance(node.get(key[-1]), Given) and isinstance(nested, dict):
-            self._mistake(
-                variable, tuple(key), f"{dotted(tuple(key))} has its own value, from {self.place(tuple(key))}."
-            )
-            return
-        self._merge(node, {key[-1]: nested}, base, variable)
+        for part in reversed(key):
+            nested = {part: nested}
+        self._merge(self.values, nested, (), variable)
 
     def _merge(self, into: dict[str, Any], values: Mapping[str, Any], base: Key, place: str) -> None:
         for name, value in values.items():
@@ -148,7 +121,6 @@ class Tree:
                     present = into[str(name)] = {}
                 if not value:
                     self.origins.setdefault(key, place)
-                self._forget_beside(key, present, value)
                 self._merge(present, value, key, place)
             else:
                 self._forget(key)
@@ -160,15 +132,6 @@ class Tree:
         if len(key) != 2 or key[0] not in _MANY:
             return False
         return "use" in value and "use" in present and value["use"] != present["use"]
-
-    def _forget_beside(self, key: Key, present: dict[str, Any], value: Mapping[str, Any]) -> None:
-        """Forget the settings beside a choice, ``select`` of ``[functions]``, where another one is chosen."""
-        chosen = _BESIDE.get(key[0]) if len(key) == 1 else None
-        if chosen is None or chosen not in present or value.get(chosen) in (None, present[chosen], NONE):
-            return
-        for name in [name for name, part in present.items() if not isinstance(part, Mapping)]:
-            self._forget((*key, name))
-            del present[name]
 
     def _forget(self, key: Key) -> None:
         for known in [known for known in self.origins if known[: len(key)] == key]:
@@ -187,18 +150,9 @@ def origin_of(origins: Mapping[Key, str], key: Key) -> str | None:
     return None
 
 
-def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Yield every value that is no table, with its key."""
-    if isinstance(value, Mapping) and value:
-        for name, part in value.items():
-            yield from leaves(part, (*key, str(name)))
-    elif key:
-        yield key, value
-
-
-def _known_key(node: Mapping[str, Any], word: str) -> str:
+def _known_key(node: Any, word: str) -> str:
     """Find the key that a word of a variable means: variables know neither small letters nor hyphens."""
     wanted = word.lower()
-    if wanted in node:
+    if not isinstance(node, dict) or wanted in node:
         return wanted
     return next((key for key in node if key.lower().replace("-", "_") == wanted), wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ import click
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.new_package import KINDS
 from portico_cli.show.output import safe_text, show, write_json
-from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -81,7 +81,7 @@ def _lines(package: PackageName, folder: Path, paths: list[str]) -> Iterator[Ren
 
 def _commands(folder: Path) -> list[str]:
     """Return the three commands that come next."""
-    return [f"cd {quoted(str(folder))}", "pip install -e . portico-testkit", "pytest"]
+    return [f"cd {shlex.quote(str(folder))}", "pip install -e . portico-testkit", "pytest"]
 
 
 def _attempt(package: PackageName) -> str:

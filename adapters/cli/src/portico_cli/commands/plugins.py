@@ -64,7 +64,7 @@ def _named(plugins: Plugins, name: str) -> tuple[Package, ...]:
 
     Raises ``Misused`` with the nearest names if there is none.
     """
-    from portico_host.shipped import folded
+    from portico_host.packages import folded
 
     wanted = folded(name)
     found = [each for each in plugins.packages if wanted in (folded(each.name), folded(each.distribution))]
