@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from typing import Self, TypeAlias
-
-import httpx
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from portico.errors import AccessRefused
+
+if TYPE_CHECKING:
+    import httpx
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
@@ -179,6 +180,8 @@ class LinkRules:
             raise AccessRefused(f"Nothing is read from {host}: {error}.") from error
 
     def _parse(self, link: str) -> httpx.URL:
+        import httpx  # not needed where only the settings are read
+
         if len(link) > _LONGEST:
             raise ValueError(f"it has more than {_LONGEST:,} characters")
         link = link.strip()
