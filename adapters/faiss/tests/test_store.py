@@ -16,8 +16,8 @@ from hypothesis import given, strategies as st
 from portico import VectorRecord, Vectors
 from portico.search import Equal, FilterSupport, Range
 from portico_faiss import _plugin
-from portico_faiss._metadata import decoded, encoded, prefilter
-from portico_faiss._names import folder_name
+from portico_faiss._files import folder_name
+from portico_faiss._search import prefilter
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.vector_strategies import filters, metadata
@@ -111,12 +111,12 @@ def test_the_prefilter_never_rules_out_what_matches(fields, filter) -> None:
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
-    text = encoded(VectorRecord("r", fields).plain_metadata())
+    text = VectorRecord.encode_metadata(VectorRecord("r", fields).plain_metadata())
     condition, parameters = prefilter(filter)
     [(kept,)] = connection.execute(f"SELECT {condition} FROM (SELECT ? AS metadata)", [*parameters, text])
     connection.close()
     assert kept or not FilterSupport.matches(filter, fields)
-    assert FilterSupport.matches(filter, decoded(text)) == FilterSupport.matches(filter, fields)
+    assert FilterSupport.matches(filter, VectorRecord.decode_metadata(text)) == FilterSupport.matches(filter, fields)
 
 
 @given(st.text(), st.text())

@@ -1,15 +1,19 @@
-"""Searching one state of a namespace: exactly, along a graph, or through a filter."""
+"""Searching one state of a namespace: exactly, along an index, or through a filter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from portico.search import Filter, FilterSupport, VectorMatch
-from portico_faiss._graph import Graph
+from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorMatch, VectorRecord
+from portico_faiss._files import DATABASE, damaged
+from portico_faiss._index import FaissIndex
 from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 
 Entry: TypeAlias = tuple[str, dict[str, Any]]
@@ -21,20 +25,14 @@ _ONE_BY_ONE = 4
 """Queries that cost less one after another than in one product, which copies all rows into another order first: half
 of it with 1,000 or 4,000 rows, as much with 15,000. With eight queries it is the other way round from 10,000 on."""
 
+_MOST_ALONG_INDEX = 1_000
+"""The highest ``top`` that an index is asked for; beyond it comparing all is as quick."""
+
 _WALK_FIRST = 64
 _WALK_LAST = 4_096
-
-
-class Entries(Protocol):
-    """The ids and metadata that belong to the slots of one state."""
-
-    def read(self, slots: Sequence[int]) -> list[Entry]:
-        """Return the entries of these slots, in their order."""
-        ...
-
-    def scan(self, filter: Filter) -> Slots:
-        """Return every slot that the filter keeps, ascending; slots without a record may be among them."""
-        ...
+_READ_AT_ONCE = 1_000
+_LONGEST_CONDITION = 200
+"""Terms in a prefilter. SQLite refuses expressions deeper than 1,000, and a longer one gains little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,34 +53,81 @@ class View:
         """How many records there are."""
         return len(self.rows) - len(self.dead)
 
-
-class LoadedEntries:
-    """Entries held in memory."""
-
-    __slots__ = ("_entries", "_slots")
-
-    def __init__(self, entries: list[Entry | None], slots: int) -> None:
-        self._entries = entries
-        self._slots = slots
-
     def read(self, slots: Sequence[int]) -> list[Entry]:
-        return [entry for slot in slots if (entry := self._entries[slot]) is not None]
+        """Return the entries of these slots, in their order."""
+        entries = self.entries or []
+        return [entry for slot in slots if (entry := entries[slot]) is not None]
 
     def scan(self, filter: Filter) -> Slots:
+        """Return every slot that the filter keeps, ascending; slots without a record may be among them."""
+        entries = (self.entries or [])[: len(self.rows)]
         kept = [
-            slot
-            for slot in range(self._slots)
-            if (entry := self._entries[slot]) is not None and FilterSupport.matches(filter, entry[1])
+            slot for slot, entry in enumerate(entries) if entry is not None and FilterSupport.matches(filter, entry[1])
         ]
         return np.array(kept, dtype=np.int64)
 
 
-def search(
-    view: View, entries: Entries, queries: Rows, *, top: int, filter: Filter | None = None, graph: Graph | None = None
-) -> list[list[VectorMatch]]:
-    """Return the ``top`` best records for each query. Only a graph may miss one; with a filter it is not used.
+class StoredEntries:
+    """The entries of a view that does not hold them, read from the database inside one transaction."""
 
-    Raises ``ValueError`` for queries of other dimensions than the namespace's.
+    def __init__(self, connection: sqlite3.Connection, folder: Path) -> None:
+        self._connection = connection
+        self._folder = folder
+
+    def read(self, slots: Sequence[int]) -> list[Entry]:
+        found: dict[int, Entry] = {}
+        for start in range(0, len(slots), _READ_AT_ONCE):
+            chosen = json.dumps(slots[start : start + _READ_AT_ONCE])
+            for slot, id, metadata in self._connection.execute(
+                "SELECT slot, id, metadata FROM records WHERE slot IN (SELECT value FROM json_each(?))", (chosen,)
+            ):
+                found[slot] = decoded_id(id), decoded(metadata, self._folder)
+        try:
+            return [found[slot] for slot in slots]
+        except KeyError as error:
+            raise damaged(self._folder / DATABASE, f"it has no record in slot {error}") from error
+
+    def scan(self, filter: Filter) -> Slots:
+        condition, parameters = prefilter(filter)
+        rows = self._connection.execute(
+            f"SELECT slot, metadata FROM records WHERE {condition} ORDER BY slot", parameters
+        )
+        return np.fromiter(
+            (slot for slot, text in rows if FilterSupport.matches(filter, decoded(text, self._folder))), dtype=np.int64
+        )
+
+
+def encoded_id(id: str) -> bytes:
+    """Return an id as SQLite keeps it: any string, also one that is not valid Unicode."""
+    return id.encode("utf-8", "surrogatepass")
+
+
+def decoded_id(id: bytes) -> str:
+    """Return the id that `encoded_id` encoded."""
+    return id.decode("utf-8", "surrogatepass")
+
+
+def decoded(text: str, folder: Path) -> dict[str, Any]:
+    """Return the metadata of their text. Raises ``StoreDamaged`` for what was never written."""
+    try:
+        return VectorRecord.decode_metadata(text)
+    except ValueError as error:
+        raise damaged(folder / DATABASE, f"a record's metadata cannot be read ({error})") from error
+
+
+def search(
+    view: View,
+    queries: Rows,
+    *,
+    top: int,
+    filter: Filter | None = None,
+    index: FaissIndex | None = None,
+    stored: StoredEntries | None = None,
+) -> list[list[VectorMatch]]:
+    """Return the ``top`` best records for each query. Only an index may miss one; with a filter it is not used.
+
+    ``stored`` has the entries where the view does not. Raises ``ValueError`` for queries of other dimensions than the
+    namespace's.
     """
     if queries.shape[1] != view.rows.shape[1]:
         raise ValueError(
@@ -90,24 +135,25 @@ def search(
         )
     if view.count == 0:
         return [[] for _ in queries]
+    entries = stored or view
+
+    def records(slots: Slots, query: Rows) -> list[VectorMatch]:
+        chosen, scores = ranked(view.rows, slots, query, top)
+        return [
+            VectorMatch(id, score, metadata.copy())
+            for (id, metadata), score in zip(entries.read(chosen), scores, strict=True)
+        ]
+
     if filter is not None:
-        choose = _Filtered(view, entries, filter, top)
-        return [_records(view, entries, choose.slots(scores), query, top) for query, scores in _scored(view, queries)]
-    if graph is not None and top <= graph.most and graph.covers(view.rows):
-        return [_records(view, entries, slots, query, top) for query, slots in _walked(view, queries, top, graph)]
+        choose = _filtered(view, entries, filter, top)
+        return [records(choose(scores), query) for query, scores in _scored(view, queries)]
+    if index is not None and index.rows and top <= _MOST_ALONG_INDEX:
+        return [records(slots, query) for query, slots in _walked(view, queries, top, index)]
     slack = margin(view.rows.shape[1])
     if len(queries) == 1:
-        query = queries[0]
-        return [_records(view, entries, best(_scores(view, query), top, slack), query, top)]
-    return [_records(view, entries, best(scores, top, slack), query, top) for query, scores in _scored(view, queries)]
-
-
-def _records(view: View, entries: Entries, slots: Slots, query: Rows, top: int) -> list[VectorMatch]:
-    chosen, scores = ranked(view.rows, slots, query, top)
-    return [
-        VectorMatch(id, score, metadata.copy())
-        for (id, metadata), score in zip(entries.read(chosen), scores, strict=True)
-    ]
+        # The usual case, which has to be quick.
+        return [records(best(_scores(view, queries[0]), top, slack), queries[0])]
+    return [records(best(scores, top, slack), query) for query, scores in _scored(view, queries)]
 
 
 def _scores(view: View, query: Rows) -> Rows:
@@ -121,28 +167,27 @@ def _scores(view: View, query: Rows) -> Rows:
 
 def _scored(view: View, queries: Rows) -> Iterator[tuple[Rows, Rows]]:
     """Yield each query with its score for every slot, minus infinity for dead ones."""
-    rows, dead = view.rows, view.dead
     if len(queries) <= _ONE_BY_ONE:
         for query in queries:
             yield query, _scores(view, query)
         return
-    together = max(1, _SCORES_AT_ONCE // len(rows))
+    together = max(1, _SCORES_AT_ONCE // len(view.rows))
     for start in range(0, len(queries), together):
         group = queries[start : start + together]
-        products = group @ rows.T
-        if len(dead):
-            products[:, dead] = -np.inf
+        products = group @ view.rows.T
+        products[:, view.dead] = -np.inf
         yield from zip(group, products, strict=True)
 
 
-def _walked(view: View, queries: Rows, top: int, graph: Graph) -> Iterator[tuple[Rows, Slots]]:
-    # Read once: another thread may be extending the graph.
-    linked = min(graph.rows, len(view.rows))
+def _walked(view: View, queries: Rows, top: int, index: FaissIndex) -> Iterator[tuple[Rows, Slots]]:
+    """Yield each query with the slots that the index finds, and those that came after the index."""
+    # Read once: another thread may be extending the index.
+    linked = min(index.rows, len(view.rows))
     tail = View(view.generation, view.rows[linked:], view.dead[view.dead >= linked] - linked)
     slack = margin(view.rows.shape[1])
-    for query, slots in zip(queries, graph.candidates(queries, top, view.dead, linked), strict=True):
+    for query, slots in zip(queries, index.candidates(queries, top, view.dead, linked), strict=True):
         if len(slots) < min(top, view.count - tail.count):
-            # The graph led nowhere, as it can when most of what it links is dead.
+            # The index led nowhere, as it can when most of what it links is dead.
             yield query, best(_scores(view, query), top, slack)
         elif len(tail.rows):
             yield query, np.concatenate([slots, best(_scores(tail, query), top, slack) + linked])
@@ -150,45 +195,56 @@ def _walked(view: View, queries: Rows, top: int, graph: Graph) -> Iterator[tuple
             yield query, slots
 
 
-class _Filtered:
-    """Chooses the best slots that a filter keeps.
+def _filtered(view: View, entries: View | StoredEntries, filter: Filter, top: int) -> Callable[[Rows], Slots]:
+    """Return a function from the scores of a query to the best slots that the filter keeps.
 
-    It asks `FilterSupport.matches` from the best score downwards and stops when there are enough: a filter that keeps a
-    tenth is done after ten times ``top`` records. A filter that keeps next to nothing would be asked about
-    nearly all, so after `_WALK_LAST` records the entries find everything that it keeps, once for all queries.
+    It asks `FilterSupport.matches` about the best records, and about eight times as many where too few pass. A filter
+    that keeps next to nothing would be asked about nearly all, so after `_WALK_LAST` records the entries find
+    everything that it keeps, once for all queries.
     """
+    slack = margin(view.rows.shape[1])
+    everything: list[Slots] = []
 
-    def __init__(self, view: View, entries: Entries, filter: Filter, top: int) -> None:
-        self._entries = entries
-        self._filter = filter
-        self._top = top
-        self._slack = margin(view.rows.shape[1])
-        self._everything: Slots | None = None
-
-    def slots(self, scores: Rows) -> Slots:
-        size = max(_WALK_FIRST, 4 * self._top)
-        ceiling = float("inf")
-        kept: list[int] = []
-        while self._everything is None and size <= _WALK_LAST and size < len(scores):
-            partitioned = scores.copy()
-            partitioned.partition(len(scores) - size)
-            floor = max(float(partitioned[len(scores) - size]), -2.0)
-            asked = ((scores >= floor) & (scores < ceiling)).nonzero()[0].tolist()
-            kept += [
-                slot
-                for slot, (_, metadata) in zip(asked, self._entries.read(asked), strict=True)
-                if FilterSupport.matches(self._filter, metadata)
-            ]
-            if len(kept) >= self._top:
-                chosen = np.array(sorted(kept), dtype=np.int64)
-                last = np.sort(scores[chosen])[-self._top]
-                # Rounding may hide a slot just below the floor that `ranked` would put before the last one.
-                if last - self._slack >= floor:
-                    near: Slots = chosen[scores[chosen] >= last - self._slack]
+    def choose(scores: Rows) -> Slots:
+        size = max(_WALK_FIRST, 4 * top)
+        while not everything and size <= _WALK_LAST and size < len(scores):
+            candidates = best(scores, size, 0.0)
+            records = entries.read(candidates.tolist())
+            passed = [FilterSupport.matches(filter, metadata) for _, metadata in records]
+            kept = candidates[np.array(passed, dtype=np.bool_)]
+            if len(kept) >= top:
+                last = np.sort(scores[kept])[-top]
+                # Rounding may hide a slot just below the candidates that `ranked` would put before the last one.
+                if last - slack >= scores[candidates].min():
+                    near: Slots = kept[scores[kept] >= last - slack]
                     return near
-            ceiling = floor
             size *= 8
-        if self._everything is None:
-            self._everything = self._entries.scan(self._filter)
-        everything = self._everything
-        return everything[best(scores[everything], self._top, self._slack)]
+        if not everything:
+            everything.append(entries.scan(filter))
+        return everything[0][best(scores[everything[0]], top, slack)]
+
+    return choose
+
+
+def prefilter(filter: Filter) -> tuple[str, list[str]]:
+    """Return a condition on the column ``metadata`` that everything ``filter`` keeps fulfils, and its parameters.
+
+    It looks for encoded names and strings in the text, so it keeps too much but never too little; `matches` has the
+    last word. It says nothing about Or and Not. Values are bound, never part of the SQL.
+    """
+    parts = _parts(filter)[:_LONGEST_CONDITION]
+    return " AND ".join(["instr(metadata, ?)"] * len(parts)) or "1", parts
+
+
+def _parts(filter: Filter) -> list[str]:
+    """Return texts that all metadata contain which the filter keeps."""
+    match filter:
+        case Equal(field, str(value)):
+            # Equal numbers may be written differently (1 and 1.0), so only strings are looked for.
+            return [json.dumps(field) + ":", json.dumps(value)]
+        case Equal(field) | AnyOf(field) | Range(field):
+            return [json.dumps(field) + ":"]
+        case And(parts):
+            return [text for part in parts for text in _parts(part)]
+        case Or() | Not():
+            return []

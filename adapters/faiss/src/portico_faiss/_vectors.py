@@ -19,6 +19,7 @@ BLOCK = 4_096
 
 _NEARLY_ONE = 2e-6
 """How far a squared length may be from 1 for a vector to be kept bit for bit."""
+_DEAD_BEFORE_COMPACTION = 1_000
 
 
 def as_rows(vectors: Vectors) -> Rows:
@@ -26,19 +27,18 @@ def as_rows(vectors: Vectors) -> Rows:
     return np.frombuffer(vectors.buffer.cast("B"), dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
 
 
-def check_finite(rows: Rows) -> None:
-    """Raise ``ValueError`` naming the first row that holds a NaN or an infinity."""
-    for start in range(0, len(rows), BLOCK):
-        finite = np.isfinite(rows[start : start + BLOCK]).all(axis=1)
-        if not finite.all():
-            raise ValueError(f"vector {start + int(finite.argmin())} holds a number that is not finite")
-
-
 def unit_blocks(rows: Rows) -> Iterator[Rows]:
-    """Yield the rows at length one, block by block; rows of zeros stay zeros, unit rows keep every bit."""
+    """Yield the rows at length one, block by block; rows of zeros stay zeros, unit rows keep every bit.
+
+    Raises ``ValueError``, which names the row, for a number that is not finite.
+    """
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]
+        # float64 holds the square of any float32.
         squares = np.einsum("ij,ij->i", block, block, dtype=np.float64)
+        finite = np.isfinite(squares)
+        if not finite.all():
+            raise ValueError(f"vector {start + int(finite.argmin())} holds a number that is not finite")
         other = np.flatnonzero((np.abs(squares - 1.0) > _NEARLY_ONE) & (squares > 0))
         if len(other):
             block = block.copy()
@@ -50,12 +50,16 @@ def unit_queries(queries: Vectors) -> Rows:
     """Return the queries at length one. Raises ``ValueError`` for a number that is not finite."""
     rows = as_rows(queries)
     if len(rows) == 1:
-        # The usual case, which has to be quick; float64 holds the square of any float32.
+        # The usual case, which has to be quick.
         row = rows[0].astype(np.float64)
         if abs(float(row.dot(row)) - 1.0) <= _NEARLY_ONE:
             return rows
-    check_finite(rows)
     return np.concatenate(list(unit_blocks(rows))) if len(rows) else rows
+
+
+def is_wasteful(dead: int, slots: int) -> bool:
+    """Tell whether so many slots are dead that the others should move to a new generation."""
+    return dead > max(_DEAD_BEFORE_COMPACTION, slots - dead)
 
 
 def margin(dimensions: int) -> float:
@@ -74,11 +78,10 @@ def ranked(rows: Rows, slots: Slots, query: Rows, top: int) -> tuple[list[int], 
     lie and whichever way they were found.
     """
     if len(slots) <= BLOCK:
-        scores = _products(rows, slots, query)
+        scores = np.vecdot(rows.take(slots, axis=0), query)
     else:
-        scores = np.concatenate(
-            [_products(rows, slots[start : start + BLOCK], query) for start in range(0, len(slots), BLOCK)]
-        )
+        blocks = [slots[start : start + BLOCK] for start in range(0, len(slots), BLOCK)]
+        scores = np.concatenate([np.vecdot(rows.take(block, axis=0), query) for block in blocks])
     order = (-scores).argsort(kind="stable")[:top]
     # In Python, since a call into NumPy costs more than a few comparisons.
     return slots[order].tolist(), [min(1.0, max(-1.0, score)) for score in scores[order].tolist()]
@@ -95,8 +98,3 @@ def best(scores: Rows, top: int, slack: float) -> Slots:
     negated = -scores
     negated.partition(top - 1)
     return (scores >= max(-float(negated[top - 1]) - slack, -2.0)).nonzero()[0]
-
-
-def _products(rows: Rows, slots: Slots, query: Rows) -> Rows:
-    scores: Rows = np.vecdot(rows.take(slots, axis=0), query)
-    return scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,9 @@ Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
 """Metadata of a record with plain values; lists are tuples."""
 
 _PLAIN = frozenset({str, int, float, bool})
+
+# Made once: `json.dumps` with options makes an encoder for each call.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Vectors:
@@ -106,6 +110,16 @@ class Vectors:
     def __repr__(self) -> str:
         return f"Vectors(rows={self.rows}, dimensions={self.dimensions})"
 
+    def check_records(self, records: Sequence[VectorRecord]) -> None:
+        """Raise ``ValueError`` unless there is one record for each row, and no id twice."""
+        if len(records) != self.rows:
+            raise ValueError(f"there are {len(records)} records and {self.rows} vectors")
+        seen: set[str] = set()
+        for record in records:
+            if record.id in seen:
+                raise ValueError(f"the id {record.id!r} stands twice in one upsert")
+            seen.add(record.id)
+
     @staticmethod
     def check_texts(texts: Sequence[str]) -> tuple[str, ...]:
         """Return the texts that a caller gave; a string would be a sequence of its characters.
@@ -160,6 +174,28 @@ class VectorRecord:
             else:
                 plain[str.__str__(name)] = _plain(self.id, name, value)
         return plain
+
+    @staticmethod
+    def encode_metadata(metadata: Metadata) -> str:
+        """Return plain metadata as JSON text in ASCII, for the column of a store."""
+        return _encode(metadata)
+
+    @staticmethod
+    def decode_metadata(text: str) -> Metadata:
+        """Return the metadata that `encode_metadata` wrote; raises ``ValueError`` for anything else.
+
+        >>> VectorRecord.decode_metadata('{"year":2025,"tags":["red","round"]}')
+        {'year': 2025, 'tags': ('red', 'round')}
+        """
+        try:
+            metadata: Metadata = json.loads(text)
+            if "[" in text:
+                return {name: tuple(value) if isinstance(value, list) else value for name, value in metadata.items()}
+        except (TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(str(error)) from error
+        if type(metadata) is not dict:
+            raise ValueError("it is no JSON object")
+        return metadata
 
 
 @dataclass(frozen=True, slots=True)

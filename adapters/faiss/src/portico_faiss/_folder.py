@@ -1,0 +1,447 @@
+"""A namespace in a folder: a database with ids and metadata, a file of vectors, and perhaps an index.
+
+A commit of the database is the only moment at which a namespace changes. Vectors are written before it and count when
+it says so; an index is only a cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from portico.errors import StoreDamaged
+from portico.plugins import Sqlite
+from portico.search import Filter, VectorMatch, VectorRecord
+from portico_faiss._files import (
+    DATABASE,
+    append_rows,
+    copy_rows,
+    damaged,
+    folder_name,
+    generation_of_vectors,
+    map_rows,
+    mapped_errors,
+    vectors_file,
+)
+from portico_faiss._index import IndexFiles, is_behind, parts_of_index
+from portico_faiss._search import Entry, StoredEntries, View, decoded, decoded_id, encoded_id, search
+from portico_faiss._vectors import Rows, is_wasteful, unit_blocks
+from portico_faiss.config import FaissSettings
+
+_FORMAT = 1
+
+_TABLES = (
+    """CREATE TABLE state (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        format INTEGER NOT NULL,
+        namespace BLOB NOT NULL,
+        dimensions INTEGER,
+        generation INTEGER NOT NULL,
+        next_slot INTEGER NOT NULL)""",
+    "CREATE TABLE records (slot INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, metadata TEXT NOT NULL)",
+    # Slots that held a record once.
+    "CREATE TABLE dead (number INTEGER PRIMARY KEY, slot INTEGER NOT NULL)",
+)
+
+_LOADED_SLOTS = 10_000
+_LOADED_TEXT = 8_000_000
+"""Up to so many slots, and characters of metadata, are held in memory; larger namespaces are asked by slot."""
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at whether another folder is in this one's place. Commits are seen at once."""
+_ATTEMPTS = 10
+_SECONDS_A_PART_MAY_TAKE = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The one row that says which vectors are in force; no dimensions mean that the namespace is empty."""
+
+    dimensions: int | None
+    generation: int
+    next_slot: int
+
+
+class _Database:
+    """A connection to a namespace's database; one thread at a time has ``lock`` and uses it."""
+
+    def __init__(self, folder: Path, namespace: str, wait: float) -> None:
+        self.lock = threading.RLock()
+        self.connection: sqlite3.Connection | None = None
+        self._folder = folder
+        self._file = str(folder / DATABASE)
+        self._namespace = encoded_id(namespace)
+        self._wait = wait
+        self._identity: tuple[int, int] | None = None
+
+    def is_same_file(self) -> bool:
+        """Tell whether the file that is open still is the one in the folder."""
+        return self._identity == _identity(self._file)
+
+    def open(self, *, create: bool = False) -> sqlite3.Connection | None:
+        """Return the connection; None where the namespace is not there and is not to be made."""
+        if self.connection is not None and self.is_same_file():
+            return self.connection
+        self.close()
+        if create:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        elif _identity(self._file) is None:
+            return None
+        connection = sqlite3.connect(
+            f"{Path(self._file).absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=self._wait,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            # FULL: a commit must not be lost to a power failure after the file that it replaced was removed.
+            connection.execute("PRAGMA synchronous = FULL")
+            if create:
+                self._create(connection)
+            if not self._check(connection):
+                connection.close()
+                return None
+        except BaseException:
+            connection.close()
+            raise
+        self.connection, self._identity = connection, _identity(self._file)
+        return connection
+
+    def close(self) -> None:
+        """Close the connection; the next call opens again."""
+        with self.lock:
+            if self.connection is not None:
+                self.connection.close()
+            self.connection = None
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        Sqlite.use_log(connection, self._wait)
+        with Sqlite.transaction(connection):
+            if not self._has_tables(connection):
+                for table in _TABLES:
+                    connection.execute(table)
+                connection.execute("INSERT INTO state VALUES (1, ?, ?, NULL, 1, 0)", (_FORMAT, self._namespace))
+
+    def _check(self, connection: sqlite3.Connection) -> bool:
+        """Tell whether the tables are there; raise ``StoreDamaged`` when they are not this namespace's."""
+        if not self._has_tables(connection):
+            return False
+        row = connection.execute("SELECT format, namespace FROM state").fetchone()
+        if row != (_FORMAT, self._namespace):
+            raise damaged(
+                Path(self._file), f"it belongs to the namespace and format {row}, not to {(self._namespace, _FORMAT)}"
+            )
+        return True
+
+    def _has_tables(self, connection: sqlite3.Connection) -> bool:
+        found = "SELECT 1 FROM sqlite_master WHERE name = 'state'"
+        there = connection.execute(found).fetchone() is not None
+        # The tables are made before the first vector. Another process may make both since the question was asked.
+        if not there and any(generation_of_vectors(name) for name in os.listdir(self._folder)):  # noqa: PTH208
+            there = connection.execute(found).fetchone() is not None
+            if not there:
+                raise damaged(Path(self._file), "it is empty, but there are vectors beside it")
+        return there
+
+
+class FolderNamespace:
+    """The database is the truth; vectors count when it says so. All calls block, except `current`.
+
+    There is a connection for reading and one for writing, so that searches do not wait for writers.
+    """
+
+    def __init__(self, root: Path, namespace: str, settings: FaissSettings) -> None:
+        self._root = root
+        self._folder = root / folder_name(namespace)
+        self._settings = settings
+        self._reading = _Database(self._folder, namespace, settings.wait)
+        self._writing = _Database(self._folder, namespace, settings.wait)
+        self._seen: tuple[sqlite3.Connection, int] | None = None
+        self._view: View | None = None
+        self._looked = 0.0
+        self._files = IndexFiles(self._folder, settings)
+        self._linking = threading.Lock()
+        self._stopped = False
+
+    def current(self) -> View | None:
+        """Return the state if it is in memory and did not change since; None when that takes longer to say."""
+        reading = self._reading
+        if not reading.lock.acquire(blocking=False):
+            return None
+        try:
+            connection = reading.connection
+            if connection is None:
+                return None
+            if time.monotonic() > self._looked + _LOOK_EVERY:
+                if not reading.is_same_file():
+                    return None
+                self._looked = time.monotonic()
+            return self._view if self._seen == (connection, _version(connection)) else None
+        except (sqlite3.Error, UnicodeDecodeError, OSError):
+            # The slow way meets the same error and names it.
+            return None
+        finally:
+            reading.lock.release()
+
+    def search(self, queries: Rows, top: int, filter: Filter | None) -> list[list[VectorMatch]]:
+        """Search the state as it is now, along the index when there is one; make it first where it is due."""
+        self._stopped = False
+        if filter is None:
+            self._link()
+        with self._snapshot() as snapshot:
+            if snapshot is None:
+                return [[] for _ in queries]
+            view, connection = snapshot
+            index = None
+            if filter is None and self._settings.index == "hnsw" and len(view.rows) >= self._settings.hnsw_from:
+                index = self._files.newest(view.generation, int(view.rows.shape[1]))
+            if view.entries is None:
+                stored = StoredEntries(connection, self._folder)
+                return search(view, queries, top=top, filter=filter, index=index, stored=stored)
+        return search(view, queries, top=top, filter=filter, index=index)
+
+    def write(self, records: Sequence[Entry], rows: Rows) -> None:
+        """Add or replace records, all or none; then extend the index when many are new.
+
+        Raises ``ValueError`` for other dimensions than the namespace's.
+        """
+        self._stopped = False
+        dimensions = int(rows.shape[1])
+        with self._change(create=True) as change:
+            if change is not None:
+                connection, state = change
+                if state.dimensions not in (None, dimensions):
+                    raise ValueError(
+                        f"the vectors have {dimensions} dimensions, those in the namespace {state.dimensions}"
+                    )
+                file = vectors_file(self._folder, state.generation)
+                append_rows(file, state.next_slot, dimensions, unit_blocks(rows))
+                _bury(connection, [id for id, _ in records])
+                connection.executemany(
+                    "INSERT INTO records (slot, id, metadata) VALUES (?, ?, ?)",
+                    (
+                        (slot, encoded_id(id), VectorRecord.encode_metadata(metadata))
+                        for slot, (id, metadata) in enumerate(records, state.next_slot)
+                    ),
+                )
+                _write_state(connection, _State(dimensions, state.generation, state.next_slot + len(records)))
+        self._link()
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove records and return how many there were."""
+        with self._change() as change:
+            return 0 if change is None else _bury(change[0], ids)
+
+    def get(self, ids: Sequence[str]) -> tuple[list[VectorRecord], Rows | None]:
+        """Return the records known among ``ids`` and a copy of their vectors."""
+        with self._snapshot() as snapshot:
+            if snapshot is None:
+                return [], None
+            view, connection = snapshot
+            slots: list[int] = []
+            records: list[VectorRecord] = []
+            for id in ids:
+                row = connection.execute(
+                    "SELECT slot, metadata FROM records WHERE id = ?", (encoded_id(id),)
+                ).fetchone()
+                if row is not None:
+                    slots.append(row[0])
+                    records.append(VectorRecord(id, decoded(row[1], self._folder)))
+            return (records, view.rows[slots]) if slots else ([], None)
+
+    def count(self) -> int:
+        """Return how many records there are."""
+        with self._snapshot() as snapshot:
+            return 0 if snapshot is None else snapshot[0].count
+
+    def ids(self) -> list[str]:
+        """Return every id."""
+        with self._snapshot() as snapshot:
+            rows = [] if snapshot is None else snapshot[1].execute("SELECT id FROM records")
+            return [decoded_id(id) for (id,) in rows]
+
+    def drop(self) -> None:
+        """Remove every record and the dimensions; a damaged folder goes as a whole.
+
+        Otherwise folder and database stay, so that processes which have it open see that it is empty rather than
+        write into files that are gone.
+        """
+        try:
+            with self._change() as change:
+                if change is not None:
+                    connection, state = change
+                    connection.execute("DELETE FROM records")
+                    connection.execute("DELETE FROM dead")
+                    _write_state(connection, _State(None, state.generation + 1, 0))
+        except StoreDamaged:
+            self.close()
+            with mapped_errors(self._folder):
+                # Renamed first, so that a kill leaves all of it or nothing under its name.
+                self._folder.replace(self._root / f"removed-{uuid.uuid4().hex}")
+        for folder in self._root.glob("removed-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _link(self) -> None:
+        """Extend the index over the slots that came since it was written; one thread does, others skip it."""
+        if self._settings.index != "hnsw" or not self._linking.acquire(blocking=False):
+            return
+        try:
+            with self._snapshot() as snapshot:
+                view = snapshot[0] if snapshot else None
+            if view is None or not is_behind(len(view.rows), self._files.linked(view.generation), self._settings):
+                return
+            index = self._files.to_extend(view.generation, view.rows.shape[1])
+            linked = index.rows
+            index.extend(view.rows, lambda: self._stopped)
+            # Also when it was stopped: the next process continues from there.
+            if index.rows > linked:
+                self._files.publish(view.generation, index)
+        finally:
+            self._linking.release()
+
+    def close(self) -> None:
+        """Close every file and stop extending the index; the next call opens them again."""
+        self._stopped = True
+        with self._linking:
+            self._reading.close()
+            self._writing.close()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[tuple[View, sqlite3.Connection] | None]:
+        """Give the state as it is now, the same until the block ends; None when the namespace is empty."""
+        with self._reading.lock, mapped_errors(self._folder):
+            connection = self._reading.open()
+            if connection is None:
+                yield None
+                return
+            for _ in range(_ATTEMPTS):
+                with Sqlite.transaction(connection, write=False):
+                    state = self._state(connection)
+                    try:
+                        view = self._view_of(connection, state)
+                    except FileNotFoundError:
+                        # Between our look at the state and at the file, a writer moved on to the next generation.
+                        continue
+                    yield None if view is None else (view, connection)
+                    return
+            raise damaged(vectors_file(self._folder, state.generation), "it is missing")
+
+    def _view_of(self, connection: sqlite3.Connection, state: _State) -> View | None:
+        seen = connection, _version(connection)
+        if self._seen != seen:
+            self._seen = None
+            self._view = self._load(connection, state)
+            self._seen = seen
+        return self._view
+
+    def _load(self, connection: sqlite3.Connection, state: _State) -> View | None:
+        if state.dimensions is None:
+            return None
+        slots, database = state.next_slot, self._folder / DATABASE
+        rows = map_rows(vectors_file(self._folder, state.generation), slots, state.dimensions)
+        dead = np.fromiter((slot for (slot,) in connection.execute("SELECT slot FROM dead")), dtype=np.int64)
+        (alive,) = connection.execute("SELECT count(*) FROM records").fetchone()
+        if alive + len(dead) != slots or (len(dead) and not 0 <= dead.min() <= dead.max() < slots):
+            raise damaged(database, f"it has {alive} records and {len(dead)} empty slots of {slots}")
+        if slots > _LOADED_SLOTS:
+            return View(state.generation, rows, dead)
+        entries: list[Entry | None] = [None] * slots
+        size = 0
+        for slot, id, metadata in connection.execute("SELECT slot, id, metadata FROM records"):
+            size += len(metadata)
+            if size > _LOADED_TEXT:
+                return View(state.generation, rows, dead)
+            if not 0 <= slot < slots:
+                raise damaged(database, f"it has a record in slot {slot} of {slots}")
+            entries[slot] = decoded_id(id), decoded(metadata, self._folder)
+        return View(state.generation, rows, dead, entries)
+
+    @contextmanager
+    def _change(self, *, create: bool = False) -> Iterator[tuple[sqlite3.Connection, _State] | None]:
+        """Give the state to be changed in one transaction; None when the namespace is not there."""
+        with self._writing.lock, mapped_errors(self._folder):
+            connection = self._writing.open(create=create)
+            if connection is None:
+                yield None
+                return
+            with Sqlite.transaction(connection):
+                yield connection, self._state(connection)
+                state = self._compacted(connection, self._state(connection))
+            self._tidy(state.generation)
+
+    def _compacted(self, connection: sqlite3.Connection, state: _State) -> _State:
+        """Move the living to a new generation when most slots are dead; return the state that results."""
+        dead = connection.execute("SELECT max(number) FROM dead").fetchone()[0] or 0
+        if state.dimensions is None or not is_wasteful(dead, state.next_slot):
+            return state
+        living = connection.execute("SELECT slot FROM records ORDER BY slot")
+        slots = np.fromiter((slot for (slot,) in living), dtype=np.int64)
+        rows = map_rows(vectors_file(self._folder, state.generation), state.next_slot, state.dimensions)
+        copy_rows(rows, slots, vectors_file(self._folder, state.generation + 1))
+        # A record only ever moves down, in ascending order, so its new slot is free.
+        connection.executemany("UPDATE records SET slot = ? WHERE slot = ?", enumerate(slots.tolist()))
+        connection.execute("DELETE FROM dead")
+        compacted = replace(state, generation=state.generation + 1, next_slot=len(slots))
+        _write_state(connection, compacted)
+        return compacted
+
+    def _tidy(self, generation: int) -> None:
+        """Remove files of older generations, and parts that a killed process left.
+
+        A newer generation may be what another process is about to commit.
+        """
+        with suppress(OSError):
+            for file in self._folder.iterdir():
+                of_vectors, of_index = generation_of_vectors(file.name), parts_of_index(file.name)
+                found = of_index[0] if of_index else of_vectors
+                if found is None and file.name.startswith("part-"):
+                    forgotten = time.time() - file.stat().st_mtime > _SECONDS_A_PART_MAY_TAKE
+                else:
+                    forgotten = found is not None and found < generation
+                if forgotten:
+                    file.unlink()
+
+    def _state(self, connection: sqlite3.Connection) -> _State:
+        row = connection.execute("SELECT dimensions, generation, next_slot FROM state").fetchone()
+        if row is None:
+            raise damaged(self._folder / DATABASE, "its state is missing")
+        return _State(*row)
+
+
+def _write_state(connection: sqlite3.Connection, state: _State) -> None:
+    connection.execute(
+        "UPDATE state SET dimensions = ?, generation = ?, next_slot = ?",
+        (state.dimensions, state.generation, state.next_slot),
+    )
+
+
+def _bury(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    """Move the slots of these records to the dead; return how many there were."""
+    keys = [(encoded_id(id),) for id in ids]
+    connection.executemany("INSERT INTO dead (slot) SELECT slot FROM records WHERE id = ?", dict.fromkeys(keys))
+    return connection.executemany("DELETE FROM records WHERE id = ?", keys).rowcount
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """Return a number that changes with every commit of another connection."""
+    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return version
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    """Return what tells the file from another one put in its place; None when there is none."""
+    try:
+        status = os.stat(file)  # noqa: PTH116 - this is asked before every search
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
