@@ -134,7 +134,7 @@ async def test_a_statement_that_takes_too_long_is_taken_back_and_says_so(opened:
     lease = await store.acquire("r1", owner="me", seconds=60)
     with locked(server, schema):
         began = time.monotonic()
-        with pytest.raises(StoreUnavailable, match=r"did not finish in time.*Nothing was written.*statement_timeout"):
+        with pytest.raises(StoreUnavailable, match=r"Nothing was written.*statement_timeout"):
             await store.append(lease, [{"n": 1}])
         assert time.monotonic() - began < 2
     assert await store.read("r1") == []
@@ -183,7 +183,7 @@ async def test_a_call_that_waits_at_the_server_ends_when_it_is_cancelled(opened:
 
 async def test_a_server_that_is_not_there_is_told_at_once(opened: Any) -> None:
     began = time.monotonic()
-    with pytest.raises(StoreUnavailable, match=r"PostgreSQL at 127\.0\.0\.1:1/portico cannot be reached.*Start the"):
+    with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:1/portico cannot be reached.*Start the"):
         await opened(NO_ANSWER).acquire("r1", owner="me", seconds=60)
     assert time.monotonic() - began < 5
 
@@ -224,7 +224,7 @@ async def test_no_password_is_in_the_variables_of_the_traceback_of_one_that_give
 async def test_a_database_that_is_not_there_is_told(opened: Any, uri: str) -> None:
     nowhere = uri.replace("/postgres?", "/no_such_database?")
     assert nowhere != uri
-    with pytest.raises(StoreError, match=r"has no such database.*Make it, or correct `uri` in \[runs\.postgres\]"):
+    with pytest.raises(StoreError, match=r"no_such_database.*the database in `uri` of \[runs\.postgres\]"):
         await opened(nowhere).runs()
 
 

@@ -127,21 +127,3 @@ async def test_nothing_from_outside_becomes_sql(server: PostgresServer, schema: 
         "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r'", [schema]
     )
     assert {name for (name,) in tables} == {"canary", "portico_versions", "vector_namespaces", "texts_1", "vectors_1"}
-
-
-@pytest.mark.parametrize("suffix", ["'", '"', "{0}", " space", ".dot", ";--", "é", "$1"])
-async def test_any_schema_will_do(server: PostgresServer, suffix: str, schema: str) -> None:
-    """It stands in the configuration, and in the statements as a quoted identifier."""
-    named = f"{schema}{suffix}"
-    store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(server.uri), schema=named, index="hnsw", hnsw_from=1))
-    try:
-        await store.upsert("n", [VectorRecord("a", {"n": 1}, "An anvil.")], Vectors.from_rows([[1.0, 0.0]]))
-        [[match]] = await store.search("n", Vectors.from_rows([[1.0, 0.0]]), filter=Equal("n", 1))
-        assert (match.id, match.score) == ("a", 1.0)
-        [both] = await store.hybrid.search("n", "anvil", Vectors.from_rows([[1.0, 0.0]]))
-        assert both.id == "a"
-        assert await store.delete("n", ["a"]) == 1
-        await store.drop("n")
-        await store.aclose()
-    finally:
-        server.run(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(named)))

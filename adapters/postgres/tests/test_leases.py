@@ -15,8 +15,7 @@ import pytest
 from psycopg import sql
 
 from portico.errors import StoreBusy
-from portico_postgres import run_store
-from portico_postgres.run_store import Presence
+from portico_postgres.run_store import is_gone, sign_of
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process began")
 
@@ -88,28 +87,12 @@ async def test_a_lease_ends_with_the_process_that_was_killed(opened: Any, uri: s
 
 
 @linux
-def test_a_process_to_which_proc_shows_the_numbers_of_other_processes_has_no_sign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert Presence().sign() is not None
-    proc = tmp_path / "proc"
-    proc.mkdir()
-    for name in ("sys", str(os.getpid())):
-        (proc / name).symlink_to(f"/proc/{name}")
-    (proc / "self").symlink_to(str(os.getppid()))
-    (proc / str(os.getppid())).symlink_to(f"/proc/{os.getppid()}")
-    monkeypatch.setattr(run_store, "_PROC", proc)
-    assert Presence().sign() is None
-
-
-@linux
 async def test_a_process_is_gone_only_where_that_can_be_known(opened: Any, server: Any, schema: str) -> None:
-    own = Presence().sign()
+    own = sign_of(os.getpid())
     assert own is not None
     system, pid, began = own.rsplit(" ", 2)
     boot, space = system.split(" ")
     unused = next(number for number in range(2**22 - 1, 1, -1) if not Path(f"/proc/{number}").exists())
-    presence = Presence()
     gone = {f"{system} {unused} {began}", f"{system} {pid} {int(began) + 1}"}
     others = {
         own,
@@ -123,7 +106,7 @@ async def test_a_process_is_gone_only_where_that_can_be_known(opened: Any, serve
         f"{system} -1 {began}",
         f"{system} {2**70} {began}",
     }
-    assert {sign for sign in gone | others if presence.is_gone(sign)} == gone
+    assert {sign for sign in gone | others if is_gone(sign)} == gone
     store = opened()
     lease = await store.acquire("r1", owner="another", seconds=60)
     for sign in others:

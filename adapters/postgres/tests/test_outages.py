@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 from tests.support.tcp_proxy import TcpProxy
 
-from portico.errors import StoreBusy, StoreError, StoreUnavailable
+from portico.errors import StoreBusy, StoreUnavailable
 from portico.plugins import Secret
 from portico_postgres import _connections
 from portico_postgres.config import PostgresRunSettings
@@ -232,25 +232,6 @@ async def test_a_session_that_an_administrator_ends_is_replaced(opened: Any, ser
         server.run("SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE application_name = 'ended'")
         await store.append(lease, [{"n": number}])
     assert await store.read("r1") == [{"n": number} for number in range(3)]
-
-
-async def test_work_that_must_not_be_done_twice_is_not_and_says_what_is_not_known(
-    opened: Any, server: Any, proxy: TcpProxy, proxied: str
-) -> None:
-    store = opened(proxied)
-    await store.acquire("r1", owner="me", seconds=60)
-    done = []
-
-    async def work(connection: Any) -> None:
-        done.append(1)
-        await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-
-    with pytest.raises(StoreUnavailable, match=r"was lost.*may or may not have been written"):
-        await store._connections.write(work, again=False)
-    assert done == [1]
-    with pytest.raises(StoreError):
-        await store._connections.write(work)
-    assert done == [1, 1, 1]
 
 
 async def test_a_first_host_that_gives_no_answer_leaves_time_for_the_second(

@@ -47,9 +47,9 @@ async def test_a_password_is_in_no_error_no_log_and_no_traceback(
         return PostgresRunSettings(uri=Secret(uri(user, password), origin="env DATABASE_URL"), **more)
 
     for made, message in [
-        (settings("ada", "wrong-walrus"), r"did not let the user in.*Check the user and the password in `uri` of"),
-        (settings("eve", "walrus"), "did not let the user in"),
-        (settings("bob", "walrus"), "user of .* may not do what is needed.*permission denied for database"),
+        (settings("ada", "wrong-walrus"), r"authentication failed.*Check the user, the password and"),
+        (settings("eve", "walrus"), "refused the connection"),
+        (settings("bob", "walrus"), "permission denied for database.*an administrator grant"),
     ]:
         store = PostgresRunStore(made)
         with pytest.raises(StoreError, match=message) as caught:
@@ -97,14 +97,14 @@ async def test_a_user_who_may_only_read_sees_the_runs(opened: Any, server: Any, 
         with psycopg.connect(uri) as connection:
             theirs = uri.replace(f"{connection.info.user}:", f"{role}:", 1)
         viewer = PostgresRunStore(PostgresRunSettings(uri=Secret(theirs), schema=schema))
-        with pytest.raises(StoreError, match="may not do what is needed: permission denied"):
+        with pytest.raises(StoreError, match=r"permission denied.*an administrator grant"):
             await viewer.runs()
         server.run(sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}").format(**names))
         server.run(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}").format(**names))
         assert await viewer.runs() == ["r1"]
         assert await viewer.read("r1") == [{"n": 1}]
         assert not await viewer.held("r1")
-        with pytest.raises(StoreError, match="may not do what is needed: permission denied"):
+        with pytest.raises(StoreError, match=r"permission denied.*an administrator grant"):
             await viewer.acquire("r1", owner="me", seconds=60)
         await viewer.aclose()
     finally:
@@ -129,9 +129,7 @@ async def test_a_user_who_may_not_make_temporary_tables_is_told_that_vectors_are
             connection.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC").format(**names))
         store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(mine)))
         one = [VectorRecord("a")], Vectors.from_rows([[1.0, 0.0]])
-        with pytest.raises(
-            StoreError, match=f'may not make temporary tables.*`GRANT TEMPORARY ON DATABASE "{name}" TO`'
-        ):
+        with pytest.raises(StoreError, match="permission denied to create temporary tables"):
             await store.upsert("notes", *one)
         with psycopg.connect(there, autocommit=True) as connection:
             connection.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {database} TO {role}").format(**names))

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from portico_postgres.run_store import RunStatements
+from portico_postgres.run_store import run_statements
 from portico_testkit.event_loop import leaves_the_event_loop_free
 
 RUNS = 20_000
@@ -51,11 +51,11 @@ async def many(opened: Any, server: Any, schema: str) -> str:
 
 @pytest.mark.parametrize("name", ["take", "look", "renew", "release", "append", "state", "read"])
 def test_a_statement_about_one_run_reads_none_of_the_others(many: str, server: Any, name: str) -> None:
-    assert "Seq Scan" not in plan(server, getattr(RunStatements(many), name), VALUES)
+    assert "Seq Scan" not in plan(server, run_statements(many)[name], VALUES)
 
 
 def test_looking_for_old_runs_reads_none_that_ended_lately(many: str, server: Any) -> None:
-    found = plan(server, RunStatements(many).clean, {**VALUES, "seconds": 86_400.0})
+    found = plan(server, run_statements(many)["clean"], {**VALUES, "seconds": 86_400.0})
     assert "Seq Scan" not in found
     assert "Index Cond: (finished < " in found
 

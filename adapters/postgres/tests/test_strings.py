@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_postgres._texts import LONGEST_KEY, given as given_back, key, stored
+from portico_postgres._metadata import LONGEST_KEY, given as given_back, key, stored
 from portico_postgres.vector_store import asked_words, searched_words
 
 # Half surrogates too, which `st.text` leaves out by itself, and often what is escaped.

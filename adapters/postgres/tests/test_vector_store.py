@@ -289,7 +289,7 @@ async def test_a_temporary_table_that_somebody_cleared_is_made_again(stores: Ope
 
 async def test_an_unknown_language_is_a_mistake_in_the_configuration(stores: Open) -> None:
     store = stores(language="englsh")
-    with pytest.raises(ConfigurationError, match=r"'englsh', which `language` in \[vectors.postgres\] names. Did you "):
+    with pytest.raises(ConfigurationError, match=r"'englsh', which `language` in \[vectors.postgres\] names. `SELECT"):
         await put(store, random_rows(1))
     assert await store.count("n") == 0
 

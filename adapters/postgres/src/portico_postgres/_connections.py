@@ -1,53 +1,67 @@
-"""The way to the database: a pool for each event loop, calls that end in time, and what happens when a server goes.
+"""The connections to the database: a pool for each event loop, calls that end in time, and servers that go away.
 
-What a store wants done is a function of a connection. It is called once; and once more where the connection was lost
-before the answer came, so it must be written such that what happened already does not happen again.
+A store gives its work as a function of a connection. It is called once, and once more where the connection was lost
+before the answer came; so it must be written such that what happened already does not happen again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import select
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
+from weakref import WeakSet
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg import AsyncConnection, errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from portico.errors import ConfigurationError, StoreError, StoreUnavailable
-from portico_postgres._door import Configure, Connection, Door, server_of
-from portico_postgres._errors import Place, is_collision, is_end, mapped, unreachable
 from portico_postgres._migrations import MIGRATION_SECONDS, Part, bring_up, version_of
 from portico_postgres.config import ConnectionSettings
 
 T = TypeVar("T")
+Connection: TypeAlias = AsyncConnection[Any]
+Configure: TypeAlias = Callable[[Connection], Awaitable[None]]
 Work: TypeAlias = Callable[[Connection], Awaitable[T]]
 _Pool: TypeAlias = AsyncConnectionPool[Connection]
 
 _GRACE = 2.0
 """Seconds beyond the server's own time limit after which it is taken not to answer, and that a cancellation has."""
-
 _BETWEEN_ATTEMPTS = 0.25
 """Seconds between attempts to connect while calls wait for a server that is away."""
+
+_DEFAULTS = {
+    "fallback_application_name": "portico",
+    # A connection that was silently cut is noticed while it is idle, and within half a minute while it is written to.
+    "keepalives": "1",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+_OPTIONS = "https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS"
+# A transaction whose client is silent for a minute is ended by the server: it may hold locks.
+_SESSION = """SELECT
+    set_config('statement_timeout', %s, false),
+    set_config('idle_in_transaction_session_timeout', '60000', false),
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+        ELSE current_setting('synchronous_commit') END, false)"""
+
+_COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
+"""The server took a statement back because of others: nothing of it happened."""
+_ENDS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleSessionTimeout)
+"""The server ends the session."""
 
 _LOG = logging.getLogger("psycopg")
 
 
-@dataclass(slots=True)
-class _Here:
-    """What there is on one event loop."""
-
-    door: Door
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    pool: _Pool | None = None
-    until_the_loop_ends: AsyncGenerator[None, None] | None = None
-
-
 class _Lost(Exception):
-    """The connection went, or gave no answer, before it was known what became of the work."""
+    """The connection was lost, or gave no answer, before it was known what became of the work."""
 
     def __init__(self, error: StoreError, cause: Exception) -> None:
         super().__init__(str(error))
@@ -69,86 +83,73 @@ class Connections:
         self._settings = settings
         self._part = part
         self._configure = configure
-        self._places: dict[asyncio.AbstractEventLoop, _Here] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
         self._made = False
+        self.table = table
+        self.place = settings.uri.database_place()
         try:
-            server = server_of(settings)
-        except ValueError as error:
-            # Only the library knows its options: the settings could not tell.
-            raise ConfigurationError(f"{table}: {error}.") from None
-        self.place = Place(server, settings.schema, table)
+            conninfo_to_dict(settings.uri.reveal())
+        except psycopg.Error:
+            # Without its message, which may quote a password.
+            raise ConfigurationError(
+                f"{table}: uri has an option, or a value of one, that PostgreSQL's library does not take; {_OPTIONS} "
+                "lists them."
+            ) from None
 
-    async def write(self, work: Work[T], *, again: bool = True, seconds: float | None = None) -> T:
-        """Do the work and return what it gives; the tables are there.
+    async def write(self, work: Work[T], *, seconds: float | None = None) -> T:
+        """Do the work and return what it gives; the tables are made where they are missing.
 
-        ``again`` says that it may be done twice with one outcome. ``seconds`` is how long the whole of it may take,
-        without the time until there is a connection; otherwise as long as one statement.
-        Raises ``StoreUnavailable`` where the server was not reached or its answer was lost, ``StoreError`` and its
-        other kinds for what PostgreSQL reports; other errors of the work come out as they are.
+        ``seconds`` is how long the whole of it may take, without the time until there is a connection; by default as
+        long as one statement. Raises ``StoreUnavailable`` where the server was not reached or its answer was lost,
+        ``StoreError`` and its other kinds for what PostgreSQL reports; other errors of the work are raised unchanged.
         """
         await self._prepare(create=True)
-        return await self._do(work, again=again, seconds=seconds)
+        return await self._do(work, seconds)
 
-    async def read(self, work: Work[T], absent: T, *, seconds: float | None = None) -> T:
+    async def read(self, work: Work[T], absent: T) -> T:
         """Do the work as `write` does; return ``absent`` where the tables were never made, and make none."""
-        if not await self._prepare(create=False):
-            return absent
-        return await self._do(work, again=True, seconds=seconds)
+        return await self._do(work, None) if await self._prepare(create=False) else absent
 
     async def aclose(self) -> None:
-        """Close this loop's connections; the next call opens others. Those of other loops are closed at their end.
-
-        A call that is under way comes to its end.
-        """
-        here = self._places.pop(asyncio.get_running_loop(), None)
-        if here is None:
-            return
-        try:
-            if here.pool is not None:
-                await here.pool.close(_GRACE)
-        finally:
-            # The pool has closed what it had, and closes what is in use when it is given back.
-            here.door.made.clear()
-            if here.door.first is not None:
-                await here.door.first.close()
-            if here.until_the_loop_ends is not None:
-                await here.until_the_loop_ends.aclose()
+        """Close this loop's connections; the next call opens others. A call that is under way comes to its end."""
+        loop = self._loops.pop(asyncio.get_running_loop(), None)
+        if loop is not None:
+            await loop.close()
 
     async def _prepare(self, *, create: bool) -> bool:
         if self._made:
             return True
 
         async def prepared(connection: Connection) -> bool:
-            version = await version_of(connection, self._part, self.place)
+            version = await version_of(connection, self._part, self._settings.schema)
             if version == 0 and not create:
                 return False
             if version < len(self._part.migrations):
-                await bring_up(connection, self._part, self.place)
+                await bring_up(connection, self._part, self._settings.schema)
             return True
 
-        self._made = await self._do(prepared, again=True, seconds=MIGRATION_SECONDS)
+        self._made = await self._do(prepared, MIGRATION_SECONDS)
         return self._made
 
-    async def _do(self, work: Work[T], *, again: bool, seconds: float | None) -> T:
-        try:
-            return await self._attempt(work, seconds)
-        except _Lost as lost:
-            if not again:
-                raise lost.error from lost.cause
-        except psycopg.Error as error:
-            if not is_collision(error):
-                raise self._mapped(error) from error
-        try:
-            return await self._attempt(work, seconds)
-        except _Lost as lost:
-            raise lost.error from lost.cause
-        except psycopg.Error as error:
-            raise self._mapped(error) from error
+    async def _do(self, work: Work[T], seconds: float | None) -> T:
+        for again in (True, False):
+            try:
+                return await self._attempt(work, seconds)
+            except _Lost as lost:
+                if not again:
+                    raise lost.error from lost.cause
+            except psycopg.Error as error:
+                if again and isinstance(error, _COLLISIONS):
+                    continue
+                if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
+                    self._made = False
+                raise self._settings.uri.database_error(error, table=self.table) from error
+        raise AssertionError("the second attempt returns or raises")
 
     async def _attempt(self, work: Work[T], seconds: float | None) -> T:
         allowed = (seconds or self._settings.statement_timeout) + _GRACE
-        door, pool = await self._opened()
-        connection = await self._taken(door, pool)
+        pool = await self._loop().opened()
+        connection = await self._taken(pool)
         try:
             # The second cancels the cancelling: psycopg asks the server to stop, which may not answer that either.
             async with asyncio.timeout(allowed + _GRACE) as last, asyncio.timeout(allowed) as first:
@@ -156,131 +157,170 @@ class Connections:
         except TimeoutError as error:
             if not (first.expired() or last.expired()):
                 raise
-            if not last.expired() and connection.info.transaction_status == TransactionStatus.IDLE:
-                raise StoreUnavailable(
-                    f"{self.place} did not finish within {allowed:g} s and was told to stop. What was being written "
-                    "may or may not have been written. Raise `statement_timeout` in "
-                    f"{self.place.table} if the server is only slow."
-                ) from error
-            await connection.close()
-            # What else is in the pool goes the same way and will not answer either.
-            await pool.drain()
-            raise _Lost(
-                StoreUnavailable(
-                    f"{self.place} gave no answer within {allowed:g} s. What was being written may or may not have "
-                    "been written."
-                ),
-                error,
-            ) from error
+            said = f"{self.place} gave no answer within {allowed:g} s."
+            raise await self._lost(pool, connection, error, said) from error
         except psycopg.OperationalError as error:
-            if not (connection.closed or is_end(error)):
+            if not (connection.closed or isinstance(error, _ENDS)):
                 raise
-            await connection.close()
-            # A server that goes down ends its sessions one by one: another that is in the pool may be the next.
-            await pool.drain()
-            said = mapped(error, self.place)
-            raise _Lost(
-                StoreUnavailable(
-                    f"The connection to {self.place} was lost. What was being written may or may not have been "
-                    f"written. {said}"
-                ),
-                error,
-            ) from error
+            said = f"The connection to {self.place} was lost ({error.diag.message_primary or 'it was cut'})."
+            raise await self._lost(pool, connection, error, said) from error
         finally:
             await pool.putconn(connection)
 
-    async def _taken(self, door: Door, pool: _Pool) -> Connection:
+    async def _lost(self, pool: _Pool, connection: Connection, cause: Exception, said: str) -> _Lost:
+        await connection.close()
+        # What else is in the pool is as likely to be lost: a server that goes down ends its sessions one by one.
+        await pool.drain()
+        said += " What was being written may or may not have been written. Raise `statement_timeout` in "
+        return _Lost(StoreUnavailable(f"{said}{self.table} if the server is only slow."), cause)
+
+    async def _taken(self, pool: _Pool) -> Connection:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.connect_timeout
         while True:
             try:
                 connection = await pool.getconn(timeout=max(until - loop.time(), 0.001))
             except PoolTimeout as error:
-                raise self._unreachable(door) from (door.failed or error)
+                raise self._loop().unreachable() from (self._loop().failed or error)
             except PoolClosed as error:
                 raise StoreError(f"The connections to {self.place} were closed meanwhile.") from error
             try:
-                there = await self._is_there(connection)
+                if await _is_usable(connection):
+                    return connection
+                # A server that restarted has ended all of them; the pool would try one after another, with pauses.
+                await connection.close()
             except BaseException:
                 await pool.putconn(connection)
                 raise
-            if there:
-                return connection
-            # A server that restarted has ended all of them; the pool would try one after another, with pauses.
-            await connection.close()
             await pool.putconn(connection)
             await pool.drain()
 
-    async def _is_there(self, connection: Connection) -> bool:
-        # An idle connection has nothing to read, unless the server ended it or tells of something: no way there and
-        # back for each call.
-        if connection.closed or not _has_something(connection.fileno()):
-            return not connection.closed
-        try:
-            async with asyncio.timeout(_GRACE):
-                await connection.execute("")
-        except (psycopg.Error, TimeoutError):
-            return False
-        return True
+    def _loop(self) -> _Loop:
+        running = asyncio.get_running_loop()
+        loop = self._loops.get(running)
+        if loop is None:
+            for other in [each for each in list(self._loops) if each.is_closed()]:
+                self._loops.pop(other, None)
+            loop = self._loops[running] = _Loop(self._settings, self._configure, self.table)
+        return loop
 
-    async def _opened(self) -> tuple[Door, _Pool]:
-        loop = asyncio.get_running_loop()
-        here = self._places.get(loop)
-        if here is None:
-            for other in [each for each in list(self._places) if each.is_closed()]:
-                self._places.pop(other, None)
-            here = self._places[loop] = _Here(Door(self._settings, self._configure))
-        if here.pool is None:
-            async with here.opening:
-                if here.pool is None:
-                    await self._open(here)
-        assert here.pool is not None  # noqa: S101 - opened above, or an error was raised
-        return here.door, here.pool
 
-    async def _open(self, here: _Here) -> None:
-        # Here rather than in the pool, which tries for long before it says that a password is wrong.
+class _Loop:
+    """The pool of one event loop, and how its connections are made: `connect` is what the pool calls."""
+
+    def __init__(self, settings: ConnectionSettings, configure: Configure | None, table: str) -> None:
+        self.failed: psycopg.Error | None = None
+        """Why the newest connection could not be made; None when it was made."""
+        self._settings = settings
+        self._configure = configure
+        self._table = table
+        self._opening = asyncio.Lock()
+        self._pool: _Pool | None = None
+        self._first: Connection | None = None
+        self._made: WeakSet[Connection] = WeakSet()
+        self._at_end: AsyncGenerator[None, None] | None = None
+
+    async def opened(self) -> _Pool:
+        """Return the pool; it is opened by the first call."""
+        async with self._opening:
+            if self._pool is None:
+                # Here rather than in the pool, which tries for long before it says that a password is wrong.
+                try:
+                    self._first = await self.connect()
+                except psycopg.Error as error:
+                    raise self.unreachable() from error
+                self._pool = await self._open()
+            return self._pool
+
+    async def close(self) -> None:
+        """Close the pool and what is not in use; the rest is closed when it is given back."""
         try:
-            here.door.first = await here.door.connect()
+            if self._pool is not None:
+                await self._pool.close(_GRACE)
+        finally:
+            self._made.clear()
+            if self._first is not None:
+                await self._first.close()
+            if self._at_end is not None:
+                await self._at_end.aclose()
+
+    async def connect(self, conninfo: str = "", **options: Any) -> Connection:
+        """Return a connection; the arguments are those that a pool gives."""
+        connection, self._first = self._first, None
+        if connection is not None:
+            return connection
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout) as limit:
+                connection = await self._connect()
         except psycopg.Error as error:
-            raise self._unreachable(here.door) from error
-        # The pool tells of each connection that it loses or cannot make. Python would print that where no one asked.
+            # Without the frames that it went through, whose local variables hold the password.
+            self.failed = error.with_traceback(None)
+            raise self.failed from None
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            self.failed = errors.ConnectionTimeout(f"there was no answer within {self._settings.connect_timeout:g} s")
+            raise self.failed from None
+        self.failed = None
+        self._made.add(connection)
+        return connection
+
+    def unreachable(self) -> StoreError:
+        """Return the error for a connection that was not to be had in time."""
+        seconds = f"{self._settings.connect_timeout:g} s"
+        busy = sum(not connection.closed for connection in self._made) >= self._settings.pool_size
+        if self.failed is None and busy:
+            return StoreUnavailable(
+                f"All {self._settings.pool_size} connections to {self._settings.uri.database_place()} were in use for "
+                f"{seconds}. Raise `pool_size` in {self._table}."
+            )
+        failed = self.failed or errors.ConnectionTimeout(f"it made no connection within {seconds}")
+        return self._settings.uri.database_error(failed, table=self._table)
+
+    async def _connect(self) -> Connection:
+        settings = self._settings
+        parts = conninfo_to_dict(settings.uri.reveal())
+        hosts = str(parts.get("host") or parts.get("hostaddr") or "").count(",") + 1
+        options: dict[str, Any] = {
+            **_DEFAULTS,
+            # For each host: one that is silent leaves time for the next.
+            "connect_timeout": math.ceil(settings.connect_timeout / hosts),
+            **parts,
+            "client_encoding": "UTF8",
+            "prepare_threshold": None if settings.transaction_pooler else 5,
+        }
+        connection = await AsyncConnection.connect("", autocommit=True, **options)
+        try:
+            if not settings.transaction_pooler:
+                await connection.execute(_SESSION, (str(math.ceil(settings.statement_timeout * 1000)),))
+            if self._configure is not None:
+                await self._configure(connection)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _open(self) -> _Pool:
+        # The pool reports each connection that it loses or cannot make. Python would print that to the terminal.
         if not _LOG.handlers:
             _LOG.addHandler(logging.NullHandler())
         pool: _Pool = AsyncConnectionPool(
-            connection_class=cast("Any", here.door),
+            connection_class=cast("Any", self),
             min_size=0,
             max_size=self._settings.pool_size,
             open=False,
-            name=f"portico {self._part.name}",
             timeout=self._settings.connect_timeout,
-            # It gives up at once, and tries again when somebody waits, rather than after longer and longer pauses.
+            # It gives up at once, and tries again while a call waits, rather than after longer and longer pauses.
             reconnect_timeout=0,
             reconnect_failed=_try_again,
             num_workers=2,
         )
-        # When a loop ends it closes its asynchronous generators: the one moment at which connections that no one
-        # closed can be closed properly.
-        here.until_the_loop_ends = _closing(here.door)
-        await anext(here.until_the_loop_ends)
+        # When a loop ends it closes its asynchronous generators: the one moment at which connections that were left
+        # open can be closed properly.
+        self._at_end = _closing(self._made)
+        await anext(self._at_end)
         await pool.open()
-        here.pool = pool
-
-    def _mapped(self, error: psycopg.Error) -> StoreError:
-        if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
-            self._made = False
-        return mapped(error, self.place)
-
-    def _unreachable(self, door: Door) -> StoreError:
-        if door.failed is not None:
-            return unreachable(door.failed, self.place)
-        if sum(not connection.closed for connection in door.made) < self._settings.pool_size:
-            return StoreUnavailable(
-                f"{self.place} cannot be reached: it made no connection within {self._settings.connect_timeout:g} s."
-            )
-        return StoreUnavailable(
-            f"All {self._settings.pool_size} connections to {self.place} were in use for "
-            f"{self._settings.connect_timeout:g} s. Raise `pool_size` in {self.place.table}."
-        )
+        return pool
 
 
 async def _try_again(pool: _Pool) -> None:
@@ -289,18 +329,31 @@ async def _try_again(pool: _Pool) -> None:
         await pool.check()
 
 
-async def _closing(door: Door) -> AsyncGenerator[None, None]:
-    # It knows nothing of the pool, whose tasks have been cancelled when a loop comes to this.
+async def _closing(made: WeakSet[Connection]) -> AsyncGenerator[None, None]:
+    # Without the pool, whose tasks have been cancelled when a loop comes to this.
     try:
         yield
     finally:
-        for connection in list(door.made):
+        for connection in list(made):
             await connection.close()
 
 
-def _has_something(descriptor: int) -> bool:
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(0))
-    return bool(select.select([descriptor], [], [], 0)[0])
+async def _is_usable(connection: Connection) -> bool:
+    """Tell whether a connection from the pool still is one, without asking the server in the usual case."""
+    if connection.closed or not _has_input(connection.fileno()):
+        return not connection.closed
+    # There is something to read: the server ended the session, or sent a notice.
+    try:
+        async with asyncio.timeout(_GRACE):
+            await connection.execute("")
+    except (psycopg.Error, TimeoutError):
+        return False
+    return True
+
+
+def _has_input(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

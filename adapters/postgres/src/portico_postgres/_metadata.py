@@ -1,18 +1,77 @@
-"""Metadata in two forms: a text that gives back what was put in, and a jsonb that filters ask.
+"""Strings, metadata and filters as PostgreSQL takes them; what comes from outside is bound, field names too.
 
-The jsonb has a list for each field, whose elements compare as `portico.search.matches` compares: numbers exactly, texts
-by code point. A jsonb alone could not do both: it takes no NUL, no NaN and no infinity, and makes 1e300 a whole number.
+``text`` holds neither NUL nor half surrogates, which a Python string may have. What it cannot hold is written as a pair
+of characters that begins with one that is escaped itself. The pairs keep the order of code points, so that comparing
+what is stored (by bytes, in UTF-8) compares what was given.
+
+Metadata have two forms: a text that gives back what was put in, and a jsonb that filters ask. The jsonb has a list for
+each field, whose elements compare as `portico.search.matches` compares. A jsonb alone could not do both: it takes no
+NUL, no NaN and no infinity, and makes 1e300 a whole number.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from portico.errors import StoreDamaged
-from portico.search import Scalar, VectorRecord
-from portico_postgres._texts import stored
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar, VectorRecord
+
+LONGEST_KEY = 2_000
+"""Bytes of an id or a namespace in UTF-8: what PostgreSQL's indexes hold is bounded, at 2,704 bytes."""
+
+_LOW, _HIGH = "\x01", "\ue000"
+# NUL is the least there is, so U+0001 begins its pair. Half surrogates lie just below U+E000, which begins theirs.
+_PAIRS = {"\x00": "\x01\x01", "\x01": "\x01\x02", "\ue000": "\ue000\uf000"}
+_UNSTORABLE = re.compile("[\x00\x01\ud800-\udfff\ue000]")
+_PAIR = re.compile("[\x01\ue000](.)", re.DOTALL)
+_SHIFT = 0x100 - 0xD800
+"""Half surrogates are written as U+E000 and this plus their code, below the U+F000 of U+E000 itself."""
+
+
+def stored(text: str) -> str:
+    """Return the form in which a string is stored; most strings are their own.
+
+    >>> stored("naïve"), stored("nul" + chr(0)) == "nul" + chr(1) + chr(1)
+    ('naïve', True)
+    """
+    return _UNSTORABLE.sub(_pair, text) if _UNSTORABLE.search(text) else text
+
+
+def given(text: str) -> str:
+    """Return the string that `stored` made this of.
+
+    >>> strange = "nul" + chr(0) + chr(0xD800)
+    >>> given(stored(strange)) == strange
+    True
+    """
+    return _PAIR.sub(_single, text) if _LOW in text or _HIGH in text else text
+
+
+def key(text: str, what: str) -> str:
+    """Return the stored form of an id or a namespace. Raises ``ValueError`` for one of more than 2,000 bytes."""
+    form = stored(text)
+    # A character has at most three bytes here, four for the rare ones: most need no counting.
+    if len(form) * 4 > LONGEST_KEY and (size := len(form.encode())) > LONGEST_KEY:
+        raise ValueError(f"{what} {text[:40]!r}… has {size} bytes in UTF-8; PostgreSQL's indexes take {LONGEST_KEY}")
+    return form
+
+
+def _pair(found: re.Match[str]) -> str:
+    character = found[0]
+    return _PAIRS.get(character) or _HIGH + chr(ord(character) + _SHIFT)
+
+
+def _single(found: re.Match[str]) -> str:
+    first, second = found[0][0], found[1]
+    if first == _LOW:
+        return "\x00" if second == "\x01" else "\x01"
+    return _HIGH if second == "\uf000" else chr(ord(second) - _SHIFT)
+
 
 _LONGEST_NUMBER = 13_000
 """Bits of a whole number: some 3,900 digits. Python itself writes no more than 4,300."""
@@ -20,9 +79,7 @@ _INFINITE = "1e5000"
 """Stands for infinity in the jsonb, which has none: greater than every number that is taken."""
 
 # Made once: `json.dumps` with options makes an encoder for each call, which takes longer than encoding.
-_compact = json.JSONEncoder(separators=(",", ":")).encode
 _readable = json.JSONEncoder(ensure_ascii=False).encode
-_decode = json.JSONDecoder().raw_decode
 
 
 def encoded(record: VectorRecord) -> tuple[str, str]:
@@ -35,40 +92,25 @@ def encoded(record: VectorRecord) -> tuple[str, str]:
         return "{}", "{}"
     metadata = record.plain_metadata()
     parts: list[str] = []
-    for field, value in metadata.items():
+    for name, value in metadata.items():
         elements = value if isinstance(value, tuple) else (value,)
         try:
             inside = ",".join(text for element in elements if (text := comparable(element)) is not None)
         except ValueError as error:
-            raise ValueError(f"record {record.id!r}: the metadata field {field!r} holds {error}") from None
-        parts.append(f"{_readable(stored(field))}:[{inside}]")
-    return _compact(metadata), "{" + ",".join(parts) + "}"
+            raise ValueError(f"record {record.id!r}: the metadata field {name!r} holds {error}") from None
+        parts.append(f"{_readable(stored(name))}:[{inside}]")
+    return VectorRecord.encode_metadata(metadata), "{" + ",".join(parts) + "}"
 
 
 def decoded(text: str) -> dict[str, Any]:
     """Return the metadata that `encoded` wrote. Raises ``StoreDamaged`` for anything else."""
     try:
-        metadata, end = _decode(text)
-        if end != len(text):
-            raise ValueError("there is more behind them")
-        if "[" not in text and type(metadata) is dict:
-            return metadata
-        return {field: tuple(value) if isinstance(value, list) else value for field, value in metadata.items()}
-    except (ValueError, TypeError, AttributeError) as error:
+        return VectorRecord.decode_metadata(text)
+    except ValueError as error:
         raise StoreDamaged(
-            f"The metadata {str(text)[:80]!r} of a record are not what was written: {error}. Drop the namespace; what "
-            "is derived from documents is then built again."
+            f"The metadata {text[:80]!r} of a record cannot be read: {error}. Drop the namespace; what is derived from "
+            "documents is then built again."
         ) from error
-
-
-def fields_of(field: str, value: Scalar) -> str | None:
-    """Return the jsonb that is contained in that of a record which has the value in the field; None where nothing is.
-
-    >>> fields_of("year", 2025.0), fields_of("year", float("nan"))
-    ('{"year":[2025.0]}', None)
-    """
-    text = comparable(value, clipped=True)
-    return None if text is None else f"{{{_readable(stored(field))}:[{text}]}}"
 
 
 def comparable(value: Scalar, *, clipped: bool = False) -> str | None:
@@ -93,3 +135,80 @@ def comparable(value: Scalar, *, clipped: bool = False) -> str | None:
     if math.isnan(value):
         return None
     return _INFINITE if value > 0 else f"-{_INFINITE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on the column ``fields``, which is never null, and the values of its named parameters."""
+
+    sql: str
+    values: dict[str, object] = field(default_factory=dict)
+
+
+EVERYTHING = Condition("true")
+
+_BOUNDS = (("at_least", ">="), ("at_most", "<="), ("above", ">"), ("below", "<"))
+
+
+def condition_of(filter: Filter | None) -> Condition:
+    """Return the condition that keeps what ``filter`` keeps, by `portico.search.matches`."""
+    if filter is None:
+        return EVERYTHING
+    values: dict[str, object] = {}
+    return Condition(_condition(filter, values), values)
+
+
+def _condition(filter: Filter, values: dict[str, object]) -> str:
+    match filter:
+        case Equal(field, value):
+            return _one_of(field, (value,), values)
+        case AnyOf(field, allowed):
+            return _one_of(field, allowed, values)
+        case Range():
+            return _within(filter, values)
+        case And(parts):
+            return _joined(" AND ", [_condition(part, values) for part in parts], "true")
+        case Or(parts):
+            return _joined(" OR ", [_condition(part, values) for part in parts], "false")
+        case Not(part):
+            return f"(NOT {_condition(part, values)})"
+
+
+def _one_of(field: str, allowed: Sequence[Scalar], values: dict[str, object]) -> str:
+    # The jsonb of a record has a list for each field; `@>` is answered by the index on it.
+    name = _readable(stored(field))
+    texts = [text for value in allowed if (text := comparable(value, clipped=True)) is not None]
+    wanted = [f"{{{name}:[{text}]}}" for text in texts]
+    if not wanted:
+        return "false"
+    if len(wanted) == 1:
+        return f"fields @> {_bound(wanted[0], values)}::jsonb"
+    return f"fields @> ANY({_bound(wanted, values)}::jsonb[])"
+
+
+def _within(bounds: Range, values: dict[str, object]) -> str:
+    tests: list[str] = []
+    variables: list[str] = []
+    for name, operator in _BOUNDS:
+        bound = getattr(bounds, name)
+        if bound is None:
+            continue
+        text = comparable(bound, clipped=True)
+        if text is None or isinstance(bound, bool):
+            # A NaN and a bool compare with nothing.
+            return "false"
+        tests.append(f"@ {operator} ${name}")
+        variables.append(f'"{name}":{text}')
+    elements = f"fields -> {_bound(stored(bounds.field), values)}"
+    limits = _bound("{" + ",".join(variables) + "}", values)
+    return f"coalesce(jsonb_path_exists({elements}, '$[*] ? ({' && '.join(tests)})', {limits}::jsonb), false)"
+
+
+def _joined(word: str, conditions: list[str], none: str) -> str:
+    return f"({word.join(conditions)})" if conditions else none
+
+
+def _bound(value: object, values: dict[str, object]) -> str:
+    name = f"f{len(values)}"
+    values[name] = value
+    return f"%({name})s"

@@ -7,12 +7,11 @@ from typing import Any
 
 from psycopg import AsyncPipeline
 
-from portico.search import VectorMatch, VectorRecord, Vectors
-from portico_postgres._conditions import EVERYTHING, Condition
-from portico_postgres._metadata import decoded
-from portico_postgres._texts import given
-from portico_postgres._vector_tables import Connection, Namespace
-from portico_postgres._vectors import PackedVector, unpacked
+from portico.search import VectorMatch
+from portico_postgres._connections import Connection
+from portico_postgres._metadata import EVERYTHING, Condition, decoded, given
+from portico_postgres._vector_tables import Namespace
+from portico_postgres._vectors import PackedVector
 
 # BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and Lucene's idf, which is positive also for a word
 # that most texts have. Divided by what a perfect text would reach, which is all the idf times k1 + 1, a score says
@@ -93,9 +92,6 @@ _ALONG_GRAPH = """SELECT id, metadata, -distance FROM (
 _ALONG_HALF_GRAPH = """SELECT id, metadata, score FROM (
     SELECT id, metadata, {product} AS score, {distance} AS distance FROM {vectors} WHERE {condition}
     ORDER BY distance LIMIT {top}) AS near ORDER BY score DESC"""
-_READ = """SELECT id, metadata, {send}(embedding), text FROM {vectors} LEFT JOIN {texts} USING (number)
-    WHERE id = ANY(%(ids)s)"""
-_IDS = "SELECT id FROM {vectors} WHERE {condition} ORDER BY id LIMIT 1000"
 
 
 async def nearest(
@@ -165,59 +161,27 @@ async def hybrid(
     ]
 
 
-async def read(
-    connection: Connection, namespace: Namespace, keys: Sequence[str]
-) -> tuple[list[VectorRecord], Vectors | None]:
-    """Return the records known among ``keys``, in that order, with their texts, and their vectors."""
-    cursor = connection.cursor(binary=True)
-    await cursor.execute(namespace.statement(_READ), {"ids": list(keys)})
-    known = {row[0]: row for row in await cursor.fetchall()}
-    found = [row for id in keys if (row := known.get(id)) is not None]
-    if not found:
-        return [], None
-    records = [
-        VectorRecord(given(id), decoded(metadata), None if text is None else given(text))
-        for id, metadata, _, text in found
-    ]
-    return records, unpacked([row[2] for row in found], namespace.dimensions)
-
-
-async def count(connection: Connection, namespace: Namespace) -> int:
-    """Return how many records there are."""
-    cursor = await connection.execute(namespace.statement("SELECT count(*) FROM {vectors}"), {})
-    [[number]] = await cursor.fetchall()
-    return int(number)
-
-
-async def ids_after(connection: Connection, namespace: Namespace, last: str | None) -> list[str]:
-    """Return the next ids, in the form that is stored."""
-    condition, values = ("true", {}) if last is None else ("id > %(last)s", {"last": last})
-    cursor = await connection.execute(namespace.statement(_IDS, condition=condition), values)
-    return [id for (id,) in await cursor.fetchall()]
-
-
 async def _compared(
     connection: Connection, namespace: Namespace, queries: Sequence[PackedVector], top: int, condition: Condition
 ) -> list[list[Any]]:
     statement = namespace.statement(_EXACT, condition=condition.sql, top=str(top))
     # What is best depends on how much a filter keeps; a prepared statement is planned for any filter after a while.
-    return await _asked(connection, statement, queries, condition.values, prepare=False if condition.values else None)
+    return await _answers(connection, statement, queries, condition.values, prepare=False if condition.values else None)
 
 
 async def _walked(
     connection: Connection, namespace: Namespace, queries: Sequence[PackedVector], top: int, condition: Condition
 ) -> list[list[Any]]:
-    text = _ALONG_HALF_GRAPH if namespace.in_half else _ALONG_GRAPH
-    if not condition.values:
-        statement = namespace.statement(text, condition=condition.sql, top=str(top))
-        return await _asked(connection, statement, queries, condition.values)
     # Prepared, since planning for each filter is quick beside parsing. That PostgreSQL does plan for each is because
     # a plan for any number of rows wanted costs more than one for few: it takes the cheaper of both.
-    statement = namespace.statement(text, condition=condition.sql, top="%(top)s::bigint")
-    return await _asked(connection, statement, queries, {**condition.values, "top": top})
+    limit = "%(top)s::bigint" if condition.values else str(top)
+    text = _ALONG_HALF_GRAPH if namespace.in_half else _ALONG_GRAPH
+    statement = namespace.statement(text, condition=condition.sql, top=limit)
+    values = {**condition.values, "top": top} if condition.values else {}
+    return await _answers(connection, statement, queries, values)
 
 
-async def _asked(
+async def _answers(
     connection: Connection,
     statement: bytes,
     queries: Sequence[PackedVector],

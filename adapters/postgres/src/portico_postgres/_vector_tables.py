@@ -7,15 +7,12 @@ out twice: who still knows of a table that is gone finds that out by an error.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from psycopg import errors, sql
 
-from psycopg import AsyncConnection, errors, sql
-
-from portico.errors import ConfigurationError, StoreError, nearest
+from portico.errors import ConfigurationError, StoreError
+from portico_postgres._connections import Connection
 from portico_postgres._migrations import Part
 from portico_postgres.vector_config import PostgresVectorSettings
-
-Connection: TypeAlias = AsyncConnection[Any]
 
 _LEAST_PGVECTOR = (0, 8)
 """From 0.8 on, a search along a graph goes on until enough records pass a filter."""
@@ -28,11 +25,6 @@ _INLINE_DIMENSIONS = 1_900
 _GRAPH_DIMENSIONS = 2_000
 _HALF_GRAPH_DIMENSIONS = 4_000
 """What pgvector's graphs take in full and in half precision."""
-
-_MOST_STATEMENTS = 500
-"""Statements kept of a namespace. There is one for each form of a filter, of which an application has few."""
-
-_FIND_EXTENSION = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
 
 _TABLES = (
     # `number` says when a record came: in which write, and at which place in it. Of equal scores the older comes first.
@@ -57,30 +49,19 @@ _TABLES = (
 
 
 async def _first(connection: Connection, schema: sql.Identifier) -> None:
-    # Asked for first: "IF NOT EXISTS" alone wants the right to make extensions also where there is one.
-    cursor = await connection.execute(_FIND_EXTENSION)
-    row = await cursor.fetchone()
-    if row is None:
-        try:
-            async with connection.transaction():
-                await connection.execute("CREATE EXTENSION vector")
-        except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
-            raise StoreError(
-                f"The PostgreSQL server has no pgvector; 0.8 or later is needed. Install it there: {_ADVICE}"
-            ) from error
-        except errors.InsufficientPrivilege as error:
-            raise StoreError(
-                "The database has no pgvector yet, and its user may not add it. Let an administrator run "
-                "`CREATE EXTENSION vector` in it."
-            ) from error
-        cursor = await connection.execute(_FIND_EXTENSION)
+    try:
+        async with connection.transaction():
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        cursor = await connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         row = await cursor.fetchone()
-    version = "0" if row is None else str(row[0])
-    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _LEAST_PGVECTOR:
+        version = tuple(int(part) for part in str(row and row[0]).split(".")[:2] if part.isdigit())
+        if version < _LEAST_PGVECTOR:
+            raise errors.FeatureNotSupported(f"it has pgvector {row and row[0]}")
+    except (errors.FeatureNotSupported, errors.UndefinedFile, errors.InsufficientPrivilege) as error:
         raise StoreError(
-            f"The database has pgvector {version}, and 0.8 or later is needed. Install that at the server, and let an "
-            "administrator run `ALTER EXTENSION vector UPDATE` in it."
-        )
+            f"The database needs pgvector 0.8 or later: {error}. Install it at the server ({_ADVICE}), and let an "
+            "administrator run `CREATE EXTENSION vector` or `ALTER EXTENSION vector UPDATE` in the database."
+        ) from error
     await connection.execute(
         sql.SQL(
             """CREATE TABLE {}.vector_namespaces (
@@ -103,7 +84,7 @@ class Namespace:
     and that of a record, a function, which no graph answers; ``{distance}`` is what a graph answers.
     """
 
-    __slots__ = ("_made", "_names", "dimensions", "has_graph", "in_half", "language", "number")
+    __slots__ = ("_names", "dimensions", "has_graph", "in_half", "language", "number")
 
     def __init__(self, schema: str, number: int, dimensions: int, language: str, extension: str) -> None:
         self.number = number
@@ -112,7 +93,6 @@ class Namespace:
         self.has_graph = False
         self.in_half = dimensions > _GRAPH_DIMENSIONS
         """Whether a graph has the vectors in half precision, too large for one in full."""
-        self._made: dict[tuple[str, ...], bytes] = {}
         type, graph = identifier(extension, "vector"), f"vectors_{number}_graph"
         query = f"%(query)b::{type}"
         column, asked, opclass = "embedding", query, "vector_ip_ops"
@@ -144,13 +124,7 @@ class Namespace:
 
     def statement(self, text: str, **parts: str) -> bytes:
         """Return a statement about it, to be run with parameters, also with none; ``parts`` are of ours."""
-        made = (text, *parts.values())
-        statement = self._made.get(made)
-        if statement is None:
-            if len(self._made) >= _MOST_STATEMENTS:
-                self._made.clear()
-            statement = self._made[made] = text.format_map({**self._names, **parts}).encode()
-        return statement
+        return text.format_map({**self._names, **parts}).encode()
 
 
 def identifier(*names: str) -> str:
@@ -207,13 +181,9 @@ async def _language(connection: Connection, wanted: str) -> str:
             row = await cursor.fetchone()
             return wanted if row is None else str(row[0])
     except (errors.UndefinedObject, errors.InvalidName, errors.InvalidSchemaName, errors.SyntaxError) as error:
-        cursor = await connection.execute("SELECT cfgname FROM pg_ts_config ORDER BY cfgname")
-        known = [str(name) for (name,) in await cursor.fetchall()]
-        near = nearest(wanted, known)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ConfigurationError(
-            f"PostgreSQL has no text search configuration {wanted!r}, which `language` in [vectors.postgres] names."
-            f"{hint} It has {', '.join(known)}."
+            f"PostgreSQL has no text search configuration {wanted!r}, which `language` in [vectors.postgres] names. "
+            "`SELECT cfgname FROM pg_ts_config` lists them."
         ) from error
 
 

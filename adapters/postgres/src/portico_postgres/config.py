@@ -1,26 +1,14 @@
-"""The settings of the journal and of the vectors; both share what concerns the connection."""
+"""The settings of the connection, and of the journal."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
 from portico.plugins import Secret, ValueForm
 
-_LONGEST_NAME = 63
-"""Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
-
-
-def _name(_: object, attribute: Attribute[Any], value: str) -> None:
-    if not value or not value.isprintable() or len(value.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
-        raise ValueError(
-            f"{attribute.name} is a name of 1 to {_LONGEST_NAME} bytes that can be printed, such as 'portico'"
-        )
-    if "%" in value:
-        raise ValueError(f"{attribute.name} has a % in it, which the client takes for the place of a value")
-    if value.startswith("pg_"):
-        raise ValueError(f"{attribute.name} begins with 'pg_', which PostgreSQL keeps for itself")
+_SCHEMA = ValueForm(
+    "(?!pg_)[A-Za-z_][A-Za-z0-9_-]{0,62}", "up to 63 letters, digits, _ and -, a letter first, not beginning with pg_"
+)
 
 
 @frozen(kw_only=True)
@@ -42,7 +30,7 @@ class ConnectionSettings:
     )
     schema: str = field(
         default="portico",
-        validator=_name,
+        validator=_SCHEMA,
         metadata={"doc": "The schema that the tables are in; it is made where it is missing."},
     )
     pool_size: int = field(

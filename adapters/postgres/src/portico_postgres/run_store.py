@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ from psycopg import sql
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico.plugins import Rows, Services
 from portico.ports import Lease, RunStore
-from portico_postgres._connections import Connections
-from portico_postgres._door import Connection
+from portico_postgres._connections import Connection, Connections
 from portico_postgres._migrations import Part
 from portico_postgres.config import PostgresRunSettings
 
@@ -105,93 +105,67 @@ _CLEAN = """DELETE FROM {runs} WHERE id IN (
         ORDER BY finished LIMIT %(most)s FOR UPDATE SKIP LOCKED)"""
 
 
-class RunStatements:
-    """The statements for one schema, ready to be sent: its name is quoted once, everything else is bound."""
-
-    def __init__(self, schema: str) -> None:
-        names = {
-            "runs": sql.Identifier(schema, "runs"),
-            "entries": sql.Identifier(schema, "entries"),
-            "tokens": sql.SQL("{}::regclass").format(sql.Literal(sql.Identifier(schema, "tokens").as_string(None))),
-        }
-
-        def made(statement: str) -> bytes:
-            return sql.SQL(statement).format(**names).as_bytes(None)
-
-        self.take = made(_TAKE)
-        self.look = made(_LOOK)
-        self.renew = made(_RENEW)
-        self.release = made(_RELEASE)
-        self.append = made(_APPEND)
-        self.state = made(_STATE)
-        self.read = made(_READ)
-        self.names = made(_NAMES)
-        self.clean = made(_CLEAN)
+def run_statements(schema: str) -> dict[str, bytes]:
+    """Return the statements for one schema by name: its name is quoted once, everything else is bound."""
+    names = {
+        "runs": sql.Identifier(schema, "runs"),
+        "entries": sql.Identifier(schema, "entries"),
+        "tokens": sql.SQL("{}::regclass").format(sql.Literal(sql.Identifier(schema, "tokens").as_string(None))),
+    }
+    statements = {
+        "take": _TAKE,
+        "look": _LOOK,
+        "renew": _RENEW,
+        "release": _RELEASE,
+        "append": _APPEND,
+        "state": _STATE,
+        "read": _READ,
+        "names": _NAMES,
+        "clean": _CLEAN,
+    }
+    return {name: sql.SQL(statement).format(**names).as_bytes(None) for name, statement in statements.items()}
 
 
 _PROC = Path("/proc")
-_GONE_STATES = frozenset({"Z", "X"})
 _START = 19
 """Where `/proc/PID/stat` has the start of a process, counted from its state: proc_pid_stat(5)."""
 
 
-class Presence:
-    """The sign of this process, and what another one's says."""
+@lru_cache(1)
+def sign_of(pid: int) -> str | None:
+    """Return what tells this process, of number ``pid``, from every other one; None where the system does not say.
 
-    def __init__(self) -> None:
-        self._pid = 0
-        self._sign: str | None = None
-
-    def sign(self) -> str | None:
-        """Return what tells this process from every other one; None where the system does not say."""
-        pid = os.getpid()
-        # A process that was forked is another one.
-        if pid != self._pid:
-            system, began = _system(), _began(pid)
-            self._sign = f"{system} {pid} {began}" if system and began else None
-            self._pid = pid
-        return self._sign
-
-    def is_gone(self, sign: str | None) -> bool:
-        """Tell whether the process of that sign has ended for certain."""
-        own = self.sign()
-        if own is None or sign is None or sign == own:
-            return False
-        try:
-            system, number, began = sign.rsplit(" ", 2)
-            pid = int(number)
-        except ValueError:
-            return False
-        if system != own.rsplit(" ", 2)[0] or pid <= 0:
-            return False
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        except (OSError, OverflowError):
-            return False
-        now = _began(pid)
-        return now is not None and now != began
-
-
-def _system() -> str | None:
-    """Return which start of which system this is, and which space of process numbers."""
+    It is which start of which system this is, its space of process numbers, the number, and when the process began.
+    """
     try:
-        # A /proc from outside a container or sandbox tells of other processes under our numbers.
-        if (_PROC / "self").readlink() != Path(str(os.getpid())):
-            return None
         boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{boot} {(_PROC / 'self/ns/pid').stat().st_ino}"
+        space = (_PROC / "self/ns/pid").stat().st_ino
     except (OSError, ValueError):
         return None
+    began = _began(pid)
+    return began and f"{boot} {space} {pid} {began}"
+
+
+def is_gone(sign: str | None) -> bool:
+    """Tell whether the process of that sign has ended for certain; only a process of the same system can know."""
+    own, other = (sign_of(os.getpid()) or "").split(" "), (sign or "").split(" ")
+    if len(other) != 4 or other[:2] != own[:2] or not other[2].isdigit():
+        return False
+    try:
+        os.kill(int(other[2]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return _began(int(other[2])) not in (other[3], None)
 
 
 def _began(pid: int) -> str | None:
-    """Return when a process began, "ended" for one that no one has waited for yet; None where it is not told."""
+    """Return when a process began, "ended" for one that is only waited for; None where the system does not say."""
     try:
         # The name before it is in parentheses, and may have parentheses and spaces in it.
         fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        return "ended" if fields[0] in _GONE_STATES else fields[_START]
+        return "ended" if fields[0] in ("Z", "X") else fields[_START]
     except (OSError, IndexError):
         return None
 
@@ -244,8 +218,8 @@ class PostgresRunStore(RunStore):
         self.lease_seconds = settings.lease_seconds
         self._keep_seconds = settings.keep_days * _SECONDS_PER_DAY
         self._connections = Connections(settings, RUNS, table="[runs.postgres]")
-        self._statements = RunStatements(settings.schema)
-        self._presence = Presence()
+        self._statements = run_statements(settings.schema)
+        self._schema = settings.schema
         self._held: dict[tuple[str, int], _Written] = {}
         self._next_cleaning = 0.0
 
@@ -255,20 +229,20 @@ class PostgresRunStore(RunStore):
             "name": Rows.encode_name(run),
             "owner": Rows.encode_name(owner),
             "seconds": seconds,
-            "presence": self._presence.sign(),
+            "presence": sign_of(os.getpid()),
         }
 
         async def take(connection: Connection) -> tuple[int, int]:
             seen = -1
             for _ in range(_TRIES):
-                taken = await _row(connection, self._statements.take, {**values, "seen": seen})
+                taken = await _row(connection, self._statements["take"], {**values, "seen": seen})
                 if taken is not None:
                     return taken[0], taken[1]
-                found = await _row(connection, self._statements.look, values)
+                found = await _row(connection, self._statements["look"], values)
                 if found is None:
                     continue
                 seen, by, presence, left = found
-                if by is not None and by != values["owner"] and left > 0 and not self._presence.is_gone(presence):
+                if by is not None and by != values["owner"] and left > 0 and not is_gone(presence):
                     raise StoreBusy(
                         f"Another process is at work on the run {Rows.shown_name(run)}. Wait for its end, or for its "
                         f"lease to run out, in {left:.0f} s."
@@ -281,23 +255,20 @@ class PostgresRunStore(RunStore):
 
     async def renew(self, lease: Lease, *, seconds: float) -> None:
         """Lengthen a lease; ``StoreBusy`` when it was given back, or there was a newer one since."""
-        values = {**_key(lease), "seconds": seconds, "presence": self._presence.sign()}
+        values = {**_key(lease), "seconds": seconds, "presence": sign_of(os.getpid())}
 
-        async def renew(connection: Connection) -> Any:
-            return await _row(connection, self._statements.renew, values)
-
-        if await self._connections.write(renew) is None:
+        if (
+            await self._connections.write(lambda connection: _row(connection, self._statements["renew"], values))
+            is None
+        ):
             self._held.pop((lease.run, lease.token), None)
             raise Rows.stale(lease)
 
     async def release(self, lease: Lease) -> None:
         """Give the run back, unless the lease is stale; when it has ended, a few old ones are removed."""
         self._held.pop((lease.run, lease.token), None)
-
-        async def release(connection: Connection) -> Any:
-            return await _row(connection, self._statements.release, _key(lease))
-
-        given = await self._connections.write(release)
+        values = _key(lease)
+        given = await self._connections.write(lambda connection: _row(connection, self._statements["release"], values))
         if given is not None and given[0] and time.monotonic() >= self._next_cleaning:
             # The run has ended well; that old ones cannot be removed is no failure of it.
             with suppress(StoreError):
@@ -318,9 +289,9 @@ class PostgresRunStore(RunStore):
             async def append(connection: Connection) -> int:
                 for _ in range(_TRIES):
                     values["length"] = known.length
-                    if await _row(connection, self._statements.append, values) is not None:
+                    if await _row(connection, self._statements["append"], values) is not None:
                         return known.length + len(texts)
-                    state = await _row(connection, self._statements.state, values)
+                    state = await _row(connection, self._statements["state"], values)
                     newest, in_force, known.length, there = state or (False, False, -1, False)
                     if there:
                         return known.length
@@ -339,38 +310,30 @@ class PostgresRunStore(RunStore):
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return the entries in order; none for an unknown run. ``StoreDamaged`` where one is missing."""
-
-        async def read(connection: Connection) -> list[tuple[int, str]]:
-            cursor = await connection.execute(self._statements.read, {"name": Rows.encode_name(run)})
-            return await cursor.fetchall()
-
-        none: list[tuple[int, str]] = []
-        rows = await self._connections.read(read, none)
+        values = {"name": Rows.encode_name(run)}
+        none: list[Any] = []
+        rows = await self._connections.read(
+            lambda connection: _rows(connection, self._statements["read"], values), none
+        )
         if sum(len(text) for _, text in rows) > _PARSED_AT_ONCE:
             return await asyncio.to_thread(self._parsed, run, rows)
         return self._parsed(run, rows)
 
     async def held(self, run: str) -> bool:
         """Tell whether a process that may be there holds the run."""
-
-        async def look(connection: Connection) -> Any:
-            return await _row(connection, self._statements.look, {"name": Rows.encode_name(run)})
-
-        found = await self._connections.read(look, None)
+        values = {"name": Rows.encode_name(run)}
+        found = await self._connections.read(
+            lambda connection: _row(connection, self._statements["look"], values), None
+        )
         if found is None:
             return False
         _, by, presence, left = found
-        return by is not None and left > 0 and not self._presence.is_gone(presence)
+        return by is not None and left > 0 and not is_gone(presence)
 
     async def runs(self) -> list[str]:
         """Return the names of all runs, the oldest first."""
-
-        async def names(connection: Connection) -> list[tuple[bytes]]:
-            cursor = await connection.execute(self._statements.names)
-            return await cursor.fetchall()
-
-        none: list[tuple[bytes]] = []
-        rows = await self._connections.read(names, none)
+        none: list[Any] = []
+        rows = await self._connections.read(lambda connection: _rows(connection, self._statements["names"], {}), none)
         try:
             return [Rows.decode_name(name) for (name,) in rows]
         except UnicodeDecodeError as error:
@@ -383,7 +346,7 @@ class PostgresRunStore(RunStore):
     async def _clean(self) -> None:
         async def clean(connection: Connection) -> int:
             values = {"seconds": self._keep_seconds, "most": _REMOVED_AT_ONCE}
-            return (await connection.execute(self._statements.clean, values)).rowcount
+            return (await connection.execute(self._statements["clean"], values)).rowcount
 
         removed = await self._connections.write(clean)
         # Where there are more than that, the next run that ends removes some too.
@@ -402,10 +365,9 @@ class PostgresRunStore(RunStore):
         return entries
 
     def _damaged(self, why: str) -> StoreDamaged:
-        place = self._connections.place
         return StoreDamaged(
-            f"The journal in the schema {place.schema!r} of {place} is damaged: {why}. Restore it from a backup; the "
-            "other runs are not concerned."
+            f"The journal in the schema {self._schema!r} of {self._connections.place} is damaged: {why}. "
+            "Restore it from a backup; the other runs are not concerned."
         )
 
 
@@ -416,3 +378,7 @@ def _key(lease: Lease) -> dict[str, Any]:
 async def _row(connection: Connection, statement: bytes, values: Mapping[str, Any]) -> Any:
     """Run a statement and return its first row, None where there is none."""
     return await (await connection.execute(statement, values)).fetchone()
+
+
+async def _rows(connection: Connection, statement: bytes, values: Mapping[str, Any]) -> list[Any]:
+    return await (await connection.execute(statement, values)).fetchall()

@@ -8,20 +8,17 @@ import re
 import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeVar
-from weakref import WeakSet
 
-from psycopg import AsyncCopy, errors
+from psycopg import errors
 
-from portico.errors import StoreDamaged, StoreError
+from portico.errors import StoreDamaged
 from portico.plugins import Services
 from portico.ports import VectorStore
 from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_postgres import _vector_searching as searching
-from portico_postgres._conditions import Condition, condition_of
-from portico_postgres._connections import Connections
-from portico_postgres._metadata import encoded
-from portico_postgres._texts import given, key, stored
-from portico_postgres._vector_tables import PART, Connection, Namespace, drop, find, link, make
+from portico_postgres._connections import Connection, Connections
+from portico_postgres._metadata import Condition, condition_of, decoded, encoded, given, key, stored
+from portico_postgres._vector_tables import PART, Namespace, drop, find, link, make
 from portico_postgres._vectors import (
     MOST_DIMENSIONS,
     PackedDumper,
@@ -31,6 +28,7 @@ from portico_postgres._vectors import (
     packed_queries,
     row_bytes,
     unit_rows,
+    unpacked,
 )
 from portico_postgres.vector_config import PostgresVectorSettings
 
@@ -66,8 +64,6 @@ def asked_words(query: str) -> list[str]:
 
 _SLICE = 256
 """Records made ready at once; other tasks have their turn after that."""
-_MOST_RECORDS = 2**24
-"""Records of one write, which have their places in it as the lower half of their numbers."""
 
 # It lasts as long as the connection and is empty between transactions: catalogues do not grow with each write.
 _STAGE = """CREATE TEMPORARY TABLE IF NOT EXISTS portico_staged (
@@ -90,6 +86,8 @@ _WRITE_TEXTS = """INSERT INTO {texts} (number, text, words, length)
 _FORGET_TEXTS = """DELETE FROM {texts} WHERE EXISTS (SELECT FROM {texts}) AND number IN (
     SELECT number FROM pg_temp.portico_staged JOIN {vectors} USING (id) WHERE text IS NULL)"""
 
+_READ = """SELECT id, metadata, {send}(embedding), text FROM {vectors} LEFT JOIN {texts} USING (number)
+    WHERE id = ANY(%(ids)s)"""
 # Rows are locked in the order of their ids, as writers do, so that two calls do not wait for each other.
 _DELETE = """DELETE FROM {vectors} WHERE number IN (
     SELECT number FROM {vectors} WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE) RETURNING number"""
@@ -97,81 +95,37 @@ _DELETE = """DELETE FROM {vectors} WHERE number IN (
 _DELETE_TEXTS = "DELETE FROM {texts} WHERE number = ANY(%(numbers)s)"
 
 
-def keys_of(records: Sequence[VectorRecord], vectors: Vectors) -> list[str]:
-    """Return the ids in the form that is stored.
-
-    Raises ``ValueError`` for a number of vectors that is not that of the records, for an id that stands twice, and for
-    one that is too long.
-    """
-    if len(records) != vectors.rows:
-        raise ValueError(f"there are {len(records)} records and {vectors.rows} vectors")
-    if len(records) > _MOST_RECORDS:
-        raise ValueError(f"there are {len(records):,} records in one upsert; it takes {_MOST_RECORDS:,}")
-    keys = [key(record.id, "the id") for record in records]
-    if len(set(keys)) < len(keys):
-        seen: set[str] = set()
-        for record in records:
-            if record.id in seen:
-                raise ValueError(f"the id {record.id!r} stands twice in one upsert")
-            seen.add(record.id)
-    return keys
-
-
-async def stage(connection: Connection, namespace: Namespace) -> None:
-    """Make the temporary table, where this connection has none yet; ``StoreError`` where that is not allowed."""
-    try:
-        await connection.execute(namespace.statement(_STAGE), {})
-    except errors.InsufficientPrivilege as error:
-        raise StoreError(
-            "The database's user may not make temporary tables, through which vectors are written. Let an "
-            f'administrator run `GRANT TEMPORARY ON DATABASE "{connection.info.dbname}" TO` the user.'
-        ) from error
-
-
 async def upsert(
     connection: Connection, namespace: Namespace, keys: Sequence[str], records: Sequence[VectorRecord], vectors: Vectors
 ) -> None:
-    """Add or replace records, in the transaction that goes on.
+    """Add or replace records, in the transaction under way.
 
     Raises ``ValueError`` for a vector that is not finite, and what `encoded` raises for metadata.
     """
+    rows, size = as_rows(vectors), row_bytes(vectors.dimensions)
+    # By id: so two writers lock what both replace in one order.
+    order = sorted(range(len(keys)), key=keys.__getitem__)
     async with connection.cursor().copy(_COPY) as copy:
         copy.set_types(_TYPES)
-        await _send(copy, keys, records, vectors)
+        for start in range(0, len(order), _SLICE):
+            places = order[start : start + _SLICE]
+            embeddings = packed(unit_rows(rows[places], numbers=places))
+            for row, place in enumerate(places):
+                record = records[place]
+                metadata, fields = encoded(record)
+                text = words = length = None
+                if record.text is not None:
+                    found = searched_words(record.text)
+                    text, words, length = stored(record.text), " ".join(found), len(found)
+                embedding = embeddings[row * size : (row + 1) * size]
+                await copy.write_row((place, keys[place], metadata, fields, embedding, text, words, length))
+            await asyncio.sleep(0)
     await connection.execute(namespace.statement(_WRITE), {})
     texts = sum(record.text is not None for record in records)
     if texts:
         await connection.execute(namespace.statement(_WRITE_TEXTS), {"language": namespace.language})
     if texts < len(records):
         await connection.execute(namespace.statement(_FORGET_TEXTS), {})
-
-
-async def _send(copy: AsyncCopy, keys: Sequence[str], records: Sequence[VectorRecord], vectors: Vectors) -> None:
-    rows, size = as_rows(vectors), row_bytes(vectors.dimensions)
-    # By id: so two writers lock what both replace in one order.
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    for start in range(0, len(order), _SLICE):
-        places = order[start : start + _SLICE]
-        embeddings = packed(unit_rows(rows[places], numbers=places))
-        for row, place in enumerate(places):
-            record = records[place]
-            metadata, fields = encoded(record)
-            text = words = length = None
-            if record.text is not None:
-                found = searched_words(record.text)
-                text, words, length = stored(record.text), " ".join(found), len(found)
-            embedding = embeddings[row * size : (row + 1) * size]
-            await copy.write_row((place, keys[place], metadata, fields, embedding, text, words, length))
-        await asyncio.sleep(0)
-
-
-async def delete(connection: Connection, namespace: Namespace, keys: Sequence[str]) -> int:
-    """Remove records, in the transaction that goes on; return how many there were."""
-    cursor = await connection.execute(namespace.statement(_DELETE), {"ids": list(keys)})
-    numbers = [number for (number,) in await cursor.fetchall()]
-    if numbers:
-        await connection.execute(namespace.statement(_DELETE_TEXTS), {"numbers": numbers})
-    return len(numbers)
 
 
 T = TypeVar("T")
@@ -195,49 +149,37 @@ _SESSION = """SELECT set_config('hnsw.ef_search', %(search)s, %(local)s),
 
 
 class Access:
-    """What there is on the way to the tables: connections, and which namespaces are known.
+    """The connections, and the namespaces that are known.
 
-    What is known of a namespace is its tables' number. It is right or leads to an error, after which it is asked anew.
+    What is known of a namespace is its tables' number. It is right or leads to an error, after which it is read anew.
     """
 
     def __init__(self, settings: PostgresVectorSettings) -> None:
         self.settings = settings
         self.connections = Connections(settings, PART, table="[vectors.postgres]", configure=self._configure)
         self._known: dict[str, Namespace] = {}
-        self._staged: WeakSet[Connection] = WeakSet()
 
     async def read(self, name: str, work: _Work[T], absent: T, *, dimensions: int | None = None) -> T:
         """Do what is to be done with the namespace; return ``absent`` where there is none.
 
         Raises ``ValueError`` where its vectors have other ``dimensions`` than those that are given.
         """
-        pooler = self.settings.transaction_pooler
 
         async def done(connection: Connection, namespace: Namespace | None) -> T:
             if namespace is None:
                 return absent
-            if not pooler:
+            if not self.settings.transaction_pooler:
                 return await work(connection, namespace)
             async with connection.transaction():
                 await self._settle(connection, local=True)
                 return await work(connection, namespace)
 
-        async def reading(connection: Connection) -> T:
-            namespace = self._known.get(name)
-            if namespace is not None and dimensions in (None, namespace.dimensions) and not pooler:
-                # The usual case, in few steps: a search along a graph takes less than a millisecond.
-                try:
-                    return await work(connection, namespace)
-                except errors.UndefinedTable:
-                    self._known.pop(name, None)
-            return await self._tried(connection, name, dimensions, done)
-
-        return await self.connections.read(reading, absent)
+        return await self.connections.read(lambda connection: self._tried(connection, name, dimensions, done), absent)
 
     async def write(self, name: str, dimensions: int, size: int, work: _Work[None]) -> None:
         """Do the work in one transaction, in which the namespace is made where it is not there; then link it.
 
-        ``size`` is how many records it brings, a long text counted as several: so much longer it may take.
+        ``size`` is how many records it brings: a large write may take longer than a statement usually may.
         """
         long = size > _LONG_WRITE
 
@@ -248,33 +190,17 @@ class Access:
                 _check(namespace, dimensions)
                 if long:
                     await connection.execute("SET LOCAL statement_timeout = 0")
-                if connection not in self._staged or self.settings.transaction_pooler:
-                    await stage(connection, namespace)
+                await connection.execute(namespace.statement(_STAGE), {})
                 await work(connection, namespace)
-            # Only now: what a transaction made that was taken back is not there.
-            self._staged.add(connection)
             return namespace
 
-        async def writing(connection: Connection) -> Namespace:
-            return await self._tried(connection, name, dimensions, written)
-
-        seconds = self.settings.statement_timeout + (size * _SECONDS_A_RECORD if long else 0)
-        namespace = await self.connections.write(writing, seconds=seconds)
+        namespace = await self.connections.write(
+            lambda connection: self._tried(connection, name, dimensions, written),
+            seconds=self.settings.statement_timeout + (size * _SECONDS_A_RECORD if long else 0),
+        )
         self._known[name] = namespace
         if self.settings.index == "hnsw" and namespace.takes_graph and not namespace.has_graph:
             await self._link(namespace)
-
-    async def delete(self, name: str, work: _Work[int]) -> int:
-        """Do the work in one transaction; return 0 where there is no such namespace.
-
-        It is done again where the connection was lost before the answer came, and counts what was left then.
-        """
-
-        async def deleting(connection: Connection, namespace: Namespace) -> int:
-            async with connection.transaction():
-                return await work(connection, namespace)
-
-        return await self.read(name, deleting, 0)
 
     async def drop(self, name: str) -> None:
         """Remove the namespace, where there is one."""
@@ -312,7 +238,7 @@ class Access:
         dimensions: int | None,
         do: Callable[[Connection, Namespace | None], Awaitable[T]],
     ) -> T:
-        """Do it with the namespace as it is now; again, where somebody drops it meanwhile."""
+        """Do it with the namespace as it is now; again, where another process drops it meanwhile."""
         gone: errors.UndefinedTable | None = None
         for _ in range(_ATTEMPTS):
             namespace = await self._find(connection, name, dimensions)
@@ -321,8 +247,6 @@ class Access:
             except errors.UndefinedTable as error:
                 gone = error
                 self._known.pop(name, None)
-                # The temporary table may be what is gone: a pooler that clears sessions without a word.
-                self._staged.discard(connection)
         raise StoreDamaged(
             f"The tables of the namespace {name!r} are gone from {self.connections.place}, schema "
             f"{self.settings.schema!r}. Drop the namespace, and write it again."
@@ -346,10 +270,8 @@ def _check(namespace: Namespace, dimensions: int | None) -> None:
 
 _SUPPORT = FilterSupport.everything()
 _SOURCE = "Vector store 'postgres'"
-_LONG_TEXT = 2_000
-"""Characters of text that take as long to index as a record takes to write."""
 _MOST_FOUND = 10**12
-"""More than there ever are; a larger ``top`` is that."""
+"""More than any namespace has; a larger ``top`` is that."""
 
 
 class PostgresVectorStore(VectorStore):
@@ -380,7 +302,8 @@ class PostgresVectorStore(VectorStore):
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those of the same id, all or none; with their texts, for hybrid search."""
-        keys = keys_of(records, vectors)
+        vectors.check_records(records)
+        keys = [key(record.id, "the id") for record in records]
         if not records:
             return
         key(namespace, "the namespace")
@@ -390,24 +313,38 @@ class PostgresVectorStore(VectorStore):
         async def work(connection: Connection, place: Namespace) -> None:
             await upsert(connection, place, keys, records, vectors)
 
-        size = len(records) + sum(len(record.text) for record in records if record.text) // _LONG_TEXT
-        await self._access.write(namespace, vectors.dimensions, size, work)
+        await self._access.write(namespace, vectors.dimensions, len(records), work)
 
     async def delete(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove records; return how many there were."""
+        """Remove records; return how many there were, or how many were left when the call had to be repeated."""
         keys = [stored(id) for id in ids]
 
         async def work(connection: Connection, place: Namespace) -> int:
-            return await delete(connection, place, keys)
+            async with connection.transaction():
+                cursor = await connection.execute(place.statement(_DELETE), {"ids": keys})
+                numbers = [number for (number,) in await cursor.fetchall()]
+                if numbers:
+                    await connection.execute(place.statement(_DELETE_TEXTS), {"numbers": numbers})
+                return len(numbers)
 
-        return await self._access.delete(namespace, work) if keys else 0
+        return await self._access.read(namespace, work, 0) if keys else 0
 
     async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
         """Return the records known among ``ids``, in that order, with their texts, and their unit vectors."""
         keys = [stored(id) for id in ids]
 
         async def work(connection: Connection, place: Namespace) -> tuple[list[VectorRecord], Vectors | None]:
-            return await searching.read(connection, place, keys)
+            cursor = connection.cursor(binary=True)
+            await cursor.execute(place.statement(_READ), {"ids": keys})
+            known = {row[0]: row for row in await cursor.fetchall()}
+            found = [row for id in keys if (row := known.get(id)) is not None]
+            if not found:
+                return [], None
+            records = [
+                VectorRecord(given(id), decoded(metadata), None if text is None else given(text))
+                for id, metadata, _, text in found
+            ]
+            return records, unpacked([row[2] for row in found], place.dimensions)
 
         return await self._access.read(namespace, work, ([], None))
 
@@ -428,18 +365,24 @@ class PostgresVectorStore(VectorStore):
 
     async def count(self, namespace: str) -> int:
         """Return how many records the namespace has."""
-        return await self._access.read(namespace, searching.count, 0)
+
+        async def work(connection: Connection, place: Namespace) -> int:
+            cursor = await connection.execute(place.statement("SELECT count(*) FROM {vectors}"), {})
+            [[number]] = await cursor.fetchall()
+            return int(number)
+
+        return await self._access.read(namespace, work, 0)
 
     async def ids(self, namespace: str) -> AsyncIterator[str]:
-        """Yield every id of the namespace; what is written meanwhile may or may not be among them."""
-        last: str | None = None
-        while True:
-            some = await self._ids_after(namespace, last)
-            for id in some:
-                yield given(id)
-            if not some:
-                return
-            last = some[-1]
+        """Yield every id of the namespace, as it is when the first one is asked for."""
+
+        async def work(connection: Connection, place: Namespace) -> list[str]:
+            cursor = await connection.execute(place.statement("SELECT id FROM {vectors}"), {})
+            return [given(id) for (id,) in await cursor.fetchall()]
+
+        none: list[str] = []
+        for id in await self._access.read(namespace, work, none):
+            yield id
 
     async def drop(self, namespace: str) -> None:
         """Remove a namespace with everything in it."""
@@ -448,12 +391,6 @@ class PostgresVectorStore(VectorStore):
     async def aclose(self) -> None:
         """Close the connections of this event loop; a later call opens others."""
         await self._access.connections.aclose()
-
-    async def _ids_after(self, namespace: str, last: str | None) -> list[str]:
-        async def work(connection: Connection, place: Namespace) -> list[str]:
-            return await searching.ids_after(connection, place, last)
-
-        return await self._access.read(namespace, work, [])
 
 
 class PostgresHybridSearch:

@@ -1,4 +1,4 @@
-"""SQLite for stores: transactions, the write-ahead log, and the kinds of errors. Core itself opens no database."""
+"""What stores need of SQLite and PostgreSQL: transactions, and the kinds of errors. Core itself opens no database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from portico.errors import StoreBusy, StoreDamaged, StoreError
+from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,3 +117,48 @@ class Sqlite:
     use_log = staticmethod(use_log)
     errors = staticmethod(sqlite_errors)
     error = staticmethod(sqlite_error)
+
+
+_POSTGRES: tuple[tuple[tuple[str, ...], type[StoreError], str], ...] = (
+    (("55P03",), StoreBusy, "Try again when the other process is done."),
+    (("57014",), StoreUnavailable, "Nothing was written. Raise `statement_timeout` in {table} if the server is slow."),
+    (("40",), StoreUnavailable, "Nothing was written, because others wrote the same. Try again."),
+    (("57P", "53300"), StoreUnavailable, "Try again in a moment."),
+    (
+        ("42P01", "3F000", "42703", "42704", "42804", "XX001", "XX002"),
+        StoreDamaged,
+        "Restore the schema from a backup, or drop it and it is made anew, empty, or set another `schema` in {table}.",
+    ),
+    (("42501",), StoreError, "Let an administrator grant what is missing, or make the `schema` of {table} the user's."),
+    (("42P07", "42710"), StoreError, "Another program's tables are there: set another `schema` in {table}."),
+    (("28", "3D000"), StoreError, "Check the user, the password and the database in `uri` of {table}."),
+)
+"""Codes of PostgreSQL (SQLSTATE) or how they begin, the kind of error, and what to do."""
+_LATER = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+"""What a server says that takes no connection now and will later."""
+
+
+def postgres_error(error: Exception, what: str, *, table: str) -> StoreError:
+    """Return ``StoreBusy``, ``StoreUnavailable``, ``StoreDamaged`` or ``StoreError`` for an error of psycopg.
+
+    ``what`` begins the message: "postgresql://db.example/app". ``table`` is where the settings are:
+    "[runs.postgres]". The server's sentence is quoted; its DETAIL is not, because it shows rows.
+    """
+    code: str = getattr(error, "sqlstate", None) or ""
+    said = getattr(getattr(error, "diag", None), "message_primary", None)
+    if not said:
+        # The library writes a line for each host that it tried, and indented advice.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\t")]
+        said = "; ".join(lines) or type(error).__name__
+    said = said.removeprefix("connection failed: ").removeprefix("connection is bad: ")[:500].rstrip(".?")
+    for codes, kind, advice in _POSTGRES:
+        if code.startswith(codes):
+            return kind(f"{what} reports: {said}. {advice.format(table=table)}")
+    connecting = {"OperationalError", "InterfaceError"} & {each.__name__ for each in type(error).__mro__}
+    if code or not connecting:
+        return StoreError(f"{what} failed: {said}.")
+    if "FATAL" in str(error) and not any(words in said for words in _LATER):
+        return StoreError(
+            f"{what} refused the connection: {said}. Check the user, the password and the database in `uri` of {table}."
+        )
+    return StoreUnavailable(f"{what} cannot be reached: {said}. Start the server, or correct `uri` in {table}.")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
+
+if TYPE_CHECKING:
+    from portico.errors import StoreError
 
 P = TypeVar("P")
 
@@ -151,6 +154,15 @@ class Secret:
         place = f"{text.partition('://')[0]}://{hosts}/{database}"
         host = next((option for option in options if option.startswith("host=")), None)
         return place if hosts or host is None else f"{place}?{host}"
+
+    def database_error(self, error: Exception, *, table: str) -> StoreError:
+        """Return ``StoreBusy``, ``StoreUnavailable``, ``StoreDamaged`` or ``StoreError`` for an error of psycopg.
+
+        The message begins with `database_place`. ``table`` is the table of the settings: "[runs.postgres]".
+        """
+        from portico._plugins.databases import postgres_error
+
+        return postgres_error(error, self.database_place(), table=table)
 
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
