@@ -13,7 +13,6 @@ from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosJobs, DbosRunner
 from portico_testkit.durable_runs import DurableRunsKit, Reopen
 from portico_testkit.job_queue import JobQueueKit
-from portico_testkit.job_workers import Elsewhere, worker_process
 from portico_testkit.package import PackageKit
 from portico_testkit.runner import RunnerKit
 
@@ -64,7 +63,6 @@ class TestDbosRuns(DurableRunsKit):
 
 class TestDbosJobs(JobQueueKit):
     concurrency = 4
-    silence = SILENCE
     password = PASSWORD
 
     @pytest.fixture
@@ -72,27 +70,6 @@ class TestDbosJobs(JobQueueKit):
         runner = DbosRunner(DbosSettings(**SETTINGS, **where))
         yield runner.jobs
         await runner.aclose()
-
-    @pytest.fixture
-    def elsewhere(self, queue: DbosJobs, where: dict[str, Any]) -> Elsewhere:
-        uri = where.get("uri")
-        here = {key: value if key == "schema" else str(value) for key, value in where.items() if key != "uri"}
-        return worker_process(
-            f"""
-from pathlib import Path
-from portico.plugins import Secret
-from portico_dbos.config import DbosSettings
-from portico_dbos.runner import DbosRunner
-
-here = {here!r} | {SETTINGS!r}
-if "path" in here:
-    here["path"] = Path(here["path"])
-uri = {uri.reveal() if uri else None!r}
-
-async def opened():
-    return DbosRunner(DbosSettings(uri=Secret(uri) if uri else None, **here)).jobs
-"""
-        )
 
     @pytest.fixture
     async def failing_queue(self, where: dict[str, Any]) -> AsyncIterator[DbosJobs]:

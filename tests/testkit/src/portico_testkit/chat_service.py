@@ -19,7 +19,7 @@ from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCE
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
-__all__ = ["ChatServiceKit", "attached", "blank", "hostile_sources", "refused"]
+__all__ = ["ChatServiceKit", "blank", "hostile_sources", "refused"]
 
 
 def blank() -> list[ChatRequest]:
@@ -64,21 +64,6 @@ def refused(capabilities: ChatCapabilities) -> dict[str, ChatRequest]:
         found["files"] = ask("Read it.", File(b"text", "a.txt", "text/plain"))
     if not capabilities.sources:
         found["sources"] = ask(QUESTION, *SOURCES)
-    return found
-
-
-def attached(capabilities: ChatCapabilities) -> dict[str, ChatRequest]:
-    """Return requests with the images and files that are declared: whole ones, broken ones, of unknown kinds."""
-    found: dict[str, ChatRequest] = {}
-    if capabilities.images:
-        found["an image"] = ask("What is this?", Image(data=_PNG))
-        found["two images"] = ask("Which is larger?", Image(data=_PNG), Image(data=_PNG))
-        found["half an image"] = ask("What is this?", Image(data=_PNG[:30]))
-        found["an image of nothing"] = ask("What is this?", Image())
-    if capabilities.files:
-        found["a file"] = ask("Read it.", File(b"The password is heliotrope.", "Schlüssel 1.txt", "text/plain"))
-        found["an empty file"] = ask("Read it.", File(b"", "empty.txt", "text/plain"))
-        found["a file of no kind"] = ask("Read it.", File(b"\x00\xff\x00", "", "no/kind"))
     return found
 
 
@@ -213,12 +198,6 @@ class ChatServiceKit:
     async def test_a_reply_is_held_to_its_schema(self, chat_service: ChatService) -> None:
         if chat_service.capabilities.response_schema:
             await chat_schema_checks.check_schemas(self._caller(chat_service), self.schema_rounds)
-
-    @pytest.mark.asyncio
-    async def test_images_and_files_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
-        for what, request in attached(chat_service.capabilities).items():
-            for way in WAYS:
-                await self._caller(chat_service).try_out(way, request, what, (ServiceError, ValueError))
 
     @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, chat_service: ChatService) -> None:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import pytest
@@ -17,7 +16,6 @@ from portico.ports import Job, JobQueue, JobStatus
 from portico_testkit._failing import fails_as
 from portico_testkit._odd import NOT_JSON, ODD_ENTRIES, ODD_NAMES, short
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, notes_of
 from portico_testkit.tasks import in_time
 
 __all__ = ["CarryOut", "JobQueueKit", "Paused", "at_work", "echo", "until"]
@@ -102,40 +100,22 @@ class JobQueueKit:
 
         class TestAcmeJobs(JobQueueKit):
             concurrency = 4
-            silence = 1.0
 
             @pytest.fixture
             async def queue(self, tmp_path):
-                runner = AcmeRunner(AcmeSettings(path=tmp_path / "jobs", worker_timeout=1), None)
+                runner = AcmeRunner(AcmeSettings(path=tmp_path / "jobs"), None)
                 yield runner.jobs
                 await runner.aclose()
 
-            @pytest.fixture
-            def elsewhere(self, queue, tmp_path):
-                return worker_process(f'''
-            from portico_acme.config import AcmeSettings
-            from portico_acme.runner import AcmeRunner
-
-            async def opened():
-                return AcmeRunner(AcmeSettings(path={str(tmp_path / "jobs")!r}, worker_timeout=1), None).jobs
-            ''')
-
-    ``concurrency`` is how many jobs a worker carries out at a time. ``elsewhere`` starts another worker of the same
-    queue, in a process that can be killed (`portico_testkit.job_workers.worker_process`); without it, the tests of
-    several workers skip. ``silence`` is after how many seconds a silent worker counts as gone: make it short. A fixture
-    ``failing_queue`` gives a queue whose server is away, or whose file is damaged; ``password`` is its password, which
-    must be in no error. ``patience`` is how many seconds small jobs may take.
+    ``concurrency`` is how many jobs a worker carries out at a time. A fixture ``failing_queue``
+    gives a queue whose server is away, or whose file is damaged; ``password`` is its password, which must be in no
+    error. ``patience`` is how many seconds small jobs may take. The kit has one worker: several, and what happens when
+    they are killed, are for the package's own tests with processes.
     """
 
     concurrency: ClassVar[int] = 4
-    silence: ClassVar[float | None] = None
     patience: ClassVar[float] = 60.0
     password: ClassVar[str] = ""
-
-    @pytest.fixture
-    def elsewhere(self) -> Elsewhere | None:
-        """Give nothing, for a queue with one worker at a time."""
-        return None
 
     @pytest.fixture
     def failing_queue(self) -> JobQueue | None:
@@ -311,54 +291,6 @@ class JobQueueKit:
         await leaves_the_event_loop_free(submit_and_work)
 
     @pytest.mark.asyncio
-    async def test_two_workers_share_the_jobs_and_none_runs_twice(
-        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
-    ) -> None:
-        names = [f"j{at}" for at in range(4 * self.concurrency)]
-        async with _required(elsewhere)() as other, at_work(queue, {"noted": noted}) as worker:
-            await self._workers(queue, 2, other)
-            await queue.submit([_noted(name, tmp_path) for name in names])
-            await self._notes(tmp_path, "begins", 2 * self.concurrency, other)
-            (tmp_path / "go").touch()
-            ended = await until(queue, names, seconds=self.patience, worker=worker)
-        assert {each.state for each in ended} == {"done"}, f"they are {ended}"
-        assert len({each.worker for each in ended}) == 2, f"one worker had all jobs: {ended}"
-        assert sorted(notes_of(tmp_path, "begins")) == sorted(names), "a job ran twice, or not at all"
-        assert [each.attempts for each in ended] == [1] * len(ended), f"they began once, and are {ended}"
-
-    @pytest.mark.asyncio
-    async def test_another_worker_carries_out_the_jobs_of_one_that_is_gone(
-        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
-    ) -> None:
-        names = [f"j{at}" for at in range(self.concurrency)]
-        await queue.submit([_noted(name, tmp_path) for name in names])
-        async with _required(elsewhere)() as other:
-            await self._notes(tmp_path, "begins", len(names), other)
-            gone = (await _known(queue, names[0])).worker
-            await other.kill()
-            (tmp_path / "go").touch()
-            async with at_work(queue, {"noted": noted}) as worker:
-                ended = await until(queue, names, seconds=self.patience, worker=worker)
-                await self._workers(queue, 1, other)
-        assert [(each.state, each.attempts) for each in ended] == [("done", 2)] * len(names), f"they are {ended}"
-        assert gone not in {each.worker for each in ended}, "the last worker of these jobs is the one that is gone"
-        assert sorted(notes_of(tmp_path, "ends")) == names
-
-    @pytest.mark.asyncio
-    async def test_a_job_of_another_worker_can_be_cancelled(
-        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
-    ) -> None:
-        async with _required(elsewhere)() as other:
-            await queue.submit([_noted("unwanted", tmp_path)])
-            await self._notes(tmp_path, "begins", 1, other)
-            await queue.cancel(["unwanted"])
-            await self._notes(tmp_path, "stops", 1, other)
-            (tmp_path / "go").touch()
-            await queue.submit([_noted("wanted", tmp_path)])
-            ended = await until(queue, ["unwanted", "wanted"], seconds=self.patience)
-        assert [each.state for each in ended] == ["cancelled", "done"], f"one of two jobs was cancelled: {ended}"
-
-    @pytest.mark.asyncio
     async def test_a_queue_that_cannot_be_reached_is_a_store_error(self, failing_queue: JobQueue | None) -> None:
         if failing_queue is None:
             pytest.skip("there is no fixture `failing_queue`: a queue that cannot fail")
@@ -374,44 +306,12 @@ class JobQueueKit:
             never = f"`{what}` of a queue that cannot be reached has no end"
             await in_time(fails_as(StoreError, call(), what, hidden=self.password), never, seconds=self.patience)
 
-    async def _workers(self, queue: JobQueue, count: int, other: OtherWorker) -> None:
-        async def look() -> None:
-            while len(await queue.workers()) != count:
-                _require_no_complaint(other)
-                await asyncio.sleep(_PAUSE)
-
-        await in_time(look(), f"there were not {count} workers", seconds=self.patience)
-
-    async def _notes(self, folder: Path, what: str, count: int, other: OtherWorker) -> None:
-        """Wait until so many jobs have noted it."""
-
-        def enough() -> bool:
-            _require_no_complaint(other)
-            return len(notes_of(folder, what)) >= count
-
-        await _wait_for(enough, f"not {count} jobs noted {what!r}", self.patience)
-
-
-def _required(elsewhere: Elsewhere | None) -> Elsewhere:
-    if elsewhere is None:
-        pytest.skip("there is no fixture `elsewhere`: this queue has one worker at a time")
-    return elsewhere
-
-
-def _require_no_complaint(other: OtherWorker) -> None:
-    said = other.complaint()
-    assert said is None, f"the other worker stopped: {said}"
-
 
 def _require_cancelled(worker: asyncio.Task[None]) -> None:
     if worker.done() and not worker.cancelled():
         error = worker.exception()
         why = "returned" if error is None else f"raised {type(error).__name__}: {error}"
         raise AssertionError(f"a worker stopped without being cancelled: `work` {why}") from error
-
-
-def _noted(name: str, folder: Path) -> Job:
-    return Job(name, "noted", {"folder": str(folder)})
 
 
 async def _known(queue: JobQueue, name: str) -> JobStatus:

@@ -79,29 +79,20 @@ PLAIN: Sequence[SchemaCase] = (
 )
 """The keywords that core emits: every validator knows these."""
 
-_META = "https://json-schema.org/draft/2020-12/schema"
-
 EVERYTHING: Sequence[SchemaCase] = (
-    SchemaCase({"$schema": _META, "type": "null"}, [None], [(1, ["$"])]),
     SchemaCase({"minimum": 0, "maximum": 5}, [0, 5, "x", True], [(-1, ["$"]), (5.5, ["$"])]),
-    SchemaCase({"exclusiveMinimum": 0, "exclusiveMaximum": 5}, [1, 4.5, "x"], [(0, ["$"]), (5, ["$"])]),
-    SchemaCase({"multipleOf": 3}, [0, 3, 10**400 * 3, 9.0], [(4, ["$"]), (1e300 + 1, ["$"])]),
     SchemaCase({"minLength": 2, "maxLength": 3}, ["ab", "🙂🙂🙂", 5], [("a", ["$"]), ("abcd", ["$"])]),
     SchemaCase({"pattern": "^a+$"}, ["aaa", 5], [("b", ["$"]), ("a\n", ["$"]), ("xa", ["$"])]),
-    SchemaCase({"minProperties": 1, "maxProperties": 1}, [{"a": 1}, []], [({}, ["$"]), ({"a": 1, "b": 2}, ["$"])]),
-    SchemaCase({"propertyNames": {"maxLength": 2}}, [{"ab": 1}, 5], [({"abc": 1}, ["$"])]),
     SchemaCase(
         {"patternProperties": {"^n_": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
         [{"n_a": 1, "b": "x"}],
         [({"n_a": "x", "b": 1}, ["$.n_a", "$.b"])],
     ),
-    SchemaCase({"dependentRequired": {"a": ["b"]}}, [{}, {"a": 1, "b": 2}, {"b": 1}], [({"a": 1}, ["$"])]),
     SchemaCase(
         {"dependentSchemas": {"a": {"properties": {"b": {"type": "integer"}}}}},
         [{"b": "x"}, {"a": 1, "b": 2}],
         [({"a": 1, "b": "x"}, ["$.b"])],
     ),
-    SchemaCase({"contains": {"type": "integer"}}, [["a", 1], 5], [([], ["$"]), (["a"], ["$"])]),
     SchemaCase(
         {"contains": {"type": "integer"}, "minContains": 2, "maxContains": 3},
         [[1, 2, "x"], [1, 2, 3]],
@@ -120,7 +111,6 @@ EVERYTHING: Sequence[SchemaCase] = (
         [{}, {"a": 1}],
         [({"a": 1, "b": 2}, ["$"])],
     ),
-    SchemaCase({"prefixItems": [{"type": "string"}], "unevaluatedItems": False}, [["a"], []], [(["a", 1], ["$"])]),
     SchemaCase(
         {"$defs": {"a": {"$anchor": "here", "type": "integer"}}, "properties": {"x": {"$ref": "#here"}}},
         [{"x": 1}],

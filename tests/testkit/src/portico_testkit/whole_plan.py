@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -104,18 +103,6 @@ class WholePlanKit(PlannerKit):
             assert told in str(raised.value), f"the error does not tell the problem: {raised.value}"
             assert "'scripted'" in str(raised.value), "the error does not name the chat service"
             assert len(chat.requests) == repairs + 1
-
-    @pytest.mark.asyncio
-    async def test_what_the_service_raises_comes_through(self, kernel: Kernel, goal: str) -> None:
-        with pytest.raises(ServiceUnavailable):
-            await self.planner_with(ScriptedChat(ServiceUnavailable("down"))).propose(_task(kernel, goal), emit=_quiet)
-
-    @pytest.mark.asyncio
-    async def test_without_functions_no_model_is_asked(self, goal: str) -> None:
-        chat = ScriptedChat(self.reply_to)
-        with contextlib.suppress(PlanError):
-            await self.planner_with(chat).propose(Task(goal), emit=_quiet)
-        assert chat.requests == [], "a model was asked"
 
     @pytest.mark.asyncio
     async def test_a_plan_that_fails_again_and_again_is_given_up(self, kernel: Kernel, goal: str) -> None:
