@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from portico_testkit.processes import started
+from tests.support.processes import started
 
 SERVER = Path(__file__).with_name("web_server.py")
 QUESTION = "How tall is Skerryvane Lighthouse?"

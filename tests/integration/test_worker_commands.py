@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from portico_testkit import processes
+from tests.support import processes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
 

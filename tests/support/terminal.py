@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-
-from portico_testkit.processes import PATIENCE, killed_at_the_end
+from tests.support.processes import PATIENCE, killed_at_the_end
 
 __all__ = ["CTRL_C", "CTRL_D", "Shown", "at_terminal", "without_escapes"]
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import processes
 from tests.support.terminal import Shown, at_terminal
-
-from portico_testkit import processes
 
 PACKAGES = Path(__file__).parent / "packages"
 ACME = Path(__file__).parent / "acme"

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.processes import killed_at_the_end
 from tests.support.tcp_proxy import TcpProxy
 
 from portico.plugins import Secret
 from portico.ports import Job
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
-from portico_testkit.processes import killed_at_the_end
 
 Open = Callable[..., DbosRunner]
 Begin = Callable[..., subprocess.Popen[bytes]]

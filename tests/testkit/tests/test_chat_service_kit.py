@@ -36,7 +36,6 @@ SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"})
 EVERYTHING = ChatCapabilities(
     sources=True, tools=True, response_schema=True, strict=True, images=True, files=True, sampling=SAMPLING
 )
-TOWN = re.compile("Oslo|Lima")
 
 
 def brain(request: ChatRequest) -> ChatReply:
@@ -51,7 +50,9 @@ def brain(request: ChatRequest) -> ChatReply:
         raise ValueError("a call is demanded, and no tool is offered, or one without a name")
     answered = any(isinstance(part, ToolResult) for part in request.messages[-1].content) if request.messages else True
     if request.offered and (must or not answered) and request.response_schema is None:
-        return reply_of(request, *calls_of(request, question), finish="tool_calls")
+        tool = request.offered[0]
+        call = ToolCall("call-1", tool.name, json.dumps(smallest(tool.parameters, tool.parameters)))
+        return reply_of(request, call, finish="tool_calls")
     if request.response_schema is not None:
         text = json.dumps(smallest(request.response_schema, request.response_schema), ensure_ascii=False)
     else:
@@ -70,14 +71,6 @@ def reply_of(request: ChatRequest, *parts: Any, **options: Any) -> ChatReply:
     written = sum(len(part.text.split()) if isinstance(part, Text) else 1 for part in parts)
     usage = Usage(read + 1, max(1, written), cached_tokens=read // 2)
     return ChatReply(Message("assistant", parts), usage=usage, service="scripted", **options)
-
-
-def calls_of(request: ChatRequest, question: str) -> list[ToolCall]:
-    tool = request.offered[0]
-    arguments = smallest(tool.parameters, tool.parameters)
-    towns = dict.fromkeys(TOWN.findall(question)) if "first" in question else ()
-    every = [arguments | {"town": town} for town in towns] or [arguments]
-    return [ToolCall(f"call-{number}", tool.name, json.dumps(one)) for number, one in enumerate(every)]
 
 
 def quoted(request: ChatRequest) -> list[Source]:

@@ -7,7 +7,6 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from portico import Context, Function, Message
 from portico_testkit.context_provider import ContextProviderKit
@@ -48,12 +47,7 @@ class TestRemembers(ContextProviderKit):
         return Remembers()
 
 
-class Kit(ContextProviderKit):
-    __test__ = False
-    effort = settings(max_examples=3)
-
-
-FAULTS = KnownFaults(Kit, lambda kind: {"context_provider": kind})
+FAULTS = KnownFaults(ContextProviderKit, lambda kind: {"context_provider": kind})
 
 
 @FAULTS.caught_by("it_gives_a_context_or_none")

@@ -57,13 +57,10 @@ class NotNormalised(Broken):
         return rows * 3
 
 
-@FAULTS.caught_by("the_texts_are_not_changed", "embedding changed the texts")
-class SortsTheCallersTexts(Broken):
-    async def embed(self, texts, *, purpose="document"):
-        vectors = await super().embed(texts, purpose=purpose)
-        if isinstance(texts, list):
-            texts.sort(key=len)
-        return vectors
+@FAULTS.caught_by("each_text_has_its_own_row_in_order", "is not that of text")
+class MixesRows(Broken):
+    def spoil(self, rows, texts, purpose):
+        return rows[::-1]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

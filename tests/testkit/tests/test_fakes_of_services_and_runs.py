@@ -9,7 +9,6 @@ import pytest
 from portico.errors import PlanError, PluginNotInstalled
 from portico.plans import Answer, Finding, Plan, Refusal, Task
 from portico.ports import Job, Planner, TextSearch
-from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.services import FixedServices
@@ -67,15 +66,3 @@ async def test_the_jobs_of_a_silent_worker_are_done_by_another_one() -> None:
     for working in workers:
         working.cancel()
         await asyncio.wait([working])
-
-
-async def test_a_durable_runner_records_while_the_run_is_run_and_refuses_what_is_no_json() -> None:
-    runner = MemoryDurableRunner()
-
-    async def action() -> object:
-        return {1, 2}
-
-    assert await runner.execute("r", "s1", action) == {1, 2}
-    with pytest.raises(ValueError, match="s1 of the run r is not JSON"):
-        await runner.durable.run("r", lambda: runner.execute("r", "s1", action))
-    assert await runner.durable.recorded("r") == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,14 +31,6 @@ class Broken(WordSelector):
 @FAULTS.caught_by("it_has_a_name_and_a_limit")
 class Nameless(Broken):
     name = " "
-
-
-@FAULTS.caught_by("equal_functions_and_context_give_an_equal_selection")
-class DependsOnTheOrderOfAsking(Broken):
-    async def select(self, functions, context, *, limit=None):
-        found = await super().select(functions, context, limit=limit)
-        self.asked = getattr(self, "asked", 0) + 1
-        return replace(found, offered=found.offered[: max(3 - self.asked // 2, 1)])
 
 
 @FAULTS.caught_by("a_cancelled_call_leaves_it_usable")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from portico.errors import StoreError
 from portico.search import VectorRecord, Vectors
 from portico_testkit.fakes.hybrid_search import DictHybridSearch, DictHybridStore
 from portico_testkit.hybrid_search import HybridSearchKit
@@ -40,56 +39,23 @@ class TestPersistentStore(HybridSearchKit):
         return Shared(vector_store.place)
 
 
-class Kit(HybridSearchKit):
-    async def another(self, vector_store):
-        return type(vector_store)()
-
-
-def failing(kind: type[BrokenStore]) -> BrokenStore:
-    store = made(kind)
-    store.fails = True
-    return store
-
-
-def made(kind: type) -> BrokenStore:
-    """Make a store of a broken kind: of a store, or of the search that a store has."""
-    if issubclass(kind, BrokenStore):
-        return kind()
-    store = BrokenStore()
+def store_with(kind: type[DictHybridSearch]) -> DictHybridStore:
+    store = DictHybridStore()
     store.hybrid = kind(store)
     return store
 
 
-FAULTS = KnownFaults(Kit, lambda kind: {"vector_store": lambda: made(kind), "failing_store": lambda: failing(kind)})
-
-
-class BrokenStore(DictHybridStore):
-    """The start of every variant whose writing or reading is wrong."""
-
-    fails = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.hybrid = Broken(self)
-
-
-class Broken(DictHybridSearch):
-    """The start of every variant whose searching is wrong."""
-
-    async def search(self, namespace, text, vector=None, *, top=10, share=None, filter=None):
-        if self.store.fails:
-            raise StoreError("Vector store 'dict' cannot read what it keeps.")
-        return await super().search(namespace, text, vector, top=top, share=share, filter=filter)
+FAULTS = KnownFaults(HybridSearchKit, lambda kind: {"vector_store": lambda: store_with(kind)})
 
 
 @FAULTS.caught_by("words_find_what_the_vector_does_not", "the word alone finds")
-class TakesNoNoticeOfWords(Broken):
+class TakesNoNoticeOfWords(DictHybridSearch):
     async def search(self, namespace, text, vector=None, *, share=None, **options):
         return await super().search(namespace, text, vector, share=0.0, **options)
 
 
 @FAULTS.caught_by("a_filter_is_applied_to_both_halves_before_top", "the filter keeps")
-class FiltersAfterTheCut(Broken):
+class FiltersAfterTheCut(DictHybridSearch):
     async def search(self, namespace, text, vector=None, *, top=10, filter=None, **options):
         found = await super().search(namespace, text, vector, top=top, **options)
         kept = {m.id for m in await super().search(namespace, text, vector, top=1_000, filter=filter, **options)}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from portico.errors import ConfigurationError
 from portico.ports import IndexProgress, IndexReport
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.kit_failures import Fault, KnownFaults
@@ -33,12 +32,10 @@ class Shelf:
 class ShelfIndex:
     """Does right what a variant does not do wrong."""
 
-    def __init__(self, shelf: Shelf | None) -> None:
+    def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
 
     async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
-        if self.shelf is None:
-            raise ConfigurationError("There is no shelf to index.")
         async with self.shelf.lock:
             return await self.work(self.shelf, progress or (lambda how_far: None))
 
@@ -63,7 +60,7 @@ class ShelfIndex:
 
 
 class ShelfSearch(ListSearch):
-    def __init__(self, shelf: Shelf | None, index: type[ShelfIndex] = ShelfIndex) -> None:
+    def __init__(self, shelf: Shelf, index: type[ShelfIndex] = ShelfIndex) -> None:
         super().__init__([])
         self.shelf = shelf
         self.index = index(shelf)
@@ -75,11 +72,7 @@ class ShelfSearch(ListSearch):
 
 FAULTS = KnownFaults(
     SearchIndexKit,
-    lambda index: {
-        "documents": Shelf,
-        "make_search": lambda documents: lambda: ShelfSearch(documents, index),
-        "missing": lambda: ShelfSearch(None, index),
-    },
+    lambda index: {"documents": Shelf, "make_search": lambda documents: lambda: ShelfSearch(documents, index)},
 )
 
 
@@ -91,10 +84,6 @@ class TestShelfIndex(SearchIndexKit):
     @pytest.fixture
     def make_search(self, documents: Shelf) -> Callable[[], ShelfSearch]:
         return lambda: ShelfSearch(documents)
-
-    @pytest.fixture
-    def missing(self) -> ShelfSearch:
-        return ShelfSearch(None)
 
 
 @FAULTS.caught_by("what_is_new_changed_and_gone_is_told_and_found", "what was before")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-from portico.errors import StoreDamaged, StoreError
 from portico.search import FilterSupport
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.kit_failures import Fault, KnownFaults
@@ -57,44 +56,19 @@ class Kit(VectorStoreKit):
     # Finding a fault is enough here; making it small takes most of the time.
     effort = settings(max_examples=60, phases=(Phase.explicit, Phase.generate))
 
-    async def another(self, vector_store):
-        return type(vector_store)()
 
-
-def failing(kind: type[Broken]) -> Broken:
-    store = kind()
-    store.fails = True
-    return store
-
-
-FAULTS = KnownFaults(Kit, lambda kind: {"vector_store": kind, "failing_store": lambda: failing(kind)})
-
-
-class Broken(DictVectorStore):
-    """The start of every variant that does one thing wrong."""
-
-    fails = False
-
-    async def search(self, namespace, queries, *, top=10, filter=None):
-        if self.fails:
-            raise StoreDamaged("Vector store 'dict' cannot read what it keeps. Drop 'n', and write it again.")
-        return await super().search(namespace, queries, top=top, filter=filter)
-
-    async def count(self, namespace):
-        if self.fails:
-            raise StoreError("Vector store 'dict' cannot read what it keeps.")
-        return await super().count(namespace)
+FAULTS = KnownFaults(Kit, lambda kind: {"vector_store": kind})
 
 
 @FAULTS.caught_by("the_nearest_come_first_with_their_cosines")
-class WorstFirst(Broken):
+class WorstFirst(DictVectorStore):
     async def search(self, namespace, queries, *, top=10, filter=None):
         found = await super().search(namespace, queries, top=top, filter=filter)
         return [matches[::-1] for matches in found]
 
 
 @FAULTS.caught_by("a_cancelled_write_is_whole_or_absent", "of 3000 records of a cancelled write")
-class ForgetsOnCancel(Broken):
+class ForgetsOnCancel(DictVectorStore):
     async def upsert(self, namespace, records, vectors):
         half = len(records) // 2
         await super().upsert(namespace, records[:half], vectors.slice(0, half))

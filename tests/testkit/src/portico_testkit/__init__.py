@@ -28,7 +28,7 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.whole_plan.WholePlanKit`: a `PlannerKit` for planners that have a model write the whole plan
 
 `portico_testkit.fakes` has a stand-in for each port, `portico_testkit.strategies` draws with Hypothesis what
-crosses them. `portico_testkit.processes` runs commands as a script does.
+crosses them.
 """
 
 import sys

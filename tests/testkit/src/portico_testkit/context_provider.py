@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from portico import (
     AgentTurn,
@@ -25,7 +24,6 @@ from portico import (
     Usage,
 )
 from portico.ports import ContextProvider
-from portico_testkit.chat_strategies import conversations
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
@@ -49,12 +47,10 @@ class ContextProviderKit:
                 yield provider
                 await provider.aclose()
 
-    ``questions`` are what a user may ask, so that there is something to add. ``effort`` is how hard random
-    conversations are tried.
+    ``questions`` are what a user may ask, so that there is something to add.
     """
 
     questions: ClassVar[Sequence[str]] = ("What can you do for me?", "Tell me more about that.")
-    effort: ClassVar[settings] = settings(max_examples=25)
 
     @pytest.mark.asyncio
     async def test_it_gives_a_context_or_none(self, context_provider: ContextProvider) -> None:
@@ -64,21 +60,6 @@ class ContextProviderKit:
             _check(await context_provider.before(turn))
             await context_provider.after(turn, _ENDED)
             thread.add(*turn.new, _ANSWERED.message)
-
-    @pytest.mark.asyncio
-    async def test_it_takes_any_conversation(self, context_provider: ContextProvider) -> None:
-        drawn: list[list[Message]] = [[], [Message.of("user", "")], [Message.of("system", " \n\t")]]
-
-        @settings(self.effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(conversations())
-        def draw(conversation: list[Message]) -> None:
-            drawn.append(conversation)
-
-        draw()
-        for earlier, new in zip(drawn, [*drawn[1:], drawn[0]], strict=True):
-            turn = _turn(Thread(messages=earlier), *new)
-            _check(await context_provider.before(turn))
-            await context_provider.after(turn, _ENDED)
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_thread_alone(self, context_provider: ContextProvider) -> None:

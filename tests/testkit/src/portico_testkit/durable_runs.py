@@ -21,9 +21,6 @@ __all__ = ["DurableRunsKit", "Reopen"]
 
 Reopen: TypeAlias = Callable[[Runner], Awaitable[Runner]]
 
-_BETWEEN = ("", "/", ":", "-", ".", "_", " ", "|")
-"""Characters with which a runner might join run and name to one key."""
-
 
 class _Actions:
     """Executes actions of one run, and notes which were called and what has to be recorded."""
@@ -122,16 +119,6 @@ class DurableRunsKit:
 
     def _actions(self, runner: Runner, run: str) -> _Actions:
         return _Actions(runner, run, self.patience)
-
-    @pytest.mark.asyncio
-    async def test_running_gives_what_the_work_gives_each_time(self, runner: Runner) -> None:
-        for _ in range(3):
-            given = object()
-
-            async def work(given: object = given) -> object:
-                return given
-
-            assert await self._actions(runner, "work").do(work) is given, "`run` gives something else than its work"
 
     @pytest.mark.asyncio
     async def test_an_error_of_the_work_comes_out_as_it_is(self, runner: Runner) -> None:
@@ -292,14 +279,6 @@ class DurableRunsKit:
         await actions.do(work)
         actions.expected["s1"] = 1
         await actions.check_record()
-
-    @pytest.mark.asyncio
-    async def test_runs_and_actions_are_known_by_the_pair_of_their_names(self, runner: Runner) -> None:
-        runs: dict[str, _Actions] = {}
-        for between in _BETWEEN:
-            for run, name in ((f"a{between}b", "c"), ("a", f"b{between}c")):
-                actions = runs.setdefault(run, self._actions(runner, f"pair {run}"))
-                await actions.attempt((name, f"{run!r} {name!r}"))
 
     @pytest.mark.asyncio
     async def test_any_text_names_a_run_and_an_action_or_is_refused(self, runner: Runner) -> None:

@@ -103,13 +103,6 @@ class EmbeddingGeneratorKit:
         assert (none.rows, none.dimensions) == (0, some.dimensions)
 
     @pytest.mark.asyncio
-    async def test_the_texts_are_not_changed(self, embedding_generator: EmbeddingGenerator) -> None:
-        texts = [" b\r\n", "", "a", " b\r\n", "C"]
-        before = list(texts)
-        await embedding_generator.embed(texts)
-        assert texts == before, f"embedding changed the texts to {texts}"
-
-    @pytest.mark.asyncio
     async def test_equal_texts_give_equal_rows_whatever_their_neighbours(
         self, embedding_generator: EmbeddingGenerator
     ) -> None:

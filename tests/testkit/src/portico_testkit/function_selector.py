@@ -109,26 +109,6 @@ class FunctionSelectorKit:
             assert wanted in names, f"{question!r} offered {names}, not {wanted}"
 
     @pytest.mark.asyncio
-    async def test_equal_functions_and_context_give_an_equal_selection(
-        self, function_selector: FunctionSelector
-    ) -> None:
-        text = next(iter(_QUESTIONS))
-        first = await function_selector.select(_MANUALS, [text])
-        for specs, context in (
-            (_MANUALS[1:], [text]),
-            (_MANUALS[:5], ["Send the letter"]),
-            ((*_MANUALS[:4], _manual("Weather-Forecast2", "Tell the weather of a city.", "city")), [text]),
-            (_MANUALS, ["Order bread"]),
-        ):
-            await function_selector.select(specs, context)
-        copies = tuple(
-            FunctionSpec(each.name, each.description, dict(each.parameters), each.returns) for each in _MANUALS
-        )
-        for same in (_MANUALS, copies, list(_MANUALS)):
-            again = await function_selector.select(same, [text])
-            assert _names_and_scores(again) == _names_and_scores(first), "asked again, the selection is another"
-
-    @pytest.mark.asyncio
     async def test_a_function_that_changed_is_chosen_by_what_it_is_now(
         self, function_selector: FunctionSelector
     ) -> None:
@@ -182,7 +162,3 @@ def _checked(selection: Selection, specs: Sequence[FunctionSpec], most: int) -> 
     for some in (selection.offered, selection.left_out):
         scores = [each.score for each in some if each.reason in ("chosen", "beyond the limit")]
         assert scores == sorted(scores, reverse=True), f"the best do not come first: {scores}"
-
-
-def _names_and_scores(selection: Selection) -> list[tuple[str, float]]:
-    return [(each.name, round(each.score, 4)) for each in selection.offered]

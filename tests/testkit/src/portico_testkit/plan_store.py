@@ -134,35 +134,6 @@ class PlanStoreKit:
         _same(await plan_store.get("Shout", "c1"), saved)
 
     @pytest.mark.asyncio
-    async def test_writers_at_once_leave_one_whole_plan(self, plan_store: PlanStore) -> None:
-        other = await self.another(plan_store)
-        await plan_store.put(_saved(planner="0", plan=_long(0)))
-        done = asyncio.Event()
-
-        async def write(store: PlanStore, first: int) -> None:
-            for number in range(first, first + 10):
-                await store.put(_saved(planner=str(number), plan=_long(number)))
-
-        async def read(store: PlanStore) -> None:
-            while not done.is_set():
-                found = await store.get("Shout", "c1")
-                assert found is not None, "a plan that is being replaced is not there"
-                assert found.plan == _long(int(found.planner)), "a reader saw half of one plan and half of another"
-                assert len(await store.plans()) == 1
-                await asyncio.sleep(0)
-
-        async def work() -> None:
-            try:
-                await asyncio.gather(write(plan_store, 1), write(other, 101), write(plan_store, 201))
-            finally:
-                done.set()
-
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            group.create_task(read(plan_store))
-            group.create_task(read(other))
-            group.create_task(work())
-
-    @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, plan_store: PlanStore) -> None:
         tasks = asyncio.all_tasks()
         for moments in range(5):

@@ -92,13 +92,6 @@ class PlannerKit:
         alone = [await _or_plan_error(_propose(planner, task)) for task in tasks]
         together = await asyncio.gather(*(_or_plan_error(_propose(planner, task)) for task in tasks))
         assert together == alone, "proposals are others when tasks come at the same time"
-        events: list[list[RunEvent]] = [[] for _ in tasks]
-        for task, of_task in zip(tasks, events, strict=True):
-            await _or_plan_error(planner.propose(task, emit=of_task.append))
-        beside: list[list[RunEvent]] = [[] for _ in tasks]
-        given = zip(tasks, beside, strict=True)
-        await asyncio.gather(*(_or_plan_error(planner.propose(task, emit=of_task.append)) for task, of_task in given))
-        assert beside == events, "what one proposal emits comes with another when they are made at the same time"
         backwards = [await _or_plan_error(_propose(planner, task)) for task in reversed(tasks)]
         assert backwards[::-1] == alone, "proposals are others when tasks come in another order"
 

@@ -32,7 +32,7 @@ class IndexedDocuments(Protocol):
 
 
 class SearchIndexKit:
-    """Subclass it and give fixtures named ``documents``, ``make_search`` and ``missing``::
+    """Subclass it and give fixtures named ``documents`` and ``make_search``::
 
         class TestAcmeIndex(SearchIndexKit):
             @pytest.fixture
@@ -43,12 +43,8 @@ class SearchIndexKit:
             def make_search(self, tmp_path):
                 return lambda: AcmeSearch(AcmeSettings(path=tmp_path), services)
 
-            @pytest.fixture
-            def missing(self, tmp_path):
-                return AcmeSearch(AcmeSettings(path=tmp_path / "nowhere"), services)
-
     ``documents`` are an `IndexedDocuments`, none at first. ``make_search`` makes a search over them, each time a new
-    one on the same index, as another process does. ``missing`` is one of which the documents are not there.
+    one on the same index, as another process does.
     """
 
     @pytest.mark.asyncio

@@ -104,17 +104,6 @@ class TemplateLanguageKit:
         check_place(raised.value, self.variables)
 
     @pytest.mark.asyncio
-    async def test_one_template_renders_many_times_at_once(self, template_language: TemplateLanguage) -> None:
-        template = template_language.compile(self.by_name)
-        calls = Calls()
-
-        async def one(number: int) -> None:
-            prompt = await template.render({"a": f"<{number}", "b": "b"}, call=calls)
-            assert prompt == f"(<{number}+b)", f"rendering {number} gave {str(prompt)!r}"
-
-        await asyncio.gather(*map(one, range(50)))
-
-    @pytest.mark.asyncio
     async def test_a_function_is_called_by_name_and_by_place(self, template_language: TemplateLanguage) -> None:
         for source in (self.by_name, self.by_place):
             calls = Calls()
@@ -147,14 +136,8 @@ class TemplateLanguageKit:
             shown = [(call.function, call.positional, sorted(call.named)) for call in calls]
             assert shown == expected, f"{source!r} tells {shown}"
             for call in calls:
-                line = source.split("\n")[call.line - 1]
-                at = line[call.column - 1 :]
-                told_at = f"{call} is said to stand at {at!r}: a call stands where its function's name begins"
-                assert at.startswith("Tools"), told_at
-            made = Calls()
-            if source in (self.by_name, self.by_place):
-                await rendered(template_language, source, made, a="x", b="y")
-                assert [name for name, _ in made.made] == [call.function for call in calls]
+                at = source.split("\n")[call.line - 1][call.column - 1 :]
+                assert at.startswith("Tools"), f"{call} stands at {at!r}, not where its function's name begins"
 
     @pytest.mark.asyncio
     async def test_an_unknown_function_is_an_error_that_says_where(self, template_language: TemplateLanguage) -> None:

@@ -133,9 +133,8 @@ class TextSearchKit:
     must keep some of the passages of ``query`` and not all; a source that takes filters is tried with one at least.
     ``fields_of`` returns what a record holds of the fields that are filtered by, None where a record does not tell.
     ``best`` says how the best passage is known. ``awkward`` are queries that must do no harm; make it empty for a
-    service whose answers are recorded. ``unknown_field`` is the name of no field. ``answers_further`` is False where
-    the source is a stand-in that knows nothing of further methods. A fixture ``failing_search`` gives a search of
-    which the source fails: nobody is there, or its file is damaged.
+    service whose answers are recorded. ``unknown_field`` is the name of no field. A fixture ``failing_search`` gives
+    a search whose source fails: its server is away, or its file is damaged.
     """
 
     query: ClassVar[str] = "door"
@@ -143,7 +142,6 @@ class TextSearchKit:
     filters: ClassVar[tuple[Filter, ...]] = ()
     awkward: ClassVar[tuple[str, ...]] = AWKWARD_QUERIES
     unknown_field: ClassVar[str] = "no_such_field"
-    answers_further: ClassVar[bool] = True
 
     def best(self) -> str | None:
         """Return words that stand in the best passage for ``query`` only; None where nobody can know."""

@@ -39,21 +39,12 @@ class Chain:
     around: Callable[[Any], Any]
 
 
-class Coin:
+class Coin(str):
     """A class that no codec but `CoinCodec` knows."""
-
-    def __init__(self, cents: int) -> None:
-        self.cents = cents
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Coin) and other.cents == self.cents
-
-    def __hash__(self) -> int:
-        return hash(self.cents)
 
 
 class CoinCodec:
-    """Another codec beside the one under test; its JSON is a text such as "5 cents"."""
+    """Another codec beside the one under test; its JSON is "5 cents"."""
 
     name = "coin"
 
@@ -63,16 +54,9 @@ class CoinCodec:
             return None
 
         def structure(value: Any) -> Coin:
-            if type(value) is not str or not value.removesuffix(" cents").isascii():
-                Mismatch.refuse("an amount in cents", value)
-            number = value.removesuffix(" cents")
-            return (
-                Coin(int(number))
-                if number.isdigit() and number != value
-                else Mismatch.refuse("an amount in cents", value)
-            )
+            return Coin(value) if value == "5 cents" else Mismatch.refuse("an amount in cents", value)
 
-        return Compiled({"type": "string"}, structure, lambda coin: f"{coin.cents} cents")
+        return Compiled({"type": "string"}, structure, str)
 
 
 def _nested(levels: int) -> Any:
@@ -206,7 +190,7 @@ class TypeCodecKit:
             pytest.skip("its types have no fields")
         for codecs in ([type_codec, CoinCodec()], [CoinCodec(), type_codec]):
             if self.takes_foreign:
-                self._held(compile_type(held[0], codecs), held[1](Coin(5)), "many", "Coin")
+                self._held(compile_type(held[0], codecs), held[1](Coin("5 cents")), "many", "Coin")
             else:
                 with pytest.raises(SchemaUnsupported, match="Coin"):
                     compile_type(held[0], codecs)

@@ -149,7 +149,6 @@ class WebSearchKit(TextSearchKit):
     failures: ClassVar[tuple[Failure, ...]] = ()
     common_failures: ClassVar[tuple[Failure, ...]] = COMMON_FAILURES
     served_page_size: ClassVar[int] = 10
-    answers_further: ClassVar[bool] = False
 
     def connect(self, base_url: str, services: Services) -> Any:
         """Return the connector for a service at ``base_url``, with ``key`` as its key."""

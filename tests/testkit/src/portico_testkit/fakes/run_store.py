@@ -20,10 +20,10 @@ class MemoryRunStore(RunStore):
     >>> store = MemoryRunStore()
     >>> async def write():
     ...     lease = await store.acquire("r1", owner="me", seconds=60)
-    ...     await store.append(lease, [{"type": "pursuit"}])
+    ...     await store.append(lease, [{"type": "plan"}])
     ...     return await store.read("r1")
     >>> asyncio.run(write())
-    [{'type': 'pursuit'}]
+    [{'type': 'plan'}]
 
     Every lease that is taken has a new token: who keeps an old one is found out. Each call gives way to other
     tasks first, as a store with a disk would.

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from portico_testkit.processes import started
+from tests.support.processes import started
 
 Failed = pytest.fail.Exception
 
