@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from portico.search import VectorRecord, Vectors
 from portico_testkit.fakes.hybrid_search import DictHybridSearch, DictHybridStore
 from portico_testkit.hybrid_search import HybridSearchKit
 from portico_testkit.kit_failures import Fault, KnownFaults
@@ -73,10 +72,3 @@ async def test_a_store_without_hybrid_search_is_told() -> None:
 
     with pytest.raises(AssertionError, match="no attribute `hybrid`"):
         await HybridSearchKit().test_one_half_is_enough(Plain())
-
-
-async def test_words_of_the_fake_are_weighed_by_their_rarity() -> None:
-    store = DictHybridStore()
-    records = [VectorRecord("a", {}, "red"), VectorRecord("b", {}, "red roof"), VectorRecord("c", {}, "red")]
-    await store.upsert("n", records, Vectors.from_rows([[1.0], [1.0], [1.0]]))
-    assert [match.id for match in await store.hybrid.search("n", "red roof", top=1)] == ["b"]

@@ -106,11 +106,3 @@ class TakesNoNoticeOfCancellation(WholeSearch):
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 async def test_the_kit_finds_what_is_broken(fault: Fault, given: Any) -> None:
     await FAULTS.check(fault, given)
-
-
-async def test_a_source_that_takes_filters_is_not_passed_untried() -> None:
-    class Untold(TextSearchKit):
-        pass
-
-    with pytest.raises(AssertionError, match="give it `filters`"):
-        await Untold().test_filters_keep_what_they_say(WholeSearch(ENTRIES))
