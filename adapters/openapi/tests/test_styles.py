@@ -217,7 +217,7 @@ async def test_an_operation_overrides_a_parameter_of_its_path(opened, call, desc
     plugin = await opened(described({"/x": item}))
     await call(plugin, "paint", color=["a", "b"])
     assert service.last.target == "/x?color=a,b"
-    with pytest.raises(ArgumentsInvalid, match="color: expected at most 2 elements"):
+    with pytest.raises(ArgumentsInvalid, match="color: expected maxItems 2"):
         await call(plugin, "paint", color=["a", "b", "c"])
 
 

@@ -13,13 +13,12 @@ from urllib.parse import quote
 from portico import Parameter
 from portico_openapi import _styles
 from portico_openapi._documents import Target
-from portico_openapi._media_types import is_json, is_media_type, is_text, name_of
 from portico_openapi._names import word
 from portico_openapi._parameters import description_of
 from portico_openapi._schemas import Schemas
-from portico_openapi._styles import Unwritable
+from portico_openapi._styles import Unwritable, is_json, is_media_type, is_text, name_of
 from portico_openapi._validation import checked, not_given
-from portico_openapi._wrong import Wrong, described, flag, mapping, shown, text
+from portico_openapi._wrong import Within, Wrong, described, flag, mapping, shown, text
 
 _FURTHER = {"filename": {"type": "string"}, "media_type": {"type": "string"}}
 
@@ -115,13 +114,11 @@ def read_encodings(media: Target, schema: Mapping[str, Any], schemas: Schemas, k
     made = {}
     definitions = schema.get("$defs", {})
     for name, part in schema.get("properties", {}).items():
-        try:
+        with Within("encoding", name):
             one = schemas.documents.follow(declared.get(name), media.uri).value
             if one is not None and type(one) is not dict:
                 raise Wrong(f"expected an object, not {described(one)}")
             made[name] = _encoding(one or {}, _behind(part, definitions), definitions, old=schemas.old, kind=kind)
-        except Wrong as error:
-            raise error.under("encoding", name) from None
     return made
 
 
@@ -330,11 +327,9 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
     """
     if operation.get("requestBody") is None:
         return None
-    try:
+    with Within("requestBody"):
         body = _read(schemas.documents.follow(operation["requestBody"], base), schemas, taken)
         return None if _holds_nothing(body) else body
-    except Wrong as error:
-        raise error.under("requestBody") from None
 
 
 def _holds_nothing(body: Body) -> bool:
@@ -354,7 +349,7 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
         reason = f"none of {', '.join(map(shown, content))} can be written" if content else "it has no content"
         raise Wrong(reason, ("content",))
     media_type, kind = min(kinds.items(), key=_rank)
-    try:
+    with Within("content", media_type):
         media = schemas.documents.follow(content[media_type], target.uri)
         if type(media.value) is not dict:
             raise Wrong(f"expected an object, not {described(media.value)}")
@@ -364,8 +359,6 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
                 raise Wrong(f"a form is an object, and its schema is of {' or '.join(types)}", ("schema",))
             kind = "text"
         encodings = read_encodings(media, schema, schemas, kind)
-    except Wrong as error:
-        raise error.under("content", media_type) from None
     return _planned(target.value, _Form(media_type, kind, schema, encodings), schemas, taken)
 
 
@@ -394,10 +387,8 @@ def _kind(media_type: str) -> _Kind | None:
 def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) -> dict[str, Any]:
     if kind == "file":
         return dict(FILE_SCHEMA)
-    try:
+    with Within("schema"):
         compiled = schemas.compile(media.value.get("schema"), media.uri, "request")
-    except Wrong as error:
-        raise error.under("schema") from None
     if kind == "text" and ("type" not in compiled or not set(_types(compiled)) <= _SIMPLE):
         return {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
     return compiled

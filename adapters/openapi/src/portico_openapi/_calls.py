@@ -22,9 +22,8 @@ from portico.errors import (
 )
 from portico_openapi._bodies import Body
 from portico_openapi._client import MOST_REDIRECTS, Answer, Client, Outgoing
-from portico_openapi._errors import no_answer, refusal, retry_after, words_of
 from portico_openapi._parameters import Parts, Sent
-from portico_openapi._responses import Responses
+from portico_openapi._responses import Responses, no_answer, refusal, retry_after, words_of
 from portico_openapi._security import Credentials, Scheme
 from portico_openapi._servers import NoServer, Server, joined, origin_of, shown_origin
 from portico_openapi._styles import Unwritable, percent
@@ -226,6 +225,7 @@ class Call:
         raise ServiceError(f"{self._said} failed: it redirects more than {MOST_REDIRECTS} times.")
 
     def _following(self, request: Outgoing, status: int, location: str, server: Server) -> Outgoing:
+        """Return the request to the place that a redirect names, at the same origin. Raises ``ServiceError``."""
         target = joined(request.url, location)
         if origin_of(target) != server.origin:
             raise ServiceError(
@@ -236,11 +236,10 @@ class Call:
         if status == 303 and request.method != "HEAD":
             headers = tuple(pair for pair in request.headers if pair[0].casefold() != "content-type")
             return Outgoing("GET", target, headers, None, secrets)
-        if status in (301, 302) and request.method not in ("GET", "HEAD", "OPTIONS"):
-            place = shown(self._caller.credentials.scrub(unquote(target.partition("?")[0])))
+        if status in (301, 302) and request.content is not None:
             raise ServiceError(
-                f"{self._said} failed: it redirects {request.method} to {place}, on which many lose the request's "
-                "body. If the service has moved, set `server`."
+                f"{self._said} failed: it redirects a {request.method}, on which many services lose the body. "
+                "If the service has moved, set `server`."
             )
         return replace(request, url=target, secret_query=secrets)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 
 from portico.errors import LimitExceeded, ServiceUnavailable
-from portico_openapi._errors import no_answer, words_of
+from portico_openapi._responses import no_answer, words_of
 from portico_openapi._servers import joined, origin_of, shown_origin
 from portico_openapi._wrong import Wrong, shown
 

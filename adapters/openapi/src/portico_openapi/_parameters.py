@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from portico import Parameter
 from portico_openapi import _styles
-from portico_openapi._media_types import is_json, is_text
 from portico_openapi._names import parameter_names
 from portico_openapi._schemas import Schemas
-from portico_openapi._styles import Unwritable
+from portico_openapi._styles import Unwritable, is_json, is_text
 from portico_openapi._validation import checked, not_given
-from portico_openapi._wrong import Wrong, described, flag, listing, mapping, shortened, shown, text
+from portico_openapi._wrong import Within, Wrong, described, flag, listing, mapping, shortened, shown, text
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple",),
@@ -85,11 +84,9 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
     for level, base in levels:
         for number, one in enumerate(listing(level, "parameters")):
-            try:
+            with Within("parameters", number):
                 target = schemas.documents.follow(one, base)
                 found[_identity(target.value)] = (target.value, target.uri)
-            except Wrong as error:
-                raise error.under("parameters", number) from None
     names_in_path = re.findall(r"\{([^{}]*)\}", path)
     for name in names_in_path:
         if ("path", name) not in found:
@@ -103,10 +100,8 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
     arguments = parameter_names(list(kept))
     made = []
     for argument, ((location, name), (part, base)) in zip(arguments, kept.items(), strict=True):
-        try:
+        with Within(f"the {location} parameter {shown(name)!r}"):
             made.append(_sent(argument, (location, name), part, base, schemas))
-        except Wrong as error:
-            raise error.under(f"the {location} parameter {shown(name)!r}") from None
     return made
 
 
@@ -144,10 +139,8 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
         described_media = schemas.documents.follow(media[media_type], base)
         schema, base = mapping({"it": described_media.value}, "it").get("schema"), described_media.uri
         inner = (f"content.{media_type}.schema",)
-    try:
+    with Within(*inner):
         compiled = schemas.compile(schema, base, "request")
-    except Wrong as error:
-        raise error.under(*inner) from None
     parameter = Parameter(
         argument,
         description_of(part, compiled),

@@ -6,13 +6,26 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 
-from portico_openapi._media_types import is_json, is_media_type, is_text, name_of
+import httpx
+
+from portico.errors import (
+    AuthenticationFailed,
+    RateLimited,
+    ResponseInvalid,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnavailable,
+)
 from portico_openapi._schemas import Schemas
-from portico_openapi._wrong import Wrong, described, mapping, shown
+from portico_openapi._styles import is_json, is_media_type, is_text, name_of
+from portico_openapi._wrong import Within, Wrong, described, mapping, shortened, shown
 
 _Kind: TypeAlias = Literal["json", "text", "bytes", "nothing"]
 
@@ -63,13 +76,11 @@ def read_responses(operation: Mapping[str, Any], base: str, schemas: Schemas) ->
         wanted = ["default"]
     found: list[tuple[str, _Kind, dict[str, Any]]] = []
     for status in wanted:
-        try:
+        with Within("responses", status):
             target = schemas.documents.follow(declared[status], base)
             if type(target.value) is not dict:
                 raise Wrong(f"expected an object, not {described(target.value)}")
             found.append(_best(mapping(target.value, "content"), target.uri, schemas))
-        except Wrong as error:
-            raise error.under("responses", status) from None
     media_types = dict.fromkeys(media_type for media_type, _, _ in found if media_type and "*" not in media_type)
     kinds = frozenset(kind for _, kind, _ in found)
     accept = ", ".join(media_types) or ("*/*" if kinds and "json" not in kinds else "application/json, */*;q=0.5")
@@ -89,17 +100,13 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
             if is_text(media_type)
             else (media_type, "bytes", dict(BYTES_SCHEMA))
         )
-    try:
+    with Within("content", media_type):
         media = schemas.documents.follow(content[media_type], base)
         if type(media.value) is not dict and media.value is not None:
             raise Wrong(f"expected an object, not {described(media.value)}")
         schema = (media.value or {}).get("schema")
-        try:
+        with Within("schema"):
             return media_type, "json", schemas.compile(schema, media.uri, "response")
-        except Wrong as error:
-            raise error.under("schema") from None
-    except Wrong as error:
-        raise error.under("content", media_type) from None
 
 
 def _together(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -145,3 +152,105 @@ def _json(text: str) -> Any:
         return json.loads(text, parse_constant=refuse, parse_float=number)
     except RecursionError:
         raise ValueError("it nests too deeply") from None
+
+
+_LONGEST = 300
+_MOST_PARTS = 5
+_WORDS = ("title", "detail", "message", "msg", "error_description", "description", "error", "errors", "reason")
+_LATEST_WAIT = 10_000_000.0
+_DEEPEST = 4
+
+
+class RequestFailed(ServiceError):
+    """The service refused a request for a reason that no narrower error has; ``status`` is HTTP's."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+def refusal(
+    operation: str, status: int, headers: Mapping[str, str], content: bytes, scrub: Callable[[str], str]
+) -> ServiceError:
+    """Return the error for an answer of status 400 or more."""
+    words = scrub(words_of(headers.get("content-type", ""), content))
+    said = f"{_phrase(status)}: {words}" if words else _phrase(status)
+    message = f"{operation} failed: {said}"
+    if not message.endswith((".", "!", "?", "…")):
+        message += "."
+    if status in (401, 403, 407):
+        return AuthenticationFailed(f"{message} The credentials are missing, wrong, or may not do this.")
+    if status == 429:
+        return RateLimited(message, retry_after=retry_after(headers))
+    if status in (408, 504):
+        return ServiceTimeout(message)
+    return ServiceUnavailable(message) if status >= 500 else RequestFailed(message, status=status)
+
+
+def no_answer(operation: str, origin: str, error: Exception, timeout: float) -> ServiceError:
+    """Return the error for a request that got no whole answer. The words of the client may hold no secret."""
+    if isinstance(error, TimeoutError | httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+        return ServiceTimeout(f"{operation} failed: {origin} gave no whole answer within {timeout:g} seconds.")
+    if isinstance(error, httpx.DecodingError):
+        return ResponseInvalid(f"{operation} failed: the answer of {origin} cannot be unpacked ({_reason(error)}).")
+    if isinstance(error, httpx.LocalProtocolError | httpx.InvalidURL | httpx.UnsupportedProtocol):
+        return ServiceError(f"{operation} failed: the request cannot be sent ({_reason(error)}).")
+    return ServiceUnavailable(f"{operation} failed: {origin} cannot be reached ({_reason(error)}).")
+
+
+def _reason(error: Exception) -> str:
+    return shortened(" ".join(str(error).split()), _LONGEST) or type(error).__name__
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header, given in seconds or as a date (RFC 9110, section 10.2.3)."""
+    value = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            when = parsedate_to_datetime(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        seconds = (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), _LATEST_WAIT) if math.isfinite(seconds) else None
+
+
+def words_of(content_type: str, content: bytes) -> str:
+    """Return what an answer says to people: the sentences of a JSON error, or its first words."""
+    text = decoded_text(content_type, content)
+    start = text.lstrip()[:1]
+    if is_json(content_type) or start == "{":
+        try:
+            found = list(dict.fromkeys(_sentences(json.loads(text), 0)))[:_MOST_PARTS]
+        except (ValueError, RecursionError):
+            found = []
+        if found:
+            return shortened(": ".join(found), _LONGEST)
+    if start == "<":
+        return "an HTML page"
+    if "\ufffd" in text[:1000]:
+        return f"{len(content)} bytes of {name_of(content_type) or 'an unknown kind'}"
+    return shortened(" ".join(text[:10_000].split()), _LONGEST)
+
+
+def _sentences(value: Any, depth: int) -> Iterator[str]:
+    """Yield the words of an error: those of problem+json (RFC 9457) and of what services write in its place."""
+    if isinstance(value, str):
+        yield " ".join(value[:10_000].split())
+    elif isinstance(value, list) and depth <= _DEEPEST:
+        for part in value[:_MOST_PARTS]:
+            yield from _sentences(part, depth + 1)
+    elif isinstance(value, dict) and depth <= _DEEPEST:
+        words = [word for key in _WORDS for word in _sentences(value.get(key), depth + 1) if word]
+        location = value.get("loc") or value.get("field")
+        if words and location:
+            words[0] = f"{'.'.join(map(str, location)) if isinstance(location, list) else location}: {words[0]}"
+        yield from words

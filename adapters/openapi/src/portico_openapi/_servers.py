@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from portico.errors import ConfigurationError, nearest
-from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
+from portico_openapi._wrong import Within, Wrong, described, listing, mapping, shown, text
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
@@ -29,10 +29,6 @@ class NoServer:
     """Why there is none to call."""
 
     reason: str
-
-
-class _NoOption(Wrong):
-    """The settings give a variable a value that the document does not allow."""
 
 
 def origin_of(url: str) -> tuple[str, str, int] | None:
@@ -98,9 +94,9 @@ def chosen_server(
         raise ConfigurationError(f"functions.{name}.server: there is no server {number}: {known}.")
     try:
         return _from_object(servers[number] if servers else {"url": "/"}, base, variables)
-    except _NoOption as error:
-        raise ConfigurationError(f"functions.{name}.server_variables: {error}.") from error
     except Wrong as error:
+        if variables:
+            raise ConfigurationError(f"functions.{name}.server_variables: {error}.") from error
         return NoServer(f"the document's server: {error}" if servers else problem)
 
 
@@ -109,10 +105,8 @@ def own_server(parts: Sequence[Mapping[str, Any]], base: str, variables: Mapping
     for part in parts:
         servers = listing(part, "servers")
         if servers:
-            try:
+            with Within("servers", 0):
                 return _from_object(servers[0], base, variables)
-            except Wrong as error:
-                raise error.under("servers", 0) from None
     return None
 
 
@@ -157,10 +151,9 @@ def _from_object(server: Any, base: str, variables: Mapping[str, str]) -> Server
         given = variables.get(variable, one.get("default"))
         if not isinstance(given, str | int | float) or isinstance(given, bool):
             raise Wrong(f"the variable {shown(variable)!r} of its URL has no value; set it in server_variables")
-        options = listing(one, "enum")
-        known = [str(option) for option in options]
-        if variable in variables and known and str(given) not in known:
-            raise _NoOption(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, known))}")
+        options = [str(option) for option in listing(one, "enum")]
+        if variable in variables and options and str(given) not in options:
+            raise Wrong(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, options))}")
         return str(given)
 
     return _server(_VARIABLE.sub(value, url), base)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from portico.plugins import Compiled, Fault, Mismatch
-from portico_openapi._keywords import compiled_pattern
+from portico_openapi._schemas import compiled_pattern
 from portico_openapi._wrong import shortened
 
 
@@ -42,30 +42,6 @@ _MOST_ERRORS = 100
 _MOST_STEPS = 20_000
 _MOST_EXACT = 2**53
 _MOST_SHOWN = 200
-_OF_A_KIND: Mapping[str, str] = {
-    "minimum": "a number of at least {}",
-    "maximum": "a number of at most {}",
-    "exclusiveMinimum": "a number greater than {}",
-    "exclusiveMaximum": "a number less than {}",
-    "multipleOf": "a multiple of {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} elements",
-    "maxItems": "at most {} elements",
-    "minProperties": "at least {} keys",
-    "maxProperties": "at most {} keys",
-    "pattern": "text that matches {}",
-}
-_FIXED: Mapping[str, str] = {
-    "uniqueItems": "elements that are all different",
-    "contains": "an element of the kind asked for",
-    "not": "a value that is not of the kind excluded",
-    "if": "a value that fits what its other parts ask for",
-    "unevaluatedProperties": "no further keys",
-    "unevaluatedItems": "no further elements",
-    "propertyNames": "keys of the form asked for",
-    "dependentRequired": "the keys that go with those given",
-}
 
 
 def checked(schema: Mapping[str, Any]) -> Compiled:
@@ -214,28 +190,22 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
         elif keyword in ("anyOf", "oneOf"):
             yield from _of_alternatives(error, path, definitions)
         else:
-            # A schema that is false has no keyword.
             yield _fault(path, _expected(keyword or "", wanted), value)
 
 
 def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any]) -> Iterator[Fault]:
-    """Tell what is wrong with the alternative that was meant, or name all where that cannot be told."""
-    alternatives, value = error.validator_value, error.instance
+    """Tell what is wrong with the alternative that was meant, or with the one that is nearest."""
     if not error.context:
-        yield _fault(path, "a value that fits one alternative only", value)
+        yield _fault(path, "a value that fits one alternative only", error.instance)
         return
-    meant = Compiled.likely(alternatives, value, definitions)
+    meant = Compiled.likely(error.validator_value, error.instance, definitions)
     for_each = [[part for part in error.context if part.schema_path[0] == index] for index in meant]
-    if len(meant) == 1:
-        yield from _faults(for_each[0], definitions)
-        return
     inner = [list(_faults(parts, definitions)) for parts in for_each]
     words = dict.fromkeys(fault.expected for faults in inner for fault in faults if fault.path == path)
-    nearest = min(inner, key=len)
     if words and all(any(fault.path == path for fault in faults) for faults in inner):
-        yield _fault(path, " or ".join(words), value)
+        yield _fault(path, " or ".join(words), error.instance)
     else:
-        yield from nearest
+        yield from min(inner, key=len)
 
 
 def _expected(keyword: str, wanted: Any) -> str:
@@ -244,9 +214,11 @@ def _expected(keyword: str, wanted: Any) -> str:
     if keyword in ("enum", "const"):
         options = ", ".join(map(repr, wanted if keyword == "enum" else [wanted]))
         return shortened(f"one of {options}" if ", " in options else options, _MOST_SHOWN)
-    if keyword in _OF_A_KIND:
-        return _OF_A_KIND[keyword].format(shortened(str(wanted), _MOST_SHOWN))
-    return _FIXED.get(keyword, "nothing here")
+    if not keyword:
+        return "nothing here"  # A schema that is false has no keyword.
+    if isinstance(wanted, dict | list):
+        return f"a value that the rule {keyword!r} allows"
+    return f"{keyword} {shortened(str(wanted), _MOST_SHOWN)}"
 
 
 def _fault(path: tuple[str | int, ...], expected: str, value: Any) -> Fault:

@@ -12,17 +12,34 @@ _SHOWN = 80
 
 
 class Wrong(Exception):
-    """A part of a document cannot be used: what needs it is lost, with this reason."""
+    """A part of a document cannot be used: what needs it is lost, with this reason.
+
+    ``keys`` lead to the place; `Within` adds those further out.
+    """
 
     def __init__(self, reason: str, keys: tuple[str | int, ...] = ()) -> None:
         self.reason = reason
         self.keys = keys
-        place = "".join(f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in keys).lstrip(".")
-        super().__init__(f"{place}: {reason}" if place else reason)
+        super().__init__(reason)
 
-    def under(self, *keys: str | int) -> Wrong:
-        """Return the same as it is seen from further out."""
-        return Wrong(self.reason, (*keys, *self.keys))
+    def __str__(self) -> str:
+        keys = (f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in self.keys)
+        place = "".join(keys).lstrip(".")
+        return f"{place}: {self.reason}" if place else self.reason
+
+
+class Within:
+    """Adds the place to what is wrong inside: ``with Within("schema"): …``."""
+
+    def __init__(self, *keys: str | int) -> None:
+        self._keys = keys
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Wrong):
+            error.keys = (*self._keys, *error.keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, Caller, Plan, written_path
 from portico_openapi._client import Client
-from portico_openapi._documents import Documents
+from portico_openapi._documents import Documents, located, read_documents
 from portico_openapi._names import function_names
 from portico_openapi._parameters import read_parameters
-from portico_openapi._reading import located, read_documents
 from portico_openapi._responses import read_responses
 from portico_openapi._schemas import Schemas
 from portico_openapi._security import Credentials
