@@ -327,7 +327,7 @@ class TestWhenTheReplyIsNoStep:
             (call("WriterPlugin-ShortPoem", input=value(5)), "arguments.input: expected string, got integer"),
             (call("WriterPlugin-ShortPoem", input=ref("s1")), "nothing fits that can be referred to"),
             (call("WriterPlugin-ShortPoem", input=None), "arguments.input: expected"),
-            (call("WriterPlugin-ShortPoem", input=value("\ud800")), "half a surrogate pair"),
+            (call("WriterPlugin-ShortPoem", input=value("\ud800")), "surrogates not allowed"),
             (finish("s1"), "'finish' is not possible now"),
         ],
     )
@@ -346,7 +346,7 @@ class TestWhenTheReplyIsNoStep:
 
     async def test_after_so_many_tries_it_says_what_was_wrong(self) -> None:
         chat = ScriptedChat("no", repeat=True, name="parrot")
-        with pytest.raises(PlanError, match=r"'parrot' gave no valid step in 4 tries.*not JSON"):
+        with pytest.raises(PlanError, match=r"'parrot' .*in 4 tries.*not JSON"):
             await propose(chat, list(kernel_of(WriterPlugin).specs.values()), {"repairs": 3})
         assert len(chat.requests) == 4
 

@@ -1,11 +1,12 @@
-"""What a parameter takes, made ready once: a literal's strict form, texts, and what is inside lists and objects."""
+"""What fits a parameter: a literal's strict form within limits, texts, and what lists and objects contain."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +14,107 @@ from portico import FunctionSpec
 from portico.errors import SchemaUnsupported
 from portico.plugins import JsonSchema, StrictForm
 from portico.ports import SchemaValidator
-from portico_structured_planner.bounds import Bounds, bounded
 
 _PREFIX = "#/$defs/"
+_REFERENCE = re.compile(r'"\$ref": "#/\$defs/([^"]+)"')
+_DEPTHS = (3, 6, 12)
+_SHAPED = frozenset({"enum", "const", "pattern", "format"})
+_NOTES = frozenset({"title", "description", "$defs"})
 _DECIMAL = r"^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,12})?$"
 _MOST_MEMBERS = 30
 _MOST_LEVELS = 60
 _ARRAY = frozenset({"type", "items", "minItems", "maxItems"})
 _OBJECT = frozenset({"type", "properties", "required", "additionalProperties"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Characters of a text (None: no limit), elements of a list, and whether recursion must end."""
+
+    text: int | None
+    elements: int
+    levels: bool
+
+
+def bound_schema(schema: Mapping[str, Any], bounds: Bounds, key: str = "") -> dict[str, Any]:
+    """Return a strict form that allows less: its texts and lists are short and its nesting ends.
+
+    What is recursive is written out, three levels of it; more where no value ends as soon as that. ``key`` ends the
+    names of definitions, since those of several parameters stand in one schema. Titles and descriptions are left out:
+    models read the manual. Raises ``SchemaUnsupported`` for what has no end within twelve levels.
+    """
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    recursive = _recursive(definitions) if bounds.levels else frozenset()
+    for depth in _DEPTHS if recursive else (0,):
+        writer = _BoundedWriter(definitions, recursive, bounds, depth, key)
+        written = writer.write(schema, depth)
+        if written is not None:
+            made = {name: body for name, body in writer.written.items() if body is not None}
+            return {**written, "$defs": made} if made else written
+    raise SchemaUnsupported("No value of the schema ends.")
+
+
+@dataclass(slots=True)
+class _BoundedWriter:
+    definitions: Mapping[str, Any]
+    recursive: frozenset[str]
+    bounds: Bounds
+    depth: int
+    key: str
+    written: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+
+    def write(self, schema: Mapping[str, Any], left: int) -> dict[str, Any] | None:
+        """Return the bounded schema; None where nothing ends in what is left of the levels."""
+        if "$ref" in schema:
+            return self.reference(str(schema["$ref"]).removeprefix(_PREFIX), left)
+        made = {keyword: argument for keyword, argument in schema.items() if keyword not in _NOTES}
+        if "anyOf" in schema:
+            options = [option for each in schema["anyOf"] if (option := self.write(each, left)) is not None]
+            if not options:
+                return None
+            made["anyOf"] = options
+            return options[0] if len(options) == 1 and len(made) == 1 else made
+        if "properties" in schema:
+            members = {name: self.write(member, left) for name, member in schema["properties"].items()}
+            if None in members.values():
+                return None
+            made["properties"] = members
+        if "items" in schema:
+            return self.array(made, schema, left)
+        free = schema.get("type") in ("string", ["string", "null"]) and not _SHAPED & schema.keys()
+        if free and self.bounds.text is not None:
+            made["maxLength"] = self.bounds.text
+        return made
+
+    def array(self, made: dict[str, Any], schema: Mapping[str, Any], left: int) -> dict[str, Any] | None:
+        least = schema.get("minItems", 0)
+        items = self.write(schema["items"], left)
+        if items is None:
+            return None if least else {**made, "items": {"type": "null"}, "maxItems": 0}
+        # The deeper, the shorter: the number of elements would grow by a power with each level.
+        most = max(1, self.bounds.elements >> (self.depth - left), least)
+        return {**made, "items": items, "maxItems": min(schema.get("maxItems", most), most)}
+
+    def reference(self, name: str, left: int) -> dict[str, Any] | None:
+        own = f"{name}_{self.key}"
+        if name in self.recursive:
+            left -= 1
+            own = f"{name}_{left}_{self.key}"
+            if left < 0:
+                return None
+        if own not in self.written:
+            self.written[own] = {}
+            self.written[own] = self.write(self.definitions[name], left)
+        return None if self.written[own] is None else {"$ref": f"{_PREFIX}{own}"}
+
+
+def _recursive(definitions: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the definitions that lead back to themselves."""
+    leads = {name: set(_REFERENCE.findall(json.dumps(body, default=str))) for name, body in definitions.items()}
+    for _ in definitions:
+        for reached in leads.values():
+            reached.update(*(leads.get(name, ()) for name in tuple(reached)))
+    return frozenset(name for name, reached in leads.items() if name in reached)
 
 
 class ParameterForm:
@@ -53,17 +147,18 @@ class ParameterForm:
     def _strict(self) -> StrictForm | str:
         if not isinstance(self.schema, Mapping | bool):
             return "it is no JSON Schema"
+        schema, definitions = self.schema, self._definitions
+        if isinstance(schema, Mapping):
+            schema = {word: part for word, part in schema.items() if word != "$defs"}
+            if schema.get("format") == "decimal" and "pattern" not in schema:
+                schema["pattern"] = _DECIMAL  # strict mode has no such format
         wrapped: dict[str, Any] = {
             "type": "object",
-            "properties": {"value": _decimals_as_patterns(self.schema)},
+            "properties": {"value": schema},
             "required": ["value"],
             "additionalProperties": False,
+            **({"$defs": definitions} if definitions else {}),
         }
-        if isinstance(self.schema, Mapping) and "$defs" in self.schema:
-            wrapped["properties"]["value"] = {
-                key: part for key, part in wrapped["properties"]["value"].items() if key != "$defs"
-            }
-            wrapped["$defs"] = self.schema["$defs"]
         try:
             return StrictForm.of(wrapped)
         except SchemaUnsupported as error:
@@ -74,13 +169,13 @@ class ParameterForm:
     def literal(self, bounds: Bounds) -> Mapping[str, Any] | None:
         """Return the schema of ``{"value": …}`` within bounds, None for none; definitions have their own names."""
         if bounds not in self._bounded:
-            made: Mapping[str, Any] | None = None
-            if not isinstance(self._strict, str):
-                try:
-                    made = _named_apart(bounded(self._strict.schema, bounds), self.key)
-                except SchemaUnsupported:
-                    made = None
-            self._bounded[bounds] = made
+            try:
+                strict = self._strict
+                self._bounded[bounds] = (
+                    None if isinstance(strict, str) else bound_schema(strict.schema, bounds, self.key)
+                )
+            except SchemaUnsupported:
+                self._bounded[bounds] = None
         return self._bounded[bounds]
 
     def decode(self, value: Any) -> Any:
@@ -91,21 +186,24 @@ class ParameterForm:
 
     def faults(self, value: Any, validator: SchemaValidator) -> list[str]:
         """Return what is wrong with a value: services do not honour every keyword, and some honour none."""
+        try:
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            return [f"$: it cannot be written as JSON: {error}"]
         if self._validate is None:
-            self._validate = self._validating(validator)
-        return [*_unwritable(value, "$"), *self._validate(value)]
+            self._validate = self._compile(validator)
+        return self._validate(value)
 
-    def _validating(self, validator: SchemaValidator) -> Callable[[Any], list[str]]:
+    def _compile(self, validator: SchemaValidator) -> Callable[[Any], list[str]]:
         if self.schema is True:
             return lambda value: []
         try:
             return validator.compile(self.schema)
         except SchemaUnsupported:
             shown = json.dumps(_plain(self.schema), default=str)[:200]
+            accepts = JsonSchema.accepts
             return lambda value: (
-                [f"$: it is not valid under {shown}"]
-                if JsonSchema.accepts(value, self.schema, self.schema) is False
-                else []
+                [f"$: it is not valid under {shown}"] if accepts(value, self.schema, self.schema) is False else []
             )
 
     @cached_property
@@ -217,50 +315,3 @@ def _plain(schema: Any, *, named: bool = False) -> Any:
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _FOR_PEOPLE = frozenset({"title", "description", "examples", "$comment"})
-
-
-def _decimals_as_patterns(schema: Any) -> Any:
-    """Say of a decimal at the top in a pattern what strict mode has no format for."""
-    if isinstance(schema, Mapping) and schema.get("format") == "decimal" and "pattern" not in schema:
-        return {**schema, "pattern": _DECIMAL}
-    return schema
-
-
-def _named_apart(schema: dict[str, Any], key: str) -> dict[str, Any]:
-    """Give the definitions names that no other parameter's have, since all will stand in one schema."""
-    definitions = schema.get("$defs", {})
-    if not definitions:
-        return schema
-    names = {name: f"{name}_{key}" for name in definitions}
-    body = {keyword: part for keyword, part in schema.items() if keyword != "$defs"}
-    renamed = {names[name]: _renamed(part, names) for name, part in definitions.items()}
-    return {**_renamed(body, names), "$defs": renamed}
-
-
-def _renamed(schema: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    if "$ref" in schema:
-        return {"$ref": _PREFIX + names[str(schema["$ref"]).removeprefix(_PREFIX)]}
-    made = dict(schema)
-    if "anyOf" in made:
-        made["anyOf"] = [_renamed(each, names) for each in made["anyOf"]]
-    if "properties" in made:
-        made["properties"] = {name: _renamed(each, names) for name, each in made["properties"].items()}
-    if "items" in made:
-        made["items"] = _renamed(made["items"], names)
-    return made
-
-
-def _unwritable(value: Any, place: str) -> Iterator[str]:
-    """Yield what JSON read in Python may hold and a journal cannot: infinities, halves of surrogate pairs."""
-    if isinstance(value, str):
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
-            yield f"{place}: half a surrogate pair is no text"
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield f"{place}: the number is too large"
-    elif isinstance(value, list):
-        for index, element in enumerate(value):
-            yield from _unwritable(element, f"{place}[{index}]")
-    elif isinstance(value, dict):
-        for name, element in value.items():
-            yield from _unwritable(name, place)
-            yield from _unwritable(element, f"{place}.{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from portico import ChatRequest, FunctionSpec, Message
@@ -18,7 +19,6 @@ from portico.plans import (
     Plan,
     PromptText,
     Refusal,
-    ReplyProblem,
     Step,
     StepRecord,
     Task,
@@ -27,11 +27,10 @@ from portico.plans import (
 )
 from portico.plugins import PlainSchemaValidator, Services, StrictForm
 from portico.ports import ChatService, SchemaValidator
-from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings
-from portico_structured_planner.origins import Forms, Origin, schema_of
+from portico_structured_planner.forms import Bounds
 from portico_structured_planner.reading import Finish, GiveUp, Next, read_step
-from portico_structured_planner.steps import Rules, StepForm, step_form
+from portico_structured_planner.steps import Forms, Origin, Rules, StepForm, schema_of, step_form
 
 _RULES = """\
 You make a plan that reaches a goal by calling functions, one call at a time. You only write the plan: the calls run
@@ -85,13 +84,9 @@ def after_step(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -
     ]
 
 
-def faulty(reply: str, faults: Sequence[str]) -> list[Message]:
-    """Return a reply that is no step, and why."""
-    shown = "\n".join(f"- {fault}" for fault in faults[:_MOST_FAULTS])
-    return [
-        Asking.message(reply, _MOST),
-        Message.of("user", f"That is no valid step:\n{shown}\nWrite this step again, as one JSON object."),
-    ]
+def ask_again(problem: str) -> str:
+    """Return what is said of a reply that is no step."""
+    return f"That is no valid step: {problem[:_MOST]}\nWrite this step again, as one JSON object."
 
 
 def _shown(value: Any) -> str:
@@ -126,8 +121,6 @@ _OPEN: dict[str, Any] = {}
 _PATHS = (16, 4, 1)
 _ORIGINS = (1_000, 20, 10, 5, 2, 1)
 _TOKENS_AT_LEAST = 50
-_SHOWN = 5
-_BEGINNING = 80
 
 
 class StructuredPlanner:
@@ -149,6 +142,7 @@ class StructuredPlanner:
     def __init__(self, settings: StructuredSettings, services: Services) -> None:
         self._settings = settings
         self._services = services
+        self._catalogue: Sequence[FunctionSpec] = ()
         self._forms = Forms()
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
@@ -156,20 +150,14 @@ class StructuredPlanner:
         task.require_functions()
         self._stop_after_failures(task)
         chat = self._services.get(ChatService, self._settings.chat)
-        writing = _Writing(self._settings, self._forms, task, chat, self._validator(), emit)
-        return await writing.plan()
-
-    def _validator(self) -> SchemaValidator:
-        if self._services.names(SchemaValidator):
-            return self._services.get(SchemaValidator)
-        return PlainSchemaValidator()
+        has_validator = self._services.names(SchemaValidator)
+        validator = self._services.get(SchemaValidator) if has_validator else PlainSchemaValidator()
+        if self._catalogue != task.functions:
+            self._catalogue, self._forms = task.functions, Forms()
+        return await _Writing(self._settings, self._forms, task, chat, validator, emit).plan()
 
     def _stop_after_failures(self, task: Task) -> None:
-        failed = []
-        for record in reversed(task.own_steps):
-            if record.error is None:
-                break
-            failed.append(record)
+        failed = list(takewhile(lambda record: record.error is not None, reversed(task.own_steps)))
         if len(failed) > self._settings.failures:
             shown = "; ".join(f"{record.step.id}: {record.error}" for record in failed[:3])
             raise PlanError(f"The last {len(failed)} steps failed, and no other plan is made. The latest: {shown}")
@@ -196,12 +184,13 @@ class _Writing:
         form = self.form(spec.functions)
         self.messages = opening(self.task, spec.text, form, held=self.held, reasons=self.settings.reasons)
         while True:
-            reply, following = await self.next(form)
+            following, reply = await self.next(form)
             if isinstance(following, GiveUp):
                 return spec.explain(Infeasible(following.reason, following.missing))
             if isinstance(following, Finish):
                 return self.written(following)
-            step = Step(self.unused_id(), following.function, following.arguments, reason=following.reason)
+            id = next(self.task.fresh_ids([step.id for step in self.steps]))
+            step = Step(id, following.function, following.arguments, reason=following.reason)
             self.steps.append(step)
             if self.settings.one_step:
                 return self.written(None)
@@ -288,39 +277,23 @@ class _Writing:
             return min(self.settings.max_steps - run, self.task.budget.steps)
         return min(self.settings.max_steps, self.task.budget.steps) - len(self.steps)
 
-    def unused_id(self) -> str:
-        """Return s1, s2 and so on, after the last that the run has."""
-        taken = [record.step.id.partition("/")[0] for record in self.task.steps]
-        taken += [step.id for step in self.steps]
-        numbers = [int(id[1:]) for id in taken if id[:1] == "s" and id[1:].isdecimal() and len(id) < 10]
-        return f"s{max(numbers, default=0) + 1}"
-
-    async def next(self, form: StepForm) -> tuple[str, Next]:
-        """Ask for one step until it is valid. Raises ``PlanError``."""
-        further: list[Message] = []
-        for _ in range(self.settings.repairs + 1):
-            reply = await Asking.ask(self.chat, self.request(form, further), self.emit, cut=True)
-            try:
-                if reply.finish == "length":
-                    raise ReplyProblem("it was cut short: write less")
-                return reply.text, read_step(reply.text, form, self.validator, held=self.held)
-            except ReplyProblem as error:
-                faults = error.faults
-                further = faulty(reply.text, faults)
-        raise PlanError(
-            f"The chat service {self.chat.name!r} gave no valid step in {self.settings.repairs + 1} tries. "
-            f"The last was wrong in this: {'; '.join(faults[:_SHOWN])}. It began: {reply.text[:_BEGINNING]!r}. "
-            "Set another chat service, one with a language model, or allow more repairs."
-        )
-
-    def request(self, form: StepForm, further: list[Message]) -> ChatRequest:
-        settings, sampling = self.settings, self.chat.capabilities.sampling
-        return ChatRequest(
-            [*self.messages, *further],
+    async def next(self, form: StepForm) -> tuple[Next, str]:
+        """Ask for one step until it is valid; return it with the reply. Raises ``PlanError``."""
+        settings = self.settings
+        request = ChatRequest(
+            tuple(self.messages),
             response_schema=form.schema if self.held else None,
             response_name="step",
             response_strict=self.strict,
             temperature=settings.temperature,
-            max_tokens=settings.max_tokens if "max_tokens" in sampling else None,
+            max_tokens=settings.max_tokens if "max_tokens" in self.chat.capabilities.sampling else None,
             seed=settings.seed,
+        )
+        return await Asking.until_usable(
+            self.chat,
+            request,
+            self.emit,
+            read=lambda text: read_step(text, form, self.validator, held=self.held),
+            repair=ask_again,
+            repairs=settings.repairs,
         )

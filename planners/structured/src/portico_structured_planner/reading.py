@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,6 @@ from portico_structured_planner.steps import ANYTHING, StepForm
 
 _FAULTS = 20
 _SHOWN = 10
-_MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,128 +56,108 @@ def read_step(text: str, form: StepForm, validator: SchemaValidator, *, held: bo
         values = [json.loads(text)] if held else list(PartialJson.values_in(text))
     except (ValueError, RecursionError) as error:
         raise ReplyProblem(f"it is not JSON: {error}") from error
+    reader = _Reader(form, validator, held)
     for value in values[:-1]:
-        try:
-            return _Reading(form, validator, held).step(value)
-        except ReplyProblem:
-            continue
+        with suppress(ReplyProblem):
+            return reader.step(value)
     try:
-        return _Reading(form, validator, held).step(values[-1])
+        return reader.step(values[-1])
     except RecursionError as error:
         raise ReplyProblem("it is nested too deeply") from error
 
 
-class _Reading:
-    def __init__(self, form: StepForm, validator: SchemaValidator, held: bool) -> None:
-        self.form = form
-        self.validator = validator
-        self.held = held
-        self.faults: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Every method raises `ReplyProblem`; an object of arguments, with the faults of all."""
+
+    form: StepForm
+    validator: SchemaValidator
+    held: bool
 
     def step(self, value: Any) -> Next:
         step = value.get("next") if isinstance(value, dict) else None
         if not isinstance(step, dict) or set(value) != {"next"}:
             raise ReplyProblem('it is not an object {"next": …} with an object in it')
-        found = self.alternative(step)
-        if self.faults or found is None:
-            raise ReplyProblem(*self.faults[:_FAULTS])
-        return found
-
-    def alternative(self, step: dict[str, Any]) -> Next | None:
         name = step.get("function")
         if self.form.can_finish and name == self.form.finish:
-            self.keys(step, {"function", "result"}, set(), "next")
-            return self.finished(step.get("result"))
+            _require_keys(step, {"function", "result"})
+            return self.finish(step["result"])
         if self.form.can_give_up and name == self.form.give_up:
-            return self.gave_up(step)
+            _require_keys(step, {"function", "reason"}, {"missing"})
+            return self.give_up(step["reason"], step.get("missing", []))
         form = self.form.functions.get(name) if isinstance(name, str) else None
         if form is None:
-            self.faults.append(self.no_function(name))
-            return None
-        self.keys(step, {"function", "arguments"}, {"reason"}, "next")
-        return Call(form.name, self.arguments(step.get("arguments"), form.parameters, "arguments"), self.reason(step))
+            raise ReplyProblem(self.no_function(name))
+        _require_keys(step, {"function", "arguments"}, {"reason"})
+        reason = self.words(step.get("reason", ""), "reason").strip()
+        return Call(form.name, self.arguments(step["arguments"], form.parameters, "arguments"), reason)
 
-    def finished(self, given: Any) -> Finish | None:
+    def finish(self, given: Any) -> Finish:
         result = self.expression(given, ANYTHING, "result")
         if isinstance(result, Value):
-            self.faults.append(f"result: it refers to no step; expected {self.wanted(ANYTHING)}")
+            raise ReplyProblem(f"result: it refers to no step; expected {self.wanted(ANYTHING)}")
         if isinstance(result, TextOf) and all(isinstance(part, From) for part in result.parts):
             lines = [line for part in result.parts for line in ("\n", part)]
             return Finish(TextOf(tuple(lines[1:])))
-        return None if result is None else Finish(result)
+        return Finish(result)
+
+    def give_up(self, reason: Any, missing: Any) -> GiveUp:
+        if not isinstance(missing, list):
+            raise ReplyProblem("missing: expected an array of strings")
+        reason = self.words(reason, "reason").strip() or "The model gave no reason."
+        return GiveUp(reason, tuple(each for each in missing if self.words(each, "missing").strip()))
 
     def no_function(self, name: Any) -> str:
-        ends = [(self.form.finish, self.form.can_finish), (self.form.give_up, self.form.can_give_up)]
-        if name in [end for end, possible in ends if not possible]:
+        ends = {self.form.finish: self.form.can_finish, self.form.give_up: self.form.can_give_up}
+        offered = [*self.form.functions, *(end for end, possible in ends.items() if possible)]
+        if not isinstance(name, str):
+            return f"function: a name is needed; there are: {', '.join(offered[:_FAULTS])}"
+        if name in ends:
             return f"function: {name!r} is not possible now"
-        offered = [*self.form.functions, *(end for end, possible in ends if possible)]
-        if isinstance(name, str) and name in self.form.left_out:
+        if name in self.form.left_out:
             return f"function: {name!r} cannot be called now: {self.form.left_out[name]}"
-        near = nearest(name, offered) if isinstance(name, str) else ()
-        hint = f"; nearest: {', '.join(near)}" if near else f"; there are: {', '.join(offered[:_FAULTS])}"
-        return f"function: there is no {name!r}{hint}" if isinstance(name, str) else f"function: a name is needed{hint}"
+        near = nearest(name, offered)
+        hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(offered[:_FAULTS])}"
+        return f"function: there is no {name!r}; {hint}"
 
-    def gave_up(self, step: dict[str, Any]) -> GiveUp | None:
-        self.keys(step, {"function", "reason"}, {"missing"}, "next")
-        missing = step.get("missing", [])
-        if not isinstance(missing, list) or not all(isinstance(each, str) for each in missing):
-            self.faults.append("missing: expected an array of strings")
-            return None
-        reason = self.reason(step)
-        for each in missing:
-            self.words(each, "missing")
-        return GiveUp(reason or "The model gave no reason.", tuple(each for each in missing if each.strip()))
-
-    def reason(self, step: dict[str, Any]) -> str:
-        reason = step.get("reason", "")
-        if not isinstance(reason, str):
-            self.faults.append("reason: expected a string")
-            return ""
-        return self.words(reason, "reason").strip()
-
-    def words(self, text: str, place: str) -> str:
-        self.faults += [f"{place}{fault.removeprefix('$')}" for fault in ANYTHING.faults(text, self.validator)]
-        return text
+    def words(self, text: Any, place: str) -> str:
+        if not isinstance(text, str):
+            raise ReplyProblem(f"{place}: expected a string")
+        return str(self.checked(text, ANYTHING, place).value)
 
     def arguments(
         self, given: Any, parameters: Mapping[str, tuple[ParameterForm, bool]], place: str, *, inner: bool = False
     ) -> dict[str, Expression]:
         if not isinstance(given, dict):
-            self.faults.append(f"{place}: expected an object")
-            return {}
+            raise ReplyProblem(f"{place}: expected an object")
         needed = {name for name, (_, required) in parameters.items() if required}
-        self.keys(given, needed, set(parameters) - needed, place)
+        faults = _key_faults(given, needed, set(parameters) - needed, place)
         read: dict[str, Expression] = {}
         for name, (form, required) in parameters.items():
             if name not in given or (given[name] is None and not required):
                 continue
-            expression = self.expression(given[name], form, f"{place}.{name}", inner=inner)
-            if expression is not None:
-                read[name] = expression
+            try:
+                read[name] = self.expression(given[name], form, f"{place}.{name}", inner=inner)
+            except ReplyProblem as problem:
+                faults += problem.faults
+        if faults:
+            raise ReplyProblem(*faults[:_FAULTS])
         return read
 
-    def keys(self, value: Mapping[str, Any], needed: set[str], allowed: set[str], place: str) -> None:
-        known = ", ".join(sorted(needed | allowed)) or "none"
-        self.faults += [f"{place}: {name!r} is {_MISSING}" for name in sorted(needed - value.keys())]
-        self.faults += [
-            f"{place}: {name!r} is unknown; known are: {known}"
-            for name in sorted(map(str, value.keys() - needed - allowed))
-        ]
-
-    def expression(self, value: Any, form: ParameterForm, place: str, *, inner: bool = False) -> Expression | None:
-        """Read what is tagged; None, and a fault, where it is not right."""
-        tags = set(value) if isinstance(value, dict) else set()
-        readers: dict[str, Callable[[Any], Expression | None]] = {"value": lambda each: self.literal(each, form, place)}
-        readers["text"] = lambda each: self.text(each, form, place)
-        if not inner:
-            readers["list"] = lambda each: self.list_of(each, form, place)
-            readers["object"] = lambda each: self.object_of(each, form, place)
-        if tags in ({"from"}, {"from", "path"}):
-            return self.reference(value, form, place)
-        if len(tags) == 1 and (tag := next(iter(tags))) in readers:
-            return readers[tag](value[tag])
-        self.faults.append(f"{place}: expected {self.wanted(form)}")
-        return None
+    def expression(self, value: Any, form: ParameterForm, place: str, *, inner: bool = False) -> Expression:
+        """Read what is tagged; ``inner`` for what is inside a list or an object."""
+        match value:
+            case {"from": _, **others} if others.keys() <= {"path"}:
+                return self.reference(value, form, place)
+            case {"value": literal} if len(value) == 1:
+                return self.literal(literal, form, place)
+            case {"text": parts} if len(value) == 1:
+                return self.text(parts, form, place)
+            case {"list": elements} if len(value) == 1 and not inner:
+                return self.list_of(elements, form, place)
+            case {"object": members} if len(value) == 1 and not inner:
+                return self.object_of(members, form, place)
+        raise ReplyProblem(f"{place}: expected {self.wanted(form)}")
 
     def wanted(self, form: ParameterForm) -> str:
         """Say what is expected: the result, and a part of a text, are references only; others may be values."""
@@ -191,85 +171,85 @@ class _Reading:
             return listed if shown else "a reference, and there is nothing to refer to"
         return '{"value": …} or ' + listed if shown else '{"value": …}; nothing fits that can be referred to'
 
-    def literal(self, value: Any, form: ParameterForm, place: str) -> Expression | None:
+    def literal(self, value: Any, form: ParameterForm, place: str) -> Value:
         if self.form.rules.force_references and form.key in self.form.allowed:
-            self.faults.append(f"{place}: a value is not allowed where a reference fits; expected {self.wanted(form)}")
-            return None
+            raise ReplyProblem(f"{place}: a value is not allowed where a reference fits; expected {self.wanted(form)}")
         try:
             value = form.decode(value) if self.held else value
         except Mismatch as error:
-            self.faults += [f"{place}{str(fault).removeprefix('$')}" for fault in error.faults]
-            return None
+            raise ReplyProblem(*(f"{place}{str(fault).removeprefix('$')}" for fault in error.faults)) from error
         return self.checked(value, form, place)
 
-    def checked(self, value: Any, form: ParameterForm, place: str) -> Expression | None:
-        found = form.faults(value, self.validator)
-        self.faults += [f"{place}{fault.removeprefix('$')}" for fault in found]
-        return None if found else Value(value)
+    def checked(self, value: Any, form: ParameterForm, place: str) -> Value:
+        faults = form.faults(value, self.validator)
+        if faults:
+            raise ReplyProblem(*(f"{place}{fault.removeprefix('$')}" for fault in faults))
+        return Value(value)
 
-    def reference(self, value: dict[str, Any], form: ParameterForm, place: str) -> Expression | None:
+    def reference(self, value: dict[str, Any], form: ParameterForm, place: str) -> From:
         step, path = value["from"], value.get("path", "$")
-        allowed = self.form.allowed.get(form.key, {})
-        parsed: tuple[str | int, ...] | None = None
         if isinstance(step, str) and isinstance(path, str):
             try:
                 parsed = From.parse_path(path)
             except PlanFormatError as error:
-                self.faults.append(f"{place}: {error}")
-                return None
-        if parsed is None or parsed not in allowed.get(step, {}):
-            shown = json.dumps(value, ensure_ascii=False)[:100]
-            self.faults.append(f"{place}: {shown} does not surely fit; expected {self.wanted(form)}")
-            return None
-        return From(step, parsed)
+                raise ReplyProblem(f"{place}: {error}") from error
+            if parsed in self.form.allowed.get(form.key, {}).get(step, {}):
+                return From(step, parsed)
+        shown = json.dumps(value, ensure_ascii=False)[:100]
+        raise ReplyProblem(f"{place}: {shown} does not surely fit; expected {self.wanted(form)}")
 
-    def text(self, parts: Any, form: ParameterForm, place: str) -> Expression | None:
+    def text(self, parts: Any, form: ParameterForm, place: str) -> Expression:
         if form is not ANYTHING and not form.takes_text:
-            self.faults.append(f"{place}: a text put together does not surely fit here")
-            return None
+            raise ReplyProblem(f"{place}: a text put together does not surely fit here")
         if not isinstance(parts, list) or not parts:
-            self.faults.append(f"{place}.text: expected an array with something in it")
-            return None
+            raise ReplyProblem(f"{place}.text: expected an array with something in it")
         read: list[str | Expression] = []
         for index, part in enumerate(parts):
             where = f"{place}.text[{index}]"
             if isinstance(part, str):
                 read.append(self.words(part, where))
             elif isinstance(part, dict) and "from" in part and part.keys() <= {"from", "path"}:
-                reference = self.reference(part, ANYTHING, where)
-                read += [] if reference is None else [reference]
+                read.append(self.reference(part, ANYTHING, where))
             else:
-                self.faults.append(f"{where}: expected a string or {self.wanted(ANYTHING)}")
+                raise ReplyProblem(f"{where}: expected a string or {self.wanted(ANYTHING)}")
         if all(isinstance(part, str) for part in read):
             return self.checked("".join(map(str, read)), form, place)
         return TextOf(tuple(read))
 
-    def list_of(self, elements: Any, form: ParameterForm, place: str) -> Expression | None:
-        schema = form.list_schema
-        if schema is None or form.items is None:
-            self.faults.append(f"{place}: a list with references in it does not surely fit here")
-            return None
+    def list_of(self, elements: Any, form: ParameterForm, place: str) -> Expression:
+        schema, items = form.list_schema, form.items
+        if schema is None or items is None:
+            raise ReplyProblem(f"{place}: a list with references in it does not surely fit here")
         if not isinstance(elements, list):
-            self.faults.append(f"{place}.list: expected an array")
-            return None
+            raise ReplyProblem(f"{place}.list: expected an array")
         least, most = schema.get("minItems", 0), schema.get("maxItems", len(elements))
         if not least <= len(elements) <= most:
-            self.faults.append(f"{place}.list: expected {least} to {most} elements, got {len(elements)}")
+            raise ReplyProblem(f"{place}.list: expected {least} to {most} elements, got {len(elements)}")
         read = [
-            self.expression(element, form.items, f"{place}.list[{index}]", inner=True)
+            self.expression(element, items, f"{place}.list[{index}]", inner=True)
             for index, element in enumerate(elements)
         ]
-        made = ListOf(tuple(each for each in read if each is not None))
-        if any(references(made)):
+        if any(references(made := ListOf(tuple(read)))):
             return made
-        return self.checked([each.value for each in made.items if isinstance(each, Value)], form, place)
+        return self.checked([each.value for each in read if isinstance(each, Value)], form, place)
 
-    def object_of(self, members: Any, form: ParameterForm, place: str) -> Expression | None:
+    def object_of(self, members: Any, form: ParameterForm, place: str) -> Expression:
         if form.members is None:
-            self.faults.append(f"{place}: an object with references in it does not surely fit here")
-            return None
-        made = ObjectOf(self.arguments(members, form.members, f"{place}.object", inner=True))
-        if any(references(made)):
+            raise ReplyProblem(f"{place}: an object with references in it does not surely fit here")
+        read = self.arguments(members, form.members, f"{place}.object", inner=True)
+        if any(references(made := ObjectOf(read))):
             return made
-        plain = {name: each.value for name, each in made.members.items() if isinstance(each, Value)}
-        return self.checked(plain, form, place)
+        return self.checked({name: each.value for name, each in read.items() if isinstance(each, Value)}, form, place)
+
+
+def _key_faults(value: Mapping[str, Any], needed: set[str], allowed: Collection[str], place: str) -> list[str]:
+    known = ", ".join(sorted({*needed, *allowed})) or "none"
+    missing = [f"{place}: {name!r} is missing" for name in sorted(needed - value.keys())]
+    unknown = sorted(map(str, value.keys() - {*needed, *allowed}))
+    return [*missing, *(f"{place}: {name!r} is unknown; known are: {known}" for name in unknown)]
+
+
+def _require_keys(step: Mapping[str, Any], needed: set[str], allowed: Collection[str] = ()) -> None:
+    faults = _key_faults(step, needed, allowed, "next")
+    if faults:
+        raise ReplyProblem(*faults)

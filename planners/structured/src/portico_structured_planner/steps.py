@@ -2,15 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from portico import FunctionSpec
 from portico.plans import From
-from portico_structured_planner.bounds import Bounds
-from portico_structured_planner.forms import FunctionForm, ParameterForm
-from portico_structured_planner.origins import Forms, Origin
+from portico.plugins import JsonSchema
+from portico_structured_planner.forms import Bounds, FunctionForm, ParameterForm
+
+_REMEMBERED = 4_096
+_MOST_PATHS = 16
+_DEPTH = 5
+_ELEMENTS = 200
+_KINDS = 8
+_MEMBERS = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """One thing that can be referred to: its step id and the schemas that its value has, all of them."""
+
+    id: str
+    schemas: tuple[Mapping[str, Any], ...]
+
+
+Path = tuple[str | int, ...]
+
+
+class Forms:
+    """The forms of functions, and what fits where: made once for a catalogue, so that a step costs little.
+
+    Schemas are known by their identity, since a kernel makes them once for each function.
+    """
+
+    def __init__(self) -> None:
+        self._functions: dict[int, tuple[FunctionSpec, FunctionForm]] = {}
+        self._parameters: dict[str, ParameterForm] = {}
+        self._paths: dict[tuple[int, str], tuple[Any, tuple[Path, ...]]] = {}
+
+    def function(self, spec: FunctionSpec) -> FunctionForm:
+        """Return the form of a function; parameters that take the same share theirs."""
+        if id(spec) not in self._functions:
+            form = FunctionForm(spec)
+            if not form.problem:
+                shared = self._parameters.setdefault
+                form.parameters = {
+                    name: (shared(each.key, each), need) for name, (each, need) in form.parameters.items()
+                }
+            self._functions[id(spec)] = (spec, form)
+        return self._functions[id(spec)][1]
+
+    def paths(self, origin: Origin, form: ParameterForm) -> tuple[Path, ...]:
+        """Return the paths in an origin's value that surely lead to something that always fits, the shortest first."""
+        found: dict[Path, None] = {}
+        for schema in origin.schemas:
+            key = (id(schema), form.key)
+            if key not in self._paths:
+                if len(self._paths) >= _REMEMBERED:
+                    self._paths.clear()
+                paths = JsonSchema.fitting_paths(schema, form.schema, form.schema, depth=_DEPTH, most=_MOST_PATHS)
+                self._paths[key] = (schema, paths)
+            found |= dict.fromkeys(self._paths[key][1])
+        return tuple(sorted(found, key=len))[:_MOST_PATHS]
+
+
+def schema_of(value: Any, depth: int = 0) -> dict[str, Any]:
+    """Return a JSON Schema of what a value is: its kinds, properties and formats, not its very words.
+
+    >>> schema_of({"on": "2026-03-01", "places": ["Oslo"]})["properties"]["on"]
+    {'type': 'string', 'format': 'date'}
+    """
+    match value:
+        case None:
+            return {"type": "null"}
+        case bool():
+            return {"type": "boolean"}
+        case int():
+            return {"type": "integer"}
+        case float():
+            return {"type": "number"}
+        case str():
+            format = _format(value)
+            return {"type": "string", "format": format} if format else {"type": "string"}
+        case list():
+            return _list_schema(value, depth)
+        case dict():
+            if depth >= _DEPTH:
+                return {"type": "object"}
+            members = {name: schema_of(value[name], depth + 1) for name in list(value)[:_MEMBERS]}
+            whole = len(members) == len(value)
+            closed = {"additionalProperties": False} if whole else {}
+            return {"type": "object", "properties": members, "required": list(members), **closed}
+    return {}
+
+
+def _list_schema(value: list[Any], depth: int) -> dict[str, Any]:
+    if depth >= _DEPTH:
+        return {"type": "array"}
+    kinds: list[dict[str, Any]] = []
+    for element in value[:_ELEMENTS]:
+        schema = schema_of(element, depth + 1)
+        if schema not in kinds:
+            kinds.append(schema)
+    whole = len(value) <= _ELEMENTS and len(kinds) <= _KINDS
+    items = {} if not whole or not kinds else {"items": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
+    return {"type": "array", **items, "minItems": len(value)} | ({} if value else {"maxItems": 0})
+
+
+def _format(text: str) -> str | None:
+    for format, shape, read in _FORMATS:
+        if shape.fullmatch(text):
+            try:
+                read(text)
+            except ValueError:
+                continue
+            return format
+    return None
+
+
+_FORMATS: tuple[tuple[str, re.Pattern[str], Callable[[str], object]], ...] = (
+    ("date", re.compile(r"\d{4}-\d\d-\d\d"), dt.date.fromisoformat),
+    ("date-time", re.compile(r"\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)", re.ASCII), dt.datetime.fromisoformat),
+    ("uuid", re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"), uuid.UUID),
+)
+
 
 ANYTHING = ParameterForm(True)
 """What the result of a plan, and a part of a text, may be."""
@@ -53,7 +172,7 @@ class StepForm:
     can_give_up: bool
     left_out: Mapping[str, str]
     """Functions that cannot be called in this step, with the reason."""
-    allowed: Mapping[str, Mapping[str, Mapping[tuple[str | int, ...], None]]]
+    allowed: Mapping[str, Mapping[str, Mapping[Path, None]]]
     """What may be referred to: by the key of a parameter's form, the step id, the paths."""
 
 
@@ -74,8 +193,8 @@ class _Making:
     definitions: dict[str, Any] = field(default_factory=dict)
     written: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     referable: dict[str, dict[str, Any] | None] = field(default_factory=dict)
-    shared: dict[tuple[str, tuple[tuple[str | int, ...], ...]], str] = field(default_factory=dict)
-    allowed: dict[str, dict[str, dict[tuple[str | int, ...], None]]] = field(default_factory=dict)
+    shared: dict[tuple[str, tuple[Path, ...]], str] = field(default_factory=dict)
+    allowed: dict[str, dict[str, dict[Path, None]]] = field(default_factory=dict)
 
     def form(self, functions: Sequence[FunctionSpec]) -> StepForm:
         taken = {spec.name for spec in functions}
@@ -174,7 +293,7 @@ class _Making:
                 self.referable[form.key] = {"$ref": _PREFIX + name}
         return self.referable[form.key]
 
-    def places(self, origin: Origin, paths: tuple[tuple[str | int, ...], ...]) -> dict[str, Any]:
+    def places(self, origin: Origin, paths: tuple[Path, ...]) -> dict[str, Any]:
         """Return one alternative; what is the same for several kinds of parameter is written once."""
         key = (origin.id, paths)
         if key not in self.shared:
