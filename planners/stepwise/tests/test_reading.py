@@ -7,9 +7,8 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from portico.plans import AnswerWords, Event, ReplyProblem, RunEvent
+from portico.plans import ReplyProblem
 from portico_stepwise_planner._reading import Action, Final, read_reply
-from portico_stepwise_planner.planner import LinesWatch
 
 CALL = '{"function": "Weather.forecast", "arguments": {"city": "Oslo"}}'
 WANTED = Action("Look.", "Weather.forecast", {"city": "Oslo"})
@@ -98,22 +97,6 @@ PARTS = st.sampled_from([
     "Thought:", "Action:", "Final answer:", "[FINAL ANSWER]", "**Final answer:**", "Observation:", "observ", "\n", " ",
     ":", "*", "so", "{", '{"function": "A"}', "Obs", "[OBSERVATION]", "Final", "- ",
 ])  # fmt: skip
-
-
-@given(st.lists(PARTS, max_size=14).map("".join), st.integers(1, 9))
-def test_the_words_shown_while_they_come_are_those_of_the_answer(reply: str, size: int) -> None:
-    shown: list[RunEvent] = []
-    watch = LinesWatch(words := AnswerWords(shown.append))
-    for start in range(0, len(reply), size):
-        watch.feed(reply[start : start + size])
-    watch.close()
-    try:
-        turn = read_reply(reply)
-    except ReplyProblem:
-        turn = None
-    expected = turn.text if isinstance(turn, Final) else ""
-    assert words.text == expected
-    assert "".join(event.text for event in shown if isinstance(event, Event.TextDelta)) == expected
 
 
 @given(st.text(max_size=80) | st.lists(PARTS, max_size=20).map("".join))

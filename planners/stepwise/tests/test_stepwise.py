@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.support.reading import words_shown
 
-from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Run, Usage, function
+from portico import ChatCapabilities, ChatReply, Kernel, Message, Run, Usage, function
 from portico.errors import LimitExceeded, PlanError, PlanInvalid
 from portico.plans import (
     Answer,
@@ -126,11 +125,11 @@ async def test_what_cannot_be_read_goes_back_with_the_reason_and_nothing_is_call
 @pytest.mark.parametrize("line", ["", " \n", "Hm.", "Thought: I think.", LOOK[:-1], '{"action": 3}'])
 async def test_after_some_attempts_it_gives_up_and_says_what_the_model_wrote(line: str) -> None:
     chat = ScriptedChat(line, repeat=True)
-    with pytest.raises(PlanError, match="'scripted' gave no turn that can be read, after 3 attempts") as raised:
+    with pytest.raises(PlanError, match="'scripted' gave no turn that can be read, attempts: 3") as raised:
         await run_goal(chat)
     assert (line.strip()[:10] or "nothing") in str(raised.value).replace("\\n", "\n")
     chat = ScriptedChat(line, repeat=True)
-    with pytest.raises(PlanError, match="after one attempt"):
+    with pytest.raises(PlanError, match="attempts: 1"):
         await run_goal(chat, repairs=0)
 
 
@@ -278,23 +277,6 @@ async def test_a_reply_that_is_cut_short_says_so(text: str, capabilities: ChatCa
 async def test_an_action_that_is_whole_counts_although_the_model_went_on_until_it_was_cut() -> None:
     cut = ChatReply(Message.of("assistant", f"{LOOK}\nObservation: rain, rain, ra"), "length")
     assert (await run_goal(ScriptedChat(cut, DONE))).outcome == Answer("It is clear.")
-
-
-async def test_a_reply_without_end_is_stopped() -> None:
-    class Endless(ScriptedChat):
-        closed = False
-
-        async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
-            try:
-                while True:
-                    yield ChatDelta("Thought: and so on\n" * 500)
-            finally:
-                self.closed = True
-
-    chat = Endless()
-    with pytest.raises(PlanError, match="did not end within"):
-        await run_goal(chat)
-    assert chat.closed, "the stream is left open"
 
 
 async def test_long_observations_are_shortened_with_a_note_and_the_oldest_shrink_first() -> None:

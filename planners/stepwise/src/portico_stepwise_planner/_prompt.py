@@ -7,7 +7,6 @@ from typing import Any
 
 from portico import Message
 from portico.plans import INPUT, Finding, From, PromptText, Round, Step, StepRecord, Task, Value
-from portico_stepwise_planner._arguments import written_argument
 
 OBSERVATION_STOP = "\nObservation:"
 """Where a service that has stop sequences is to end a turn: before the model invents a result."""
@@ -48,7 +47,6 @@ An argument that is the result of an earlier step, or one place in it, is not co
 that stands in the observation, and is given the whole of it, which may be longer than what you are shown:
 
 "arguments": {"name": {"from": "s1", "path": "$"}, "other": {"from": "s2", "path": "$.items[0].title"}}"""
-_QUOTED = '\n\nOnly where a value itself has that look, write {"value": VALUE} around it.'
 _LAST = "This is your last turn: no function can be called any more. Give the final answer from what is known."
 _REPEATED = "You made this call {times} times and it gave the same each time. Do not make it again."
 
@@ -68,7 +66,7 @@ def conversation(
     With ``last`` the model is told to answer now.
     """
     form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
-    form += f"\n\n{_REFERENCES}{'' if objects else _QUOTED}"
+    form += f"\n\n{_REFERENCES}"
     messages = [
         Message.of("system", f"{_AIM}\n\nThe functions:\n\n{spec}\n\n{form}"),
         Message.of("user", _goal(task, observation_tokens)),
@@ -133,9 +131,16 @@ def _turn(step: Step, task: Task, *, objects: bool) -> str:
 
 def _arguments(step: Step, task: Task) -> dict[str, Any]:
     """Return arguments as the model wrote them; what another planner put together is shown as it was given."""
-    if all(isinstance(argument, From | Value) for argument in step.arguments.values()):
-        return {name: written_argument(argument) for name, argument in step.arguments.items()}
-    return task.arguments_of(step)
+    written: dict[str, Any] = {}
+    for name, argument in step.arguments.items():
+        match argument:
+            case From(origin, path):
+                written[name] = {"from": origin, "path": From.print_path(path)}
+            case Value(value):
+                written[name] = value
+            case _:
+                return task.arguments_of(step)
+    return written
 
 
 def _words(record: StepRecord) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,15 +28,6 @@ _ARGUMENTS = ("arguments", "action_variables", "action_input", "args", "paramete
 _WORDS_BESIDE = ("thought", "reason")
 _FINALS = ("final", "final_answer", "answer")
 _EXPECTED = 'Write it as one JSON object: {"function": "Plugin-Function", "arguments": {"name": "value"}}.'
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One of the words that open a part of a turn: where it begins, and where what it opens does."""
-
-    name: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,42 +66,34 @@ def read_reply(text: str) -> Action | Final:
     return _from_lines(text)
 
 
-def marks_in(text: str) -> Iterator[Mark]:
-    """Yield the marks of a text in their order."""
-    for found in _MARK.finditer(text):
-        name = (found["bracketed"] or found["plain"]).lower().replace("_", " ")
-        yield Mark(name, found.start(), found.end())
-
-
 def _from_lines(text: str) -> Action | Final:
-    marks = list(marks_in(text))
+    marks = list(_MARK.finditer(text))
+    names = [(mark["bracketed"] or mark["plain"]).lower().replace("_", " ") for mark in marks]
     if not marks:
         bracket = text.find("{")
         if bracket >= 0:
             return _from_json(_first_object(text[bracket:], "The JSON in the reply"), text[:bracket].strip())
         raise ReplyProblem("there is neither a line that begins with 'Action:' nor one with 'Final answer:'")
-    thought = text[: marks[0].start].strip(" `\t\r\n")
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        body = text[mark.end : following.start if following is not None else len(text)]
-        match mark.name:
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    thought = text[: marks[0].start()].strip(" `\t\r\n")
+    for place, (name, mark, end) in enumerate(zip(names, marks, ends, strict=True)):
+        body = text[mark.end() : end]
+        match name:
             case "thought":
                 thought = "\n".join(filter(None, (thought, body.strip())))
             case "observation":
                 break
             case "final answer":
-                return _final(thought, _until_observation(text[mark.end :]))
+                # The model may go on as if it were told something.
+                told = names.index("observation", place) if "observation" in names[place:] else len(marks)
+                return _final(thought, text[mark.end() : marks[told].start() if told < len(marks) else None])
             case "action":
-                given = text[following.end :] if following is not None and following.name == "action input" else None
-                return _action(thought, body, text[mark.end :], given)
+                has_input = names[place + 1 : place + 2] == ["action input"]
+                given = text[marks[place + 1].end() :] if has_input else None
+                return _action(thought, body, text[mark.end() :], given)
             case "action input":
                 raise ReplyProblem(f"there is an input without an action before it. {_EXPECTED}")
     raise ReplyProblem("there is neither an action nor a final answer before what calls itself an observation")
-
-
-def _until_observation(answer: str) -> str:
-    """Cut an answer off where the model goes on as if it were told something."""
-    ends = (mark.start for mark in marks_in(answer) if mark.name == "observation")
-    return answer[: next(ends, len(answer))]
 
 
 def _action(thought: str, body: str, rest: str, given: str | None) -> Action | Final:

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico import ChatCapabilities, ChatReply, ChatRequest, FunctionSpec, Message
-from portico.errors import FunctionNotFound, PlanError, SchemaUnsupported
+from portico import ChatCapabilities, ChatRequest, FunctionSpec, Message
+from portico.errors import FunctionNotFound, PlanError, PlanFormatError, SchemaUnsupported
 from portico.plans import (
     Answer,
-    AnswerWords,
     Asking,
     Emit,
     Event,
     Expression,
     FittedFunctions,
+    From,
     Infeasible,
     ModelCall,
     Plan,
@@ -26,14 +26,25 @@ from portico.plans import (
     Task,
     Value,
 )
-from portico.plugins import JsonSchema, Mismatch, PartialJson, Services, StrictForm
+from portico.plugins import JsonSchema, Mismatch, Services, StrictForm
 from portico.ports import ChatService
-from portico_stepwise_planner._arguments import REFERENCE, read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
-from portico_stepwise_planner._reading import Action, Final, marks_in, read_reply
+from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner.config import StepwiseSettings
 
 _LONGEST_THOUGHT = 2_000
+_SHOWN = 200
+_SENT_BACK = 2_000
+_REFERENCE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "from": {"type": "string", "maxLength": 100, "description": "The id of an earlier step."},
+        "path": {"type": "string", "maxLength": 500, "description": 'Where in its result: "$" is the whole.'},
+    },
+    "required": ["from", "path"],
+    "additionalProperties": False,
+}
+"""It names no steps, so that the same schema is sent again; the check knows which steps there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +54,7 @@ class TurnSchema:
     schema: Mapping[str, Any]
     form: StrictForm | None = None
 
-    def ask(self, request: ChatRequest) -> ChatRequest:
-        """Return the request whose reply is held to the schema."""
-        return replace(
-            request, response_schema=self.schema, response_name="turn", response_strict=self.form is not None
-        )
-
-    def plain(self, text: str) -> str:
+    def decode(self, text: str) -> str:
         """Return a reply as the schema without strict form has it; raises `ReplyProblem` where it is none."""
         if self.form is None or self.form.identity:
             return text
@@ -57,15 +62,6 @@ class TurnSchema:
             return json.dumps(self.form.decode(json.loads(text)), ensure_ascii=False)
         except (ValueError, RecursionError, Mismatch) as error:
             raise ReplyProblem(f"the reply is not of the form asked for: {error}") from error
-
-    def draft(self, value: Any) -> Any:
-        """Return what has come of a reply so far as the schema without strict form has it; None where it is unknown."""
-        if self.form is None or self.form.identity:
-            return value
-        try:
-            return self.form.decode(value)
-        except (RecursionError, Mismatch):
-            return None
 
 
 def turn_schema(
@@ -97,7 +93,7 @@ def _turn(functions: Sequence[FunctionSpec], infeasible: str | None, *, referenc
     taken = [(spec.name, JsonSchema.hoist(spec.parameters, definitions)) for spec in functions]
     if references and functions:
         reference = JsonSchema.free_name("reference", definitions)
-        definitions[reference] = REFERENCE
+        definitions[reference] = _REFERENCE
         taken = [(name, _or_references(parameters, f"#/$defs/{reference}")) for name, parameters in taken]
     actions = [_call(name, parameters) for name, parameters in taken]
     if infeasible is not None:
@@ -130,105 +126,6 @@ def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-_BEFORE_A_MARK = " \t>*_#-["
-_CUT = "observation"
-
-
-class LinesWatch:
-    """Watches a reply of lines: what follows "Final answer:" is shown, unless an action came first.
-
-    A line that may become its own mark, such as "Observation:", waits until that is known.
-    """
-
-    def __init__(self, words: AnswerWords) -> None:
-        self._words = words
-        self._text = ""
-        self._shown: int | None = None
-        """How far the text was shown, None before the answer began."""
-        self._over = False
-
-    def feed(self, piece: str) -> None:
-        """Take more of the reply."""
-        if self._over:
-            return
-        self._text += piece
-        if self._shown is None:
-            first = next((mark for mark in marks_in(self._text) if mark.name != "thought"), None)
-            # What stands at the very end may still belong to the mark.
-            if first is None or first.end >= len(self._text):
-                # A mark is within a line: of all that came only the line under way matters.
-                self._text = self._text[self._text.rfind("\n") + 1 :]
-                return
-            if first.name != "final answer":
-                self._over = True
-                return
-            self._text, self._shown = self._text[first.end :], 0
-        self._show()
-
-    def close(self) -> None:
-        """Show what waited, now that nothing follows."""
-        if self._shown is not None and not self._over:
-            self._show(end=True)
-
-    def _show(self, *, end: bool = False) -> None:
-        assert self._shown is not None  # noqa: S101 - called when the answer has begun
-        line = self._text.rfind("\n", 0, self._shown) + 1
-        cut = next((mark.start for mark in marks_in(self._text[line:]) if mark.name == _CUT), None)
-        if cut is not None:
-            self._over = True
-            ready = line + cut
-        else:
-            last = self._text.rfind("\n") + 1
-            ready = last if not end and _may_be_cut(self._text[last:]) else len(self._text)
-        if ready > self._shown:
-            self._words.feed(self._text[self._shown : ready])
-            self._shown = ready
-        # Only the line under way matters from here on.
-        line = self._text.rfind("\n", 0, self._shown) + 1
-        self._text, self._shown = self._text[line:], self._shown - line
-
-
-class SchemaWatch:
-    """Watches a reply under a schema: the text of ``final`` is shown as it grows."""
-
-    def __init__(self, words: AnswerWords, schema: TurnSchema) -> None:
-        self._words = words
-        self._schema = schema
-        self._reader: PartialJson | None = PartialJson()
-        self._shown = 0
-
-    def feed(self, piece: str) -> None:
-        """Take more of the reply."""
-        if self._reader is None:
-            return
-        try:
-            value = self._reader.feed(piece)
-        except (ValueError, RecursionError):
-            self._reader = None  # reading it whole says what is wrong
-            return
-        final = _final(self._schema.draft(value)) if value is not PartialJson.NOTHING else None
-        if isinstance(final, str) and len(final) > self._shown:
-            self._words.feed(final[self._shown :])
-            self._shown = len(final)
-
-    def close(self) -> None:
-        """Nothing waits here."""
-
-
-def _final(value: Any) -> Any:
-    action = value.get("action") if isinstance(value, dict) else None
-    return action.get("final") if isinstance(action, dict) else None
-
-
-def _may_be_cut(line: str) -> bool:
-    begun = line.lstrip(_BEFORE_A_MARK).casefold()
-    return begun[: len(_CUT)] == _CUT[: len(begun)]
-
-
-_SHOWN = 200
-_SENT_BACK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +166,6 @@ class StepwisePlanner:
     def __init__(self, settings: StepwiseSettings, services: Services) -> None:
         self._settings = settings
         self._services = services
-        self._offered: tuple[object, _Offer] | None = None
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the next call as a plan of one step, the answer, or why there is none."""
@@ -285,26 +181,21 @@ class StepwisePlanner:
         return Plan(task.goal, (turn,))
 
     def _offer(self, task: Task, chat: ChatService) -> _Offer:
-        """Return what is offered; made anew only for another catalogue, another goal or the last turn."""
-        last, can = self._is_last_turn(task), chat.capabilities
+        """Return what is offered in this turn."""
+        infeasible = JsonSchema.free_name("infeasible", {spec.name for spec in task.functions})
+        tokens = self._settings.manual_tokens
+        fitted = FittedFunctions.of(task.functions, task.goal, tokens=tokens, write=PromptText.signatures)
+        last = self._is_last_turn(task)
         results = any(record.error is None for record in task.own_steps)
-        # Before there is a result nothing can refer to one.
-        references = results or task.input is not None
-        key = (task.functions, task.goal, last, results, references, can.response_schema, can.strict)
-        if self._offered is None or self._offered[0] != key:
-            infeasible = JsonSchema.free_name("infeasible", {spec.name for spec in task.functions})
-            tokens = self._settings.manual_tokens
-            fitted = FittedFunctions.of(task.functions, task.goal, tokens=tokens, write=PromptText.signatures)
-            # On the last turn nothing can be called any more, and where there are results they are the answer: a small
-            # model that has written calls goes on to write one as long as there is any.
-            schema = turn_schema(
-                () if last else fitted.functions,
-                None if last and results else infeasible,
-                can if self._settings.schema else ChatCapabilities(),
-                references=references,
-            )
-            self._offered = (key, _Offer(fitted, schema, infeasible))
-        return self._offered[1]
+        # On the last turn nothing can be called any more, and where there are results they are the answer: a small
+        # model that has written calls goes on to write one as long as there is any.
+        schema = turn_schema(
+            () if last else fitted.functions,
+            None if last and results else infeasible,
+            chat.capabilities if self._settings.schema else ChatCapabilities(),
+            references=results or task.input is not None,
+        )
+        return _Offer(fitted, schema, infeasible)
 
     def _give_up(self, task: Task) -> None:
         """Stop after several failures in a row: a model that sees nothing but errors tries the same for ever."""
@@ -335,68 +226,72 @@ class StepwisePlanner:
         request = ChatRequest(
             tuple(messages), max_tokens=self._settings.max_tokens, stop=(OBSERVATION_STOP,) if stops else ()
         )
-        return request if schema is None else schema.ask(request)
+        if schema is None:
+            return request
+        strict = schema.form is not None
+        return replace(request, response_schema=schema.schema, response_name="turn", response_strict=strict)
 
     async def _turn(
         self, chat: ChatService, request: ChatRequest, offer: _Offer, task: Task, emit: Emit
     ) -> Step | Final | Infeasible:
         """Ask until a turn can be read; what went wrong goes back to the model."""
-        messages, schema = request.messages, offer.schema
         added: tuple[Message, ...] = ()
         for attempt in range(self._settings.repairs + 1):
-            words = AnswerWords(emit)
-            watch = LinesWatch(words) if schema is None else SchemaWatch(words, schema)
-            asked = replace(request, messages=(*messages, *added))
-            reply = await Asking.stream(chat, asked, emit, on_text=watch.feed)
-            watch.close()
+            asked = replace(request, messages=(*request.messages, *added))
+            reply = await Asking.ask(chat, asked, emit, cut=True)
             try:
-                turn = _meant(_read(reply, schema), offer, task)
+                text = reply.text if offer.schema is None else offer.schema.decode(reply.text)
+                turn = _interpret(read_reply(text), offer, task)
             except ReplyProblem as fault:
                 Asking.require_whole(reply, chat, request.max_tokens)
-                if words.text or attempt == self._settings.repairs:
-                    raise PlanError(_unreadable(chat, reply, fault, attempt + 1)) from fault
-                told = fault_message(fault.faults, objects=schema is not None)
+                if attempt == self._settings.repairs:
+                    wrote = f"It wrote: {reply.text[:_SHOWN]!r}" if reply.text.strip() else "It wrote nothing."
+                    raise PlanError(
+                        f"The chat service {chat.name!r} gave no turn that can be read, attempts: {attempt + 1}. "
+                        f"The last problem: {fault}. {wrote}"
+                    ) from fault
+                told = fault_message(fault.faults, objects=offer.schema is not None)
                 added = (Asking.message(reply.text, _SENT_BACK), told)
                 continue
             if isinstance(turn, Final):
                 Asking.require_whole(reply, chat, request.max_tokens)
-                if turn.text != words.text:
-                    emit(Event.TextDelta(turn.text[len(words.text) :]))
+                emit(Event.TextDelta(turn.text))
             return turn
         raise AssertionError  # the last attempt returns or raises
 
 
-def _read(reply: ChatReply, schema: TurnSchema | None) -> Action | Final:
-    if schema is None:
-        return read_reply(reply.text)
-    return read_reply(schema.plain(reply.text))
-
-
-def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | Infeasible:
-    """Make of a turn what it is for the loop; raises `ReplyProblem` for an argument that cannot be read."""
+def _interpret(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | Infeasible:
+    """Make of a turn what the loop takes; raises `ReplyProblem` for an argument that cannot be read."""
     if isinstance(turn, Final):
         return turn
     known = any(spec.name == turn.function for spec in task.functions)
     if not known and turn.function.casefold() == offer.infeasible:
         return Infeasible.from_call(turn.arguments, said=turn.thought)
-    # Under a schema nothing can be quoted: what has the look of a reference is one, and the check knows the steps.
-    return _step(turn, read_arguments(turn.arguments, quoted=offer.schema is None), task)
-
-
-def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> Step:
+    arguments = {name: read_argument(name, value) for name, value in turn.arguments.items()}
     id = next(task.fresh_ids())
     catalogue = {spec.name: spec for spec in task.functions}
     values = {name: each.value for name, each in arguments.items() if isinstance(each, Value)}
     try:
-        step = ModelCall.step(action.function, values, catalogue, id=id, reason=action.thought)
+        step = ModelCall.step(turn.function, values, catalogue, id=id, reason=turn.thought)
     except FunctionNotFound:
         # As it was written: the check names the nearest functions, and the model reads that.
-        return Step(id, action.function, arguments, reason=action.thought)
+        return Step(id, turn.function, arguments, reason=turn.thought)
     return replace(step, arguments={name: step.arguments.get(name, each) for name, each in arguments.items()})
 
 
-def _unreadable(chat: ChatService, reply: ChatReply, fault: ReplyProblem, attempts: int) -> str:
-    times = "one attempt" if attempts == 1 else f"{attempts} attempts"
-    wrote = f"It wrote: {reply.text[:_SHOWN]!r}" if reply.text.strip() else "It wrote nothing."
-    who = reply.service or chat.name
-    return f"The chat service {who!r} gave no turn that can be read, after {times}: {fault}. {wrote}"
+def read_argument(name: str, value: Any) -> Expression:
+    """Tell a reference from a value.
+
+    >>> read_argument("text", {"from": "s1"}), read_argument("to", [{"from": "Oslo"}])
+    (From(step='s1', path=()), Value(value=[{'from': 'Oslo'}]))
+
+    An argument that is exactly ``{"from": TEXT}`` or ``{"from": TEXT, "path": TEXT}`` is a reference, whatever the
+    function takes; inside an argument nothing is. Raises `ReplyProblem` for a path that is none.
+    """
+    refers = isinstance(value, dict) and value.keys() in ({"from"}, {"from", "path"})
+    if refers and all(isinstance(each, str) for each in value.values()):
+        try:
+            return From(value["from"], From.parse_path(value.get("path", "$")))
+        except PlanFormatError as error:
+            raise ReplyProblem(f"the argument {name!r} refers to no place in a result: {error}") from error
+    return Value(value)
