@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings, strategies as st
 from tests.support.strategies import plans
 
-from portico._plans.difference import plan_difference, with_renamed_references
+from portico._plans.difference import plan_difference
 from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value
 
 A = Step("s1", "Weather-get", {"city": Value("Oslo")})
@@ -17,10 +17,10 @@ PLAN = Plan("Tell", (A, B), result=From("s2"))
 
 
 def renamed(plan: Plan, names: dict[str, str]) -> Plan:
-    steps = tuple(replace(with_renamed_references(step, names), id=names[step.id]) for step in plan.steps)
+    steps = tuple(replace(step.rename_references(names), id=names[step.id]) for step in plan.steps)
     result = None
     if plan.result is not None:
-        result = with_renamed_references(Step("", "", {"": plan.result}), names).arguments[""]
+        result = Step("", "", {"": plan.result}).rename_references(names).arguments[""]
     return replace(plan, steps=steps, result=result)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from portico._plans.difference import canonical, keyed, matched, with_renamed_references
+from portico._plans.difference import canonical, keyed, matched
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
 STEP = Step("s1", "F-f", {"x": Value({"a": 1, "b": [2]}), "y": From("s0")}, ("r", "q"), "why", 2.0, 3)
@@ -92,7 +92,7 @@ NAMES = {"a": "b", "b": "c"}
 def test_references_and_nothing_else_have_new_names(expression: Expression, told: Expression) -> None:
     inner = Plan("a", (Step("a", "F-f"),), From("a"))
     step = Step("a", inner, {"a": expression}, ("z", "a", "b"), "a", 1.0, 2)
-    assert with_renamed_references(step, NAMES) == Step("a", inner, {"a": told}, ("z", "b", "c"), "a", 1.0, 2)
+    assert step.rename_references(NAMES) == Step("a", inner, {"a": told}, ("z", "b", "c"), "a", 1.0, 2)
 
 
 F, G, H = (f"F-{letter}" for letter in "fgh")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.plan import Expression, Plan, PlanTemplate, Step
 from portico._plans.text_form import expression_to_text, printable
 
 
@@ -36,17 +36,6 @@ def keyed(steps: Sequence[Step]) -> dict[str, Step]:
             key += "\0"
         found[key] = step
     return found
-
-
-def with_renamed_references(step: Step, names: Mapping[str, str]) -> Step:
-    """Return a step that refers to other steps by their new names; a nested plan has its own steps."""
-    if not names or not step.depends_on() & names.keys():
-        return step
-    return replace(
-        step,
-        arguments={name: _renamed(expression, names) for name, expression in step.arguments.items()},
-        after=tuple(names.get(earlier, earlier) for earlier in step.after),
-    )
 
 
 def matched(before: Mapping[str, Step], after: Mapping[str, Step]) -> dict[str, str]:
@@ -82,7 +71,7 @@ class _Matching:
         """Find out which more steps can be compared."""
         for name in [name for name in self.waiting if self.needs[name] <= self.pairs.keys()]:
             del self.waiting[name]
-            self.ready[name] = canonical(with_renamed_references(self.before[name], self.pairs))
+            self.ready[name] = canonical(self.before[name].rename_references(self.pairs))
 
     def by_content(self, *, same_id: bool) -> bool:
         """Match equal steps; say whether there were any. Of those with another id only the first: more may follow."""
@@ -116,20 +105,6 @@ class _Matching:
         self.ready.pop(name, None)
         self.waiting.pop(name, None)
         del self.open_after[chosen]
-
-
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    match expression:
-        case From(step, path):
-            return From(names.get(step, step), path)
-        case TextOf(parts):
-            return TextOf(tuple(part if isinstance(part, str) else _renamed(part, names) for part in parts))
-        case ListOf(items):
-            return ListOf(tuple(_renamed(item, names) for item in items))
-        case ObjectOf(members):
-            return ObjectOf({name: _renamed(member, names) for name, member in members.items()})
-        case Value():
-            return expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +202,7 @@ def plan_difference(before: Plan, after: Plan) -> PlanDifference:
     changed = []
     renamed = []
     for old, new in pairs.items():
-        step, now = with_renamed_references(old_steps[old], names), new_steps[new]
+        step, now = old_steps[old].rename_references(names), new_steps[new]
         if canonical(step) != canonical(now):
             changed.append(_step_change(step, now))
         elif step.id != now.id:
@@ -262,7 +237,7 @@ def _own_changes(before: Plan, after: Plan, names: Mapping[str, str]) -> Iterato
     yield from _change("input", before.input, after.input)
     result = before.result
     if result is not None:
-        result = with_renamed_references(Step("", "", {"result": result}), names).arguments["result"]
+        result = Step("", "", {"result": result}).rename_references(names).arguments["result"]
     yield from _change("result", result, after.result)
     yield from _change("notes", before.notes, after.notes)
     for name in dict.fromkeys([*before.fingerprints, *after.fingerprints]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import PlanFormatError
@@ -227,6 +227,16 @@ class Step:
             reference.step for expression in self.arguments.values() for reference in references(expression)
         }
 
+    def rename_references(self, names: Mapping[str, str]) -> Step:
+        """Return a step that refers to other steps by their new names; a nested plan has its own steps."""
+        if not names or not self.depends_on() & names.keys():
+            return self
+        return replace(
+            self,
+            arguments={name: _renamed(expression, names) for name, expression in self.arguments.items()},
+            after=tuple(names.get(earlier, earlier) for earlier in self.after),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -259,6 +269,20 @@ class Plan:
             elif isinstance(step.function, Plan):
                 used |= step.function.functions_used
         return used
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    match expression:
+        case From(step, path):
+            return From(names.get(step, step), path)
+        case TextOf(parts):
+            return TextOf(tuple(part if isinstance(part, str) else _renamed(part, names) for part in parts))
+        case ListOf(items):
+            return ListOf(tuple(_renamed(item, names) for item in items))
+        case ObjectOf(members):
+            return ObjectOf({name: _renamed(member, names) for name, member in members.items()})
+        case Value():
+            return expression
 
 
 def references(expression: Expression | str) -> Iterator[From]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from portico import (
@@ -12,6 +13,7 @@ from portico import (
     ChatRequest,
     FunctionSpec,
     Message,
+    Part,
     Reasoning,
     Text,
     Tool,
@@ -38,7 +40,6 @@ from portico.plans import (
 )
 from portico.plugins import JsonSchema, Mismatch, Services, StrictForm
 from portico.ports import ChatService
-from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from, exchanges_to, own_ids
 from portico_function_calling_planner.config import FunctionCallingSettings
 
 _INSTRUCTIONS = (
@@ -50,6 +51,108 @@ _INSTRUCTIONS = (
 _LAST = "No function can be called any more. Answer the goal now, from what is known."
 _NOT_RUN = "This call was not carried out: the run stopped before."
 _BESIDE_REFUSED = "This call was not carried out, because another one of the same reply was refused. Call it again."
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What became of one call: the step that carries it out, or why nothing does."""
+
+    call: ToolCall
+    step: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One reply, and what became of its calls. ``shown`` are those of its words that people have seen.
+
+    ``said`` is what the planner told the model after a reply without calls.
+    """
+
+    message: Message
+    carried: tuple[Carried, ...] = ()
+    shown: str = ""
+    said: str = ""
+
+
+def with_own_ids(reply: ChatReply) -> Message:
+    """Return a reply's message with a different id for each call: some models give none, or one to several."""
+    taken: set[str] = set()
+    parts: list[Part] = []
+    for part in reply.message.content:
+        if isinstance(part, ToolCall):
+            given = part.id.strip() or "call"
+            id = (
+                given
+                if given not in taken
+                else next(id for number in count(2) if (id := f"{given}_{number}") not in taken)
+            )
+            taken.add(id)
+            part = ToolCall(id, part.name, part.arguments)  # noqa: PLW2901 - the same part under its id
+        parts.append(part)
+    return Message("assistant", tuple(parts), reply.message.name)
+
+
+def exchanges_to(exchanges: Iterable[Exchange]) -> dict[str, Any]:
+    """Return the exchanges as JSON values."""
+    return {"version": _VERSION, "exchanges": [_to(exchange) for exchange in exchanges]}
+
+
+def exchanges_from(notes: object) -> tuple[Exchange, ...] | None:
+    """Read the exchanges back; None for notes that another planner made."""
+    if not isinstance(notes, Mapping) or notes.get("version") != _VERSION:
+        return None
+    try:
+        return tuple(_from(exchange) for exchange in notes["exchanges"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _to(exchange: Exchange) -> dict[str, Any]:
+    document: dict[str, Any] = {"parts": [part for each in exchange.message.content if (part := _part(each))]}
+    if exchange.message.name is not None:
+        document["name"] = exchange.message.name
+    if exchange.carried:
+        document["calls"] = [
+            {"id": each.call.id, **({"step": each.step} if each.step is not None else {"error": each.error})}
+            for each in exchange.carried
+        ]
+    if exchange.shown:
+        document["shown"] = exchange.shown
+    if exchange.said:
+        document["said"] = exchange.said
+    return document
+
+
+def _part(part: Part) -> dict[str, Any] | None:
+    match part:
+        case Text(text):
+            return {"text": text}
+        case ToolCall(id, name, arguments):
+            return {"call": id, "name": name, "arguments": arguments}
+        case Reasoning(data, summary) if _is_json(data):
+            # Other objects could not come back from a journal.
+            return {"reasoning": data, "summary": summary}
+    return None
+
+
+def _from(document: Mapping[str, Any]) -> Exchange:
+    parts = [_part_from(part) for part in document["parts"]]
+    calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
+    carried = tuple(
+        Carried(calls[each["id"]], each.get("step"), each.get("error")) for each in document.get("calls", ())
+    )
+    message = Message("assistant", tuple(parts), document.get("name"))
+    return Exchange(message, carried, document.get("shown", ""), document.get("said", ""))
+
+
+def _part_from(document: Mapping[str, Any]) -> Part:
+    if "text" in document:
+        return Text(str(document["text"]))
+    if "call" in document:
+        return ToolCall(str(document["call"]), str(document["name"]), str(document["arguments"]))
+    return Reasoning(document["reasoning"], document.get("summary"))
 
 
 def exchanges_of(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
@@ -181,16 +284,17 @@ def _size(exchange: Exchange) -> int:
                 written += text
             case ToolCall(_, name, arguments):
                 written += name + arguments
-            case Reasoning(data, _):
-                written += _written(data)
+            case Reasoning(data, _) if _is_json(data):
+                written += json.dumps(data)
     return Message.estimate_tokens(written)
 
 
-def _written(data: Any) -> str:
+def _is_json(data: Any) -> bool:
     try:
-        return json.dumps(data)
+        json.dumps(data, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return ""
+        return False
+    return True
 
 
 class Offer:
@@ -363,10 +467,13 @@ class FunctionCallingPlanner:
                     f"The last error: {errors[0]}"
                 )
             last = task.budget.proposals <= 1 or task.budget.steps <= 0
-            reply = await self._ask(chat, self._request(task, exchanges, offer, last), words, emit)
-            message = own_ids(reply)
+            held = HeldWords(words, calls_may_follow=not last)
+            request = self._request(task, exchanges, offer, last)
+            reply = await Asking.stream(chat, request, emit, on_text=held.feed)
+            message = with_own_ids(reply)
             calls = _calls(message)
             if not calls:
+                held.release()
                 Asking.require_whole(reply, chat, self._settings.max_tokens)
                 if words.text:
                     return Answer(f"{seen}{_BETWEEN}{words.text}" if seen else words.text)
@@ -374,7 +481,8 @@ class FunctionCallingPlanner:
                 since.append(Exchange(Message.of("assistant", "(nothing)"), said=_EMPTY))
                 continue
             if len(calls) == 1 and offer.is_infeasible(calls[0]):
-                return offer.fitted.explain(_infeasible(calls[0], reply))
+                given = _arguments(calls[0])
+                return offer.fitted.explain(Infeasible.from_call(given or {}, said=reply.text))
             steps, exchange = self._carried(message, reply, task, offer, shown=words.text)
             since.append(exchange)
             if steps:
@@ -403,13 +511,6 @@ class FunctionCallingPlanner:
             max_tokens=self._settings.max_tokens,
         )
 
-    async def _ask(self, chat: ChatService, request: ChatRequest, words: AnswerWords, emit: Emit) -> ChatReply:
-        held = HeldWords(words, calls_may_follow=request.tool_choice.mode != "none")
-        reply = await Asking.stream(chat, request, emit, on_text=held.feed)
-        if not reply.tool_calls:
-            held.release()
-        return reply
-
     def _carried(
         self, message: Message, reply: ChatReply, task: Task, offer: Offer, *, shown: str
     ) -> tuple[list[Step], Exchange]:
@@ -422,25 +523,21 @@ class FunctionCallingPlanner:
         most = min(self._settings.calls, task.budget.steps)
         calls = _calls(message)
         for place, call in enumerate(calls):
+            error = ""
+            cut = reply.finish == "length" and place == len(calls) - 1 and _arguments(call) is None
             if offer.is_infeasible(call):
-                carried.append(Carried(call, error=_NOT_ALONE))
-                continue
-            if len(steps) >= most:
-                carried.append(Carried(call, error=f"Not carried out: {most} calls at once are the most."))
-                continue
-            if reply.finish == "length" and place == len(calls) - 1 and not _is_whole(call):
-                carried.append(
-                    Carried(call, error="The reply was cut short before this call was whole. Call it again, shorter.")
-                )
-                continue
-            try:
-                step = offer.step(call, id=id, reason=reason)
-            except FunctionError as error:
-                carried.append(Carried(call, error=str(error)))
-                continue
-            steps.append(step)
-            carried.append(Carried(call, id))
-            id = next(ids)
+                error = _NOT_ALONE
+            elif len(steps) >= most:
+                error = f"Not carried out: {most} calls at once are the most."
+            elif cut:
+                error = "The reply was cut short before this call was whole. Call it again, shorter."
+            else:
+                try:
+                    steps.append(offer.step(call, id=id, reason=reason))
+                except FunctionError as refused:
+                    error = str(refused)
+            carried.append(Carried(call, error=error) if error else Carried(call, id))
+            id = id if error else next(ids)
         return steps, Exchange(message, tuple(carried), shown=shown)
 
 
@@ -448,17 +545,9 @@ def _calls(message: Message) -> list[ToolCall]:
     return [part for part in message.content if isinstance(part, ToolCall)]
 
 
-def _is_whole(call: ToolCall) -> bool:
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    """Return the arguments of a call, None where they are no whole JSON object."""
     try:
-        ModelCall.arguments(call.arguments)
+        return ModelCall.arguments(call.arguments.strip() or "{}")
     except ValueError:
-        return False
-    return True
-
-
-def _infeasible(call: ToolCall, reply: ChatReply) -> Infeasible:
-    try:
-        given = ModelCall.arguments(call.arguments.strip() or "{}")
-    except ValueError:
-        given = {}
-    return Infeasible.from_call(given, said=reply.text)
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -21,8 +21,6 @@ from portico.plans import (
     FittedFunctions,
     From,
     Infeasible,
-    ListOf,
-    ObjectOf,
     Plan,
     PromptText,
     ReplyProblem,
@@ -264,41 +262,16 @@ def _infeasible(text: str) -> Infeasible:
 def _with_free_ids(plan: Plan, taken: Collection[str]) -> Plan:
     """Give steps whose id is taken another one: a model may well use a name again for a step that failed."""
     used = {*taken, *(step.id for step in plan.steps)}
-    renamed: dict[str, str] = {}
+    names: dict[str, str] = {}
     for step in plan.steps:
         if step.id in taken:
-            number = 2
-            while f"{step.id}_{number}" in used:
-                number += 1
-            renamed[step.id] = f"{step.id}_{number}"
-            used.add(renamed[step.id])
-    if not renamed:
-        return plan
-    steps = tuple(
-        Step(
-            renamed.get(step.id, step.id),
-            step.function,
-            {name: _renamed(expression, renamed) for name, expression in step.arguments.items()},
-            tuple(renamed.get(each, each) for each in step.after),
-            step.reason,
-        )
-        for step in plan.steps
-    )
-    return Plan(plan.goal, steps, None if plan.result is None else _renamed(plan.result, renamed))
-
-
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    match expression:
-        case From(step, path):
-            return From(names.get(step, step), path)
-        case TextOf(parts):
-            return TextOf(tuple(part if isinstance(part, str) else _renamed(part, names) for part in parts))
-        case ListOf(items):
-            return ListOf(tuple(_renamed(item, names) for item in items))
-        case ObjectOf(members):
-            return ObjectOf({name: _renamed(member, names) for name, member in members.items()})
-        case _:
-            return expression
+            names[step.id] = next(id for number in count(2) if (id := f"{step.id}_{number}") not in used)
+            used.add(names[step.id])
+    result = plan.result
+    if result is not None:
+        result = Step("", "", {"result": result}).rename_references(names).arguments["result"]
+    steps = tuple(replace(step.rename_references(names), id=names.get(step.id, step.id)) for step in plan.steps)
+    return replace(plan, steps=steps, result=result)
 
 
 class SequentialPlanner:
