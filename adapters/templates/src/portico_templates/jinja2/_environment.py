@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import CoroutineType, MethodType
 from typing import Any, ClassVar
@@ -13,9 +15,8 @@ from jinja2 import BaseLoader, Environment, Template, TemplateNotFound, Template
 from jinja2.environment import TemplateModule
 from jinja2.loaders import split_template_path
 from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Cycler, Joiner, Namespace
-from markupsafe import Markup
 
 from portico import Prompt, Trusted
 from portico.errors import ConfigurationError, LimitExceeded
@@ -23,10 +24,9 @@ from portico.plugins import TextForm
 from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
 from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2._filters import prompt_filters
-from portico_templates.jinja2._formats import any_own, check_format, check_growth, formatted, is_own, percent
 from portico_templates.jinja2._generator import PromptCode
-from portico_templates.jinja2._own_text import Marks, OwnText, Printed
-from portico_templates.jinja2._rendering import RENDERING, TrustedFound, charge
+from portico_templates.jinja2._own_text import OwnText, Printed, pieces_of
+from portico_templates.jinja2._rendering import RENDERING, charge, check_format, check_growth
 from portico_templates.jinja2.config import Jinja2Settings
 
 _LARGEST_RANGE = 100_000
@@ -144,29 +144,24 @@ _LARGEST_BITS = 100_000
 _PLAIN = frozenset([bool, float, int, type(None)])
 _CONTAINERS = frozenset([dict, list, tuple])
 _GLOBALS = ("cycler", "dict", "joiner")
-_JOINING = frozenset(["center", "format", "format_map", "join", "ljust", "replace", "rjust"])
-_ASKING = frozenset(["count", "endswith", "find", "index", "rfind", "rindex", "startswith"])
+_MESSAGE = re.compile(r"</?message\b")
+_WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
 
 
 class PromptEnvironment(ImmutableSandboxedEnvironment):
-    """What a template's code runs in.
-
-    With ``marked``, it tells the template's own text from values (see `_own_text`); without, every text is a plain
-    string, which is faster.
-    """
+    """What a template's code runs in."""
 
     code_generator_class = PromptCode
     intercepted_binops: ClassVar[frozenset[str]] = frozenset(["+", "-", "*", "**", "%"])  # type: ignore[misc]
-    marks: Marks | None
 
-    def __init__(self, settings: Jinja2Settings, text_form: TextForm, *, marked: bool) -> None:
+    def __init__(self, settings: Jinja2Settings, text_form: TextForm) -> None:
         super().__init__(
             trim_blocks=settings.trim_blocks,
             lstrip_blocks=settings.lstrip_blocks,
             keep_trailing_newline=True,
             optimized=False,
             undefined=Missing,
-            finalize=self.printed_own if marked else self.printed,
+            finalize=self.printed,
             autoescape=False,
             loader=Partials(settings.partials, settings.folder, settings.max_source),
             auto_reload=False,
@@ -174,7 +169,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         )
         self.template_class = PromptTemplate
         self.settings = settings
-        self.marks = Marks() if marked else None
         self.sources: dict[str, str] = {}
         self._text_form = text_form
         self.filters = prompt_filters()
@@ -193,40 +187,29 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     # What is printed.
 
     def printed(self, value: Any) -> str:
-        """Write a value for the prompt."""
-        text = value if type(value) is str else self.text(value)
-        RENDERING.get().print(text)
-        return text
-
-    def printed_own(self, value: Any) -> str:
-        """Write a value for a prompt with messages: as a value, but for what is the template's own."""
+        """Write a value: as a value, but for what is the template's own."""
         if type(value) is str:
             text: str = Printed(value)
-        elif isinstance(value, OwnText):
-            text = value
+        elif type(value) is Trusted or isinstance(value, OwnText):
+            text = self.own(value)
         elif isinstance(value, TemplateModule):
             text = self.concat(value._body_stream)  # noqa: SLF001 - what a module printed
         else:
-            text = self.own(value) if type(value) is Trusted else Printed(self.text(value))
+            text = Printed(self.text(value))
         RENDERING.get().print(text)
         return text
 
     def text(self, value: Any) -> str:
-        """Write a value as every prompt language writes it; without marks.
-
-        Raises `TrustedFound` where own text is not told from values, and this is some.
-        """
-        if isinstance(value, str):
-            if self.marks is None and type(value) is Trusted:
-                raise TrustedFound
-            return self._plain(value) if isinstance(value, Markup | Trusted) else self._of(value)
+        """Write a value as every prompt language writes it, as a plain string."""
+        if isinstance(value, OwnText | Trusted):
+            return str.__str__(value)
         if type(value) in _PLAIN:
             return self._text_form(value)
         if isinstance(value, Undefined):
             return ""
         if isinstance(value, (*JINJA_OWN, Method)):
             if isinstance(value, TemplateModule):
-                return self._plain(self.concat(value._body_stream))  # noqa: SLF001 - what a module printed
+                return str.__str__(self.concat(value._body_stream))  # noqa: SLF001 - what a module printed
             raise Refused(f"This is {kind_of(value)}, which has no text; a macro or method is called with (…).")
         if isinstance(value, Iterator | AsyncIterator):
             raise Refused("This gives one element after another and has no text: write |join or |list.")
@@ -238,9 +221,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         except ValueError as error:
             raise Refused(f"The value cannot be written as text. {error}") from error
 
-    def _plain(self, text: str) -> str:
-        return str.__str__(text) if self.marks is None else self.marks.plain(text)
-
     def json(self, value: Any) -> Any:
         """Return a value for a function, or to be written as JSON: what Jinja2 made becomes what it stands for."""
         kind = type(value)
@@ -248,78 +228,55 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return value
         if isinstance(value, Undefined):
             return None
-        if isinstance(value, Markup):
-            return self._plain(value)
+        if isinstance(value, OwnText):
+            return str.__str__(value)
         if kind in (list, tuple):
-            made = [self.json(element) for element in value]
-            if all(new is old for new, old in zip(made, value, strict=True)):
-                return value
-            return made if kind is list else tuple(made)
+            return kind(self.json(element) for element in value)
         if kind is dict:
-            items = {self.json(key): self.json(element) for key, element in value.items()}
-            same = all(new is old and items[new] is value[old] for new, old in zip(items, value, strict=False)) and len(
-                items
-            ) == len(value)
-            return value if same else items
+            return {self.json(key): self.json(element) for key, element in value.items()}
         if kind is range or (isinstance(value, Iterable) and kind.__name__ in ("dict_keys", "dict_values")):
             return list(value)
         if isinstance(value, (*JINJA_OWN, Method)):
             raise Refused(f"This is {kind_of(value)}, which no function takes.")
         return value
 
-    def string(self, value: Any) -> str:
-        """Return a text to work on; the template's own stays that."""
-        if type(value) is str or isinstance(value, OwnText):
-            return value
-        return self.own(value) if type(value) is Trusted else self.text(value)
-
-    def own(self, value: Any) -> str:
+    def own(self, value: Any) -> OwnText:
         """Take a text for the template's own."""
-        if isinstance(value, OwnText):
-            return value
-        text = self.text(value)
-        return text if self.marks is None else self.marks.own(text)
+        return value if isinstance(value, OwnText) else OwnText.of([(self.text(value), False)])
 
-    def like(self, pattern: str, text: str) -> str:
-        """Return a text made of ``pattern``'s characters in its class."""
-        return self.marks.OwnText(text) if self.marks is not None and isinstance(pattern, OwnText) else text
-
-    def as_in(self, text: str, sought: str) -> str:
-        """Return what is looked for as it stands in ``text``."""
-        return self.marks.data(sought) if self.marks is not None and isinstance(text, OwnText) else sought
-
-    def replaced(self, text: str, old: str, new: str, count: int) -> str:
-        """Replace a text by another, which stays what it is: own text or a value."""
-        found = self._plain(text).count(old) if len(new) > len(old) else 0
-        check_growth(len(text) + found * len(new))
-        if self.marks is None or not (isinstance(text, OwnText) or isinstance(new, OwnText)):
-            return text.replace(old, new, count)
-        return self.marks.replaced(self.marks.OwnText.escape(text), old, new, count)
-
-    def concat(self, parts: Iterable[str]) -> str:
+    def concat(self, parts: Iterable[str]) -> OwnText:
         """Join what a macro, a block or a filter block printed."""
-        parts = parts if isinstance(parts, list) else list(parts)
+        parts = list(parts)
         check_growth(sum(map(len, parts)))
-        return "".join(parts) if self.marks is None else self.marks.captured(parts)
+        return OwnText.of(pieces_of(parts))
 
     def finished(self, parts: list[str]) -> str:
-        """Join all that was printed: to a `Prompt`, where values are told from own text."""
+        """Join all that was printed: to a `Prompt` where the template's own text may open a message."""
         check_growth(sum(map(len, parts)))
-        return "".join(parts) if self.marks is None else Prompt(self.marks.pieces(parts))
+        pieces = pieces_of(parts)
+        if any(_MESSAGE.search(text) for text, is_value in pieces if not is_value):
+            return Prompt(pieces)
+        return "".join([text for text, _ in pieces])
 
     def joined(self, values: Iterable[Any]) -> str:
         """Join the operands of ``~``."""
         return self.joined_with("", list(values))
 
     def joined_with(self, between: Any, values: Sequence[Any]) -> str:
-        """Join values, as their texts."""
-        texts = [value if type(value) is str else self.string(value) for value in values]
-        between = self.string(between)
-        check_growth(sum(map(len, texts)) + len(between) * max(0, len(texts) - 1))
-        if self.marks is not None and (isinstance(between, OwnText) or any_own(texts)):
-            return self.marks.joined(between, texts)
-        together: str = between.join(texts)
-        return together
+        """Join values, as their texts; what is the template's own stays that."""
+        if not any(isinstance(value, OwnText | Trusted) for value in (between, *values)):
+            texts = [self.text(value) for value in values]
+            between = self.text(between)
+            check_growth(sum(map(len, texts)) + len(between) * max(0, len(texts) - 1))
+            return str(between.join(texts))
+        parts: list[str] = []
+        for value in values:
+            parts += [self._part(between)] if parts and between != "" else []
+            parts.append(self._part(value))
+        return self.concat(parts)
+
+    def _part(self, value: Any) -> str:
+        return self.own(value) if isinstance(value, OwnText | Trusted) else Printed(self.text(value))
 
     # What is read.
 
@@ -393,37 +350,48 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             result = getattr(of, name)(*args, **kwargs)
             return list(result) if name in ("items", "keys", "values") else result
         charge(of)
-        if type(of) is Trusted or (self.marks is not None and name in _JOINING and _has_own(args, kwargs)):
-            of = self.own(of) if type(of) is Trusted else self.marks.OwnText.escape(of)  # type: ignore[union-attr]
         if name in ("format", "format_map"):
-            return formatted(self, of, args[0] if name == "format_map" and args else None, args, kwargs)
+            mapping = args[0] if name == "format_map" and args else None
+            made = _Formatter(self).vformat(of, () if mapping else args, mapping or kwargs)
+            check_growth(len(made))
+            return made
         if name == "join":
             return self.joined_with(of, list(args[0]) if args else [])
         if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
-            return self.replaced(of, self.text(args[0]), self.string(args[1]), args[2] if len(args) > 2 else -1)
+            return self.replaced(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
             if isinstance(given, int):
                 check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))
-        if isinstance(of, OwnText):
-            if name in _ASKING:
-                of = self._plain(of)
-            else:
-                args = tuple(
-                    self.as_in(of, value) if type(value) is str and not index else value
-                    for index, value in enumerate(args)
-                )
-        return getattr(of, name)(*args, **kwargs)
+        return getattr(str.__str__(of), name)(*args, **kwargs)
+
+    def replaced(self, text: str, old: str, new: str, count: int) -> str:
+        """Replace a text by another."""
+        found = text.count(old) if len(new) > len(old) else 0
+        check_growth(len(text) + found * len(new))
+        return text.replace(old, new, count)
 
     # What is computed.
 
     def operand(self, value: Any) -> Any:
         """Return what a format may write of a value: numbers and dates as they are, else the text."""
-        return value if isinstance(value, int | float | dt.date | dt.time) else self.string(value)
+        return value if isinstance(value, int | float | dt.date | dt.time) else self.text(value)
+
+    def percent(self, text: str, values: Any) -> str:
+        """Put values into a text by ``%``."""
+        for digits in chain.from_iterable(_WIDTH.findall(text)):
+            check_format("0000" if digits == "*" else digits)
+        if isinstance(values, dict) and "%(" in text:
+            given: Any = {name: self.operand(value) for name, value in values.items()}
+        else:
+            given = tuple(map(self.operand, values if isinstance(values, tuple) else (values,)))
+        made: str = text % given
+        check_growth(len(made))
+        return made
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute, within bounds: what doubles each time is soon larger than the machine."""
         if operator == "%" and isinstance(left, str):
-            return percent(self, self.string(left), right)
+            return self.percent(self.text(left), right)
         if operator == "+":
             return self._add(left, right)
         if operator == "-" and isinstance(left, Missing) and len(left.words) == 1:
@@ -442,7 +410,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     def _add(self, left: Any, right: Any) -> Any:
         if isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
             check_growth(len(left) + len(right))
-            if isinstance(left, str) and isinstance(right, str) and (is_own(left) or is_own(right)):
+            if isinstance(left, str) and isinstance(right, str):
                 return self.joined((left, right))
         return operator.add(left, right)
 
@@ -467,7 +435,12 @@ def _own_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs
 
 
-def _has_own(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
-    return any_own(kwargs) or any(
-        is_own(value) or (isinstance(value, list | tuple) and any_own(value)) for value in args
-    )
+class _Formatter(SandboxedFormatter):
+    _env: PromptEnvironment
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return super().convert_field(self._env.operand(value), conversion)
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        check_format(format_spec)
+        return super().format_field(value, format_spec)

@@ -6,19 +6,19 @@ import html
 import json
 from collections.abc import Callable
 from functools import wraps
-from textwrap import TextWrapper
 from typing import Any, TypeAlias
 
 from jinja2 import pass_environment, pass_eval_context
 from jinja2.async_utils import auto_to_list
-from jinja2.filters import FILTERS, do_urlencode, make_attrgetter
+from jinja2.filters import FILTERS, do_indent, do_urlencode, do_wordwrap, make_attrgetter
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
+from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.jinja2._errors import Refused
-from portico_templates.jinja2._formats import check_growth, percent
-from portico_templates.jinja2._rendering import charge
+from portico_templates.jinja2._own_text import OwnText
+from portico_templates.jinja2._rendering import charge, check_growth
 
 # They belong to modules above this one.
 PromptEnvironment: TypeAlias = Any
@@ -45,7 +45,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "safe": _safe,
         "string": _string,
         "sum": _counted("sum", _sum),
-        "title": _counted("title", _title),
+        "trim": _counted("trim", _trim),
         "striptags": _counted("striptags", _striptags),
         "urlencode": _counted("urlencode", _urlencode),
         "tojson": _counted("tojson", _tojson),
@@ -86,21 +86,16 @@ def _escape(environment: PromptEnvironment, value: Any) -> str:
 def _format(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: Any) -> str:
     if args and kwargs:
         raise Refused("The filter format takes arguments by place or by name, not both.")
-    return percent(environment, environment.string(value), kwargs or args)
+    text: str = environment.percent(environment.text(value), kwargs or args)
+    return text
 
 
 @pass_environment
-def _indent(environment: PromptEnvironment, value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> Any:
-    text = environment.string(value)
-    before = environment.string(width) if isinstance(width, str) else " " * width
-    # As in Jinja2, a line break at the end makes one more line, which is empty.
-    lines = (text + "\n").splitlines()
-    check_growth(len(text) + len(lines) * len(before))
-    made = [
-        environment.joined((before, line)) if (index or first) and (line or blank) else line
-        for index, line in enumerate(lines)
-    ]
-    return environment.joined_with("\n", made)
+def _indent(environment: PromptEnvironment, value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> str:
+    text = environment.text(value)
+    width = environment.text(width) if isinstance(width, str) else width
+    check_growth(len(text) + len(text.splitlines()) * (len(width) if isinstance(width, str) else width))
+    return do_indent(text, width, first, blank)
 
 
 @pass_eval_context
@@ -116,9 +111,9 @@ async def _join(context: EvalContext, value: Any, d: Any = "", attribute: Any = 
 
 @pass_environment
 def _replace(environment: PromptEnvironment, value: Any, old: Any, new: Any, count: int | None = None) -> Any:
-    text = environment.string(value)
+    text = environment.text(value)
     charge(text)
-    return environment.replaced(text, environment.text(old), environment.string(new), -1 if count is None else count)
+    return environment.replaced(text, environment.text(old), environment.text(new), -1 if count is None else count)
 
 
 @pass_environment
@@ -128,7 +123,7 @@ def _safe(environment: PromptEnvironment, value: Any) -> Any:
 
 @pass_environment
 def _string(environment: PromptEnvironment, value: Any) -> str:
-    text: str = environment.string(value)
+    text: str = value if isinstance(value, OwnText) else environment.text(value)
     return text
 
 
@@ -143,14 +138,9 @@ async def _sum(environment: PromptEnvironment, iterable: Any, attribute: Any = N
 
 
 @pass_environment
-def _title(environment: PromptEnvironment, value: Any) -> Any:
-    text = environment.string(value)
-    parts = []
-    inside = False
-    for letter in text:
-        parts.append(letter.lower() if inside else letter.upper())
-        inside = letter not in " \t\n\r\f\v-([{<"
-    return environment.like(text, "".join(parts))
+def _trim(environment: PromptEnvironment, value: Any, chars: str | None = None) -> str:
+    text: str = environment.own(value) if isinstance(value, OwnText | Trusted) else environment.text(value)
+    return text.trimmed(chars) if isinstance(text, OwnText) else text.strip(chars)
 
 
 @pass_environment
@@ -179,19 +169,11 @@ def _wordwrap(  # noqa: PLR0917 - as Jinja2 has it
     break_long_words: bool = True,
     wrapstring: str | None = None,
     break_on_hyphens: bool = True,
-) -> Any:
-    text = environment.string(value)
+) -> str:
+    text = environment.text(value)
     charge(text)
     if width < 1:
         raise Refused("The filter wordwrap takes a width of at least 1.")
     between = environment.newline_sequence if wrapstring is None else environment.text(wrapstring)
     check_growth(len(text) + (len(text) // width + text.count("\n") + 1) * len(between))
-    wrapper = TextWrapper(
-        width=width,
-        expand_tabs=False,
-        replace_whitespace=False,
-        break_long_words=break_long_words,
-        break_on_hyphens=break_on_hyphens,
-    )
-    lines = (between.join(wrapper.wrap(str.__str__(line))) for line in text.splitlines())
-    return environment.like(text, between.join(lines))
+    return do_wordwrap(environment, text, width, break_long_words, between, break_on_hyphens)

@@ -19,8 +19,7 @@ class PromptCode(CodeGenerator):
     def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
         if not isinstance(node, nodes.TemplateData):
             raise nodes.Impossible
-        marks = self.environment.marks  # type: ignore[attr-defined]
-        return node.data if marks is None else str(marks.data(node.data))
+        return node.data
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
         self.write("environment.finalize(")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence, Sized
 from contextvars import ContextVar
 
 from jinja2.runtime import AsyncLoopContext
 
-from portico import Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
 from portico.ports import CallFunction
 from portico_templates.jinja2._errors import Refused
@@ -18,54 +17,22 @@ from portico_templates.jinja2.config import Jinja2Settings
 _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
-
-
-class TrustedFound(Exception):
-    """A `Trusted` text came up, in a list or from a function, where the template's own text is not told from values."""
+_WIDE = re.compile(r"\d{4}")
 
 
 class Rendering:
     """What one rendering holds: the functions, the bounds, and the failure of a function, if one failed.
 
-    A round of a loop counts more the longer the template is, since its body may be that long. ``results`` are those
-    of the functions called so far; one that begins anew in another environment takes them from the one before.
+    A round of a loop counts more the longer the template is, since its body may be that long.
     """
 
-    __slots__ = (
-        "_call",
-        "_deadline",
-        "_known",
-        "_marked",
-        "_most_printed",
-        "_next_check",
-        "depth",
-        "failure",
-        "printed",
-        "results",
-        "round",
-        "settings",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        call: CallFunction,
-        settings: Jinja2Settings,
-        length: int,
-        *,
-        marked: bool,
-        before: Rendering | None = None,
-    ) -> None:
+    def __init__(self, call: CallFunction, settings: Jinja2Settings, length: int) -> None:
         self._call = call
-        self._marked = marked
-        self._known = deque(before.results if before is not None else ())
-        self.results: list[tuple[str, object]] = []
         self.settings = settings
         self.round = 1 + length // _SOURCE_A_STEP
         self.steps = 0
         self.depth = 0
         self.printed = 0
-        self._most_printed = 2 * settings.max_characters
         self.failure: BaseException | None = None
         self._next_check = _CHECKED_EVERY
         self._deadline = time.monotonic() + settings.max_seconds
@@ -89,8 +56,8 @@ class Rendering:
     def print(self, text: str) -> None:
         """Count a text that is printed, captured ones too; raises ``LimitExceeded`` when it is too much."""
         self.printed += 1 + len(text)
-        if self.printed > self._most_printed:
-            raise too_large(self.settings.max_characters)
+        if self.printed > 2 * self.settings.max_characters:
+            raise _too_large(self.settings.max_characters)
 
     def enter(self) -> None:
         """Go into a macro or a recursive loop; raises ``LimitExceeded`` at the deepest."""
@@ -104,8 +71,6 @@ class Rendering:
 
     def call(self, function: str, arguments: Mapping[str, object], positional: Sequence[object]) -> Awaitable[object]:
         """Call a function of the kernel; what is wrong with the call itself is the template's fault."""
-        if self._known and self._known[0][0] == function:
-            return self._again(self._known.popleft()[1])
         try:
             awaitable = self._call(function, arguments, positional) if positional else self._call(function, arguments)
         except FunctionNotFound as error:
@@ -119,7 +84,7 @@ class Rendering:
     async def _result(self, function: str, awaitable: Awaitable[object]) -> object:
         begun = time.monotonic()
         try:
-            result = await awaitable
+            return await awaitable
         except FunctionNotFound as error:
             if error.name == function:
                 raise Refused(str(error), called=function) from error
@@ -130,14 +95,6 @@ class Rendering:
             raise
         finally:
             self._deadline += time.monotonic() - begun
-        if not self._marked:
-            self.results.append((function, result))
-            if type(result) is Trusted:
-                raise TrustedFound
-        return result
-
-    async def _again(self, result: object) -> object:
-        return result
 
 
 RENDERING: ContextVar[Rendering] = ContextVar("portico_jinja2_rendering")
@@ -156,8 +113,20 @@ def work(value: object) -> int:
     return 1 + len(value) if isinstance(value, Sized) and not isinstance(value, AsyncLoopContext) else 1
 
 
-def too_large(most: int) -> LimitExceeded:
-    """Return the error of a text that gets too long."""
+def check_growth(count: int) -> None:
+    """Raise ``LimitExceeded`` for a text or list of ``count`` characters or elements, if that is too many."""
+    most = RENDERING.get().settings.max_characters
+    if count > most:
+        raise _too_large(most)
+
+
+def check_format(specification: str) -> None:
+    """Raise ``LimitExceeded`` for a width or precision that makes texts out of nothing."""
+    if _WIDE.search(specification):
+        raise LimitExceeded("A width or precision of a format is at most 999.")
+
+
+def _too_large(most: int) -> LimitExceeded:
     return LimitExceeded(
         f"The template makes a text or list of more than {most:,} characters or elements; max_characters sets how "
         "many it may have."

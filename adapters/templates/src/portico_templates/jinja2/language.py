@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jinja2 import Environment, Template, nodes
+from jinja2 import Environment, nodes
 from jinja2.compiler import Frame
 
-from portico import Trusted
 from portico.errors import LimitExceeded, PorticoError
 from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
@@ -16,7 +14,7 @@ from portico_templates.jinja2._data import METHODS
 from portico_templates.jinja2._environment import PromptEnvironment
 from portico_templates.jinja2._errors import not_compiled, not_rendered, places_of_calls
 from portico_templates.jinja2._generator import PromptCode
-from portico_templates.jinja2._rendering import RENDERING, Rendering, TrustedFound
+from portico_templates.jinja2._rendering import RENDERING, Rendering
 from portico_templates.jinja2.config import Jinja2Settings
 
 _DOING_WITHOUT = ("d", "default")
@@ -155,10 +153,6 @@ def _words(node: nodes.Node) -> tuple[str, ...]:
                 return ()
 
 
-_MESSAGE = re.compile(r"</?message\b")
-_REACHING_OUT = (nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)
-
-
 class Jinja2Templates:
     """Compile prompts in Jinja2.
 
@@ -187,9 +181,7 @@ class Jinja2Templates:
 
     def __init__(self, *, codecs: Iterable[TypeCodec] = (), settings: Jinja2Settings | None = None) -> None:
         self._settings = settings or Jinja2Settings()
-        text_form = TextForm(codecs)
-        self._plain = PromptEnvironment(self._settings, text_form, marked=False)
-        self._marked = PromptEnvironment(self._settings, text_form, marked=True)
+        self._environment = PromptEnvironment(self._settings, TextForm(codecs))
 
     def compile(self, source: str, *, name: str = "prompt") -> Jinja2Template:
         """Parse and compile a template; raises ``TemplateError`` with the line, and ``LimitExceeded``."""
@@ -198,22 +190,25 @@ class Jinja2Templates:
                 f"{name}: a template has at most {self._settings.max_source:,} characters, not {len(source):,}; "
                 "max_source sets how many it may have."
             )
-        return Jinja2Template(source, name, self._plain, self._marked)
+        return Jinja2Template(source, name, self._environment)
 
 
 class Jinja2Template:
     """A compiled prompt."""
 
-    __slots__ = ("_marked", "_marked_template", "_markup", "_plain", "_template", "name", "source")
+    __slots__ = ("_environment", "_template", "name", "source")
 
-    def __init__(self, source: str, name: str, plain: PromptEnvironment, marked: PromptEnvironment) -> None:
+    def __init__(self, source: str, name: str, environment: PromptEnvironment) -> None:
         self.name = name
         self.source = source
-        self._plain = plain
-        self._marked = marked
-        self._markup = _MESSAGE.search(source) is not None
-        self._marked_template: Template | None = None
-        self._template = self._compiled(marked if self._markup else plain)
+        self._environment = environment
+        try:
+            code = environment.compile(environment.parse(source), filename=f"<{name}>")
+            self._template = environment.template_class.from_code(environment, code, environment.make_globals(None))
+        except PorticoError:
+            raise
+        except Exception as error:
+            raise not_compiled(error, source, name, environment) from error
 
     def __str__(self) -> str:
         return self.source
@@ -228,7 +223,7 @@ class Jinja2Template:
         Those that a condition, a loop or ``default`` is about are not among them: a prompt can do without.
         """
         try:
-            return variables_of(self._plain.parse(self.source))
+            return variables_of(self._environment.parse(self.source))
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
 
@@ -240,7 +235,7 @@ class Jinja2Template:
         arguments are known when they are made, and what partials call.
         """
         try:
-            return calls_of(self._plain.parse(self.source), self.source, self._plain)
+            return calls_of(self._environment.parse(self.source), self.source, self._environment)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
 
@@ -251,63 +246,23 @@ class Jinja2Template:
         own. Raises ``TemplateError`` for a function that is not there, arguments that do not fit and what cannot be
         computed or written, and ``LimitExceeded``; what a function raises comes through unchanged.
         """
-        if not self._markup and not any(type(value) is Trusted for value in arguments.values()):
-            rendering = Rendering(call, self._plain.settings, len(self.source), marked=False)
-            try:
-                return await self._rendered(self._template, self._plain, arguments, rendering)
-            except TrustedFound:
-                # Known too late: begin anew, with the results that there are.
-                rendering = Rendering(call, self._plain.settings, len(self.source), marked=True, before=rendering)
-        else:
-            rendering = Rendering(call, self._marked.settings, len(self.source), marked=True)
-        return await self._rendered(self._with_markup(), self._marked, arguments, rendering)
-
-    async def _rendered(
-        self, template: Template, environment: PromptEnvironment, arguments: Mapping[str, object], rendering: Rendering
-    ) -> str:
+        rendering = Rendering(call, self._environment.settings, len(self.source))
         before = RENDERING.set(rendering)
         parts: list[str] = []
         try:
-            generated = template.root_render_func(template.new_context(dict(arguments)))
+            generated = self._template.root_render_func(self._template.new_context(dict(arguments)))
             async for part in generated:  # type: ignore[attr-defined]
                 parts.append(part)  # noqa: PERF401 - an async list comprehension is no faster here
-            return environment.finished(parts)
-        except TrustedFound:
-            raise
+            return self._environment.finished(parts)
         except Exception as error:
             if error is rendering.failure:
                 raise
-            failed = not_rendered(error, template, self.source, self.name)
+            failed = not_rendered(error, self._template, self.source, self.name)
             if failed is error:
                 raise
             raise failed from error
         finally:
             RENDERING.reset(before)
-
-    def _with_markup(self) -> Template:
-        if self._marked_template is None:
-            self._marked_template = self._compiled(self._marked)
-        return self._marked_template
-
-    def _compiled(self, environment: PromptEnvironment) -> Template:
-        try:
-            tree = environment.parse(self.source)
-            # What a partial holds is known when it is read, so such a template is taken for one with messages.
-            if environment is self._plain and _may_bring_markup(tree):
-                self._markup = True
-                return self._with_markup()
-            code = environment.compile(tree, filename=f"<{self.name}>")
-            return environment.template_class.from_code(environment, code, environment.make_globals(None))
-        except (PorticoError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            raise not_compiled(error, self.source, self.name, environment) from error
-
-
-def _may_bring_markup(tree: nodes.Template) -> bool:
-    return any(tree.find(kind) is not None for kind in _REACHING_OUT) or any(
-        found.name == "safe" for found in tree.find_all(nodes.Filter)
-    )
 
 
 def factory(settings: Jinja2Settings | None, services: Services) -> Jinja2Templates:
