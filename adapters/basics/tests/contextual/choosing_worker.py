@@ -28,7 +28,7 @@ async def choose(folder: Path, seed: int, rounds: int) -> None:
     functions: dict[str, FunctionSpec] = {}
 
     def selector(place: FaissVectorStore) -> ContextualSelector:
-        return ContextualSelector(place, HashingEmbeddings(64), options=SelectionOptions(limit=3), remembered=1)
+        return ContextualSelector(place, HashingEmbeddings(64), options=SelectionOptions(limit=3))
 
     chosen = selector(store)
     for _ in range(rounds):

@@ -47,10 +47,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return FaissVectorStore(FaissSettings(path=tmp_path / "vectors" if request.param == "folder" else None))
 
 
-def selector(store: Any, embeddings: Any, remembered: int = 1, **options: Any) -> ContextualSelector:
-    return ContextualSelector(
-        store, embeddings, options=SelectionOptions(**{"limit": 2, **options}), remembered=remembered
-    )
+def selector(store: Any, embeddings: Any, **options: Any) -> ContextualSelector:
+    return ContextualSelector(store, embeddings, options=SelectionOptions(**{"limit": 2, **options}))
 
 
 async def test_only_what_changed_is_embedded_and_all_at_once(store: Any, embeddings: Recording) -> None:
@@ -94,7 +92,7 @@ async def test_first_selections_at_once_synchronise_once(store: Any, embeddings:
 
 
 async def test_parts_of_a_catalogue_in_turn_embed_nothing_again(store: Any, embeddings: Recording) -> None:
-    chosen = selector(store, embeddings, remembered=3)
+    chosen = selector(store, embeddings)
     for part in (MANUALS, MANUALS[1:], MANUALS[:4], MANUALS, MANUALS[1:]):
         selection = await chosen.select(part, ASKED)
         assert set(selection.names) <= {spec.name for spec in part}
@@ -197,8 +195,7 @@ async def test_the_same_functions_are_not_read_again(store: Any, embeddings: Rec
     chosen = selector(store, embeddings, function_text=text)
     for _ in range(3):
         await chosen.select(list(MANUALS), ASKED)
-    await chosen.select([*MANUALS[1:], FunctionSpec("Find-New", "Find a moon.", {}, {})], ASKED)
-    assert read == [*(spec.name for spec in MANUALS), "Find-New"]
+    assert read == [spec.name for spec in MANUALS]
 
 
 @pytest.mark.parametrize("call", ["upsert", "search", "ids"])

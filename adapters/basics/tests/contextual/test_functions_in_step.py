@@ -112,10 +112,8 @@ def named(each: FunctionSpec) -> str:
 TEXTS = {"described": described, "named": named}
 
 
-def made(store: Any, embeddings: Any, text: str, remembered: int) -> ContextualSelector:
-    return ContextualSelector(
-        store, embeddings, options=SelectionOptions(limit=2, function_text=TEXTS[text]), remembered=remembered
-    )
+def made(store: Any, embeddings: Any, text: str) -> ContextualSelector:
+    return ContextualSelector(store, embeddings, options=SelectionOptions(limit=2, function_text=TEXTS[text]))
 
 
 def shown(selection: Selection) -> list[tuple[str, str, float, float, float]]:
@@ -128,24 +126,18 @@ def shown(selection: Selection) -> list[tuple[str, str, float, float, float]]:
 class Provider:
     """One of those that share the store."""
 
-    def __init__(self, store: Any, weather: Weather, dimensions: int, text: str, remembered: int) -> None:
-        self.store, self.weather, self.dimensions, self.text, self.remembered = (
-            store,
-            weather,
-            dimensions,
-            text,
-            remembered,
-        )
+    def __init__(self, store: Any, weather: Weather, dimensions: int, text: str) -> None:
+        self.store, self.weather, self.dimensions, self.text = store, weather, dimensions, text
         self.functions: dict[str, FunctionSpec] = {}
         self.restart()
 
     def restart(self) -> None:
-        self.selector = made(self.store, Counting(self.dimensions, self.weather), self.text, self.remembered)
+        self.selector = made(self.store, Counting(self.dimensions, self.weather), self.text)
 
     async def select(self, context: Sequence[str]) -> None:
         functions = tuple(self.functions.values())
         found = await self.selector.select(functions, context)
-        fresh = await made(DictVectorStore(), Counting(self.dimensions), self.text, 1).select(functions, context)
+        fresh = await made(DictVectorStore(), Counting(self.dimensions), self.text).select(functions, context)
         assert shown(found) == shown(fresh), "the selection is not that of a fresh build"
         assert set(found.names) <= {each.name for each in functions}, "a function that vanished is offered"
 
@@ -161,15 +153,14 @@ class ProvidersOnOneStore(RuleBasedStateMachine):
     @initialize(
         models=st.tuples(*(st.sampled_from((5, 5, 7)) for _ in range(3))),
         texts=st.tuples(*(st.sampled_from(sorted(TEXTS)) for _ in range(3))),
-        remembered=st.tuples(*(st.sampled_from((1, 3)) for _ in range(3))),
         given=st.dictionaries(st.sampled_from(NAMES), descriptions, min_size=5),
     )
-    def begin(self, models: Any, texts: Any, remembered: Any, given: dict[str, str]) -> None:
+    def begin(self, models: Any, texts: Any, given: dict[str, str]) -> None:
         self.runner = asyncio.Runner()
         self.weather = Weather()
         self.plain = DictVectorStore()
         store = Crowded(self.plain, self.weather)
-        self.providers = [Provider(store, self.weather, *each) for each in zip(models, texts, remembered, strict=True)]
+        self.providers = [Provider(store, self.weather, *each) for each in zip(models, texts, strict=True)]
         for provider in self.providers:
             provider.functions = {name: spec(name, text) for name, text in given.items()}
 

@@ -14,7 +14,7 @@ from portico.errors import FunctionNotFound
 from portico.plugins import words
 from portico.search import Vectors
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
-from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near, RecentFunctions
+from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near
 
 if TYPE_CHECKING:
     from portico.ports import EmbeddingGenerator, VectorStore
@@ -110,6 +110,7 @@ def _empty() -> frozenset[str]:
 
 
 _REMEMBERED = 8
+"""Sets of functions that are kept in memory: turns may offer parts of a catalogue."""
 _MOST_REQUESTS = 16
 _MOST_CHARACTERS = 8_000
 _LOOKED_AT = 24
@@ -131,10 +132,8 @@ class ContextualSelector:
     ('forecast',)
 
     The vectors lie in ``store``, in namespaces whose names begin with ``namespace``, and are kept in step with the
-    functions, before anything is chosen: see `FunctionRecords`. Several selectors and processes may share a
-    namespace. ``remembered`` is how many sets
-    of functions are kept in memory: more than 1, and parts of a catalogue can be given in turn. ``ranking`` "lexical"
-    needs no store and no embeddings.
+    functions, before anything is chosen: see `FunctionRecords`. Several selectors and processes may share a namespace.
+    ``ranking`` "lexical" needs no store and no embeddings.
 
     Only functions that share a word with the context, or have a vector on its side, are ever chosen: there may be fewer
     than ``limit``. Of a long context the last 8,000 characters count. A name in ``always`` that none of the functions
@@ -152,19 +151,16 @@ class ContextualSelector:
         *,
         namespace: str = "functions",
         options: SelectionOptions | None = None,
-        remembered: int = _REMEMBERED,
     ) -> None:
-        if remembered < 1:
-            raise ValueError(f"remembered is how many sets of functions are kept, at least 1, not {remembered}")
         self.options = options or SelectionOptions()
-        self._recent = RecentFunctions(self.options.function_text, keep=remembered)
+        self._recent: list[tuple[tuple[FunctionSpec, ...], KnownFunctions]] = []
         self._records: FunctionRecords | None = None
         if self.options.ranking != "lexical":
             if store is None or embeddings is None:
                 raise ValueError(
                     f"the ranking {self.options.ranking!r} needs a vector store and embeddings; 'lexical' does without"
                 )
-            self._records = FunctionRecords(store, embeddings, namespace, self._recent)
+            self._records = FunctionRecords(store, embeddings, namespace)
 
     @property
     def limit(self) -> int:
@@ -178,7 +174,7 @@ class ContextualSelector:
         limit = self.options.limit if limit is None else limit
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
-        known = self._recent.of(functions)
+        known = self._known(tuple(functions))
         always, absent = _found(self.options.always, known.specs)
         offered = tuple(Considered(name, "always") for name in always)
         count = len(known.specs)
@@ -191,6 +187,16 @@ class ContextualSelector:
         ranked, embedded = await self._ranked(known, requests, limit + len(always))
         chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
         return Selection((*offered, *chosen), left_out, count, requests, embedded, absent)
+
+    def _known(self, functions: tuple[FunctionSpec, ...]) -> KnownFunctions:
+        """Return the set of these functions, one of the few that were used last or a new one."""
+        for place, (given, known) in enumerate(self._recent):
+            if given is functions or given == functions:
+                self._recent.insert(0, self._recent.pop(place))
+                return known
+        known = KnownFunctions(functions, self.options.function_text)
+        self._recent = [(functions, known), *self._recent[: _REMEMBERED - 1]]
+        return known
 
     async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], int]:
         looked_at = max(_LOOKED_AT, 2 * wanted)

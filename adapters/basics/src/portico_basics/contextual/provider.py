@@ -94,7 +94,6 @@ class ContextualFunctionProvider:
                 ranking=self.options.ranking,
                 function_text=self.options.function_text,
             ),
-            remembered=1,
         )
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,98 +33,27 @@ def record_key(name: str, text: str) -> str:
 
 
 class KnownFunctions:
-    """One set of functions, with the text of each and the key of its record. Never changes, but for the index.
+    """One set of functions, with the text of each, the key of its record, and an index of the texts.
 
-    ``index`` scores their texts. It moves on to the next set, which it is changed into; a set that is asked about
-    again makes it anew.
+    Raises ``ValueError`` for two different functions of one name, and what ``text`` raises.
     """
 
-    __slots__ = ("_index", "keys", "names", "specs", "texts")
+    def __init__(self, specs: Sequence[FunctionSpec], text: Callable[[FunctionSpec], str]) -> None:
+        self.specs: dict[str, FunctionSpec] = {}
+        for spec in specs:
+            if self.specs.setdefault(spec.name, spec) != spec:
+                raise ValueError(f"two functions are called {spec.name!r}")
+        self.texts = {name: _text(spec, text) for name, spec in self.specs.items()}
+        self.keys = {name: record_key(name, made) for name, made in self.texts.items()}
+        self.names = {key: name for name, key in self.keys.items()}
 
-    def __init__(
-        self, specs: Sequence[FunctionSpec], text: Callable[[FunctionSpec], str], before: KnownFunctions | None = None
-    ) -> None:
-        """Read functions, all but those that are as they were ``before``; that set gives its index away."""
-        self.specs: dict[str, FunctionSpec] = _by_name(specs)
-        self.texts: dict[str, str] = {}
-        self.keys: dict[str, str] = {}
-        new: list[str] = []
-        for name, spec in self.specs.items():
-            if before is not None and name in before.specs and _same(before.specs[name], spec):
-                self.texts[name], self.keys[name] = before.texts[name], before.keys[name]
-            else:
-                self.texts[name] = made = _text(spec, text)
-                self.keys[name] = record_key(name, made)
-                new.append(name)
-        self.names: dict[str, str] = {key: name for name, key in self.keys.items()}
-        self._index = None if before is None else before.taken_index()
-        if before is not None and self._index is not None:
-            for name in before.specs.keys() - self.specs.keys():
-                self._index.remove(name)
-            for name in new:
-                self._index.put(name, self.texts[name])
-
-    def taken_index(self) -> LexicalIndex | None:
-        """Return the index, where it was made, and have it no more."""
-        index, self._index = self._index, None
-        return index
-
-    @property
+    @cached_property
     def index(self) -> LexicalIndex:
-        """The lexical index of the texts: to be used at once, since the next set may take it."""
-        if self._index is None:
-            self._index = LexicalIndex()
-            for name, text in self.texts.items():
-                self._index.put(name, text)
-        return self._index
-
-
-class RecentFunctions:
-    """The sets of functions that were given last.
-
-    ``keep`` is how many sets are remembered: one, where functions that are not given any more are gone for good; more,
-    where selections are made from parts of a catalogue in turn.
-    """
-
-    def __init__(self, text: Callable[[FunctionSpec], str], *, keep: int) -> None:
-        self._text = text
-        self._keep = keep
-        self._sets: list[tuple[tuple[FunctionSpec, ...], KnownFunctions]] = []
-
-    def of(self, functions: Sequence[FunctionSpec]) -> KnownFunctions:
-        """Return the set of these functions. Equal ones are found again, at once where they are the same objects.
-
-        Raises ``ValueError`` for two different functions of one name, and what the callback for texts raises.
-        """
-        given = tuple(functions)  # a tuple stays the object that it is
-        for place, (specs, known) in enumerate(self._sets):
-            if specs is given or specs == given:
-                if place:
-                    self._sets.insert(0, self._sets.pop(place))
-                return known
-        if len(self._sets) < self._keep:
-            known = KnownFunctions(given, self._text)
-        else:
-            known = KnownFunctions(given, self._text, self._sets[-1][1])
-            self._sets.pop()
-        self._sets.insert(0, (given, known))
-        return known
-
-    def sets(self) -> tuple[KnownFunctions, ...]:
-        """Return the sets that are remembered."""
-        return tuple(known for _, known in self._sets)
-
-
-def _by_name(specs: Iterable[FunctionSpec]) -> dict[str, FunctionSpec]:
-    found: dict[str, FunctionSpec] = {}
-    for spec in specs:
-        if not _same(found.setdefault(spec.name, spec), spec):
-            raise ValueError(f"two functions are called {spec.name!r}")
-    return found
-
-
-def _same(one: FunctionSpec, other: FunctionSpec) -> bool:
-    return one is other or one == other
+        """The lexical index of the texts."""
+        index = LexicalIndex()
+        for name, text in self.texts.items():
+            index.put(name, text)
+        return index
 
 
 def _text(spec: FunctionSpec, text: Callable[[FunctionSpec], str]) -> str:
@@ -155,16 +85,12 @@ class FunctionRecords:
     of its own functions are they deleted; a process that misses one embeds it again.
     """
 
-    def __init__(
-        self, store: VectorStore, embeddings: EmbeddingGenerator, namespace: str, recent: RecentFunctions
-    ) -> None:
+    def __init__(self, store: VectorStore, embeddings: EmbeddingGenerator, namespace: str) -> None:
         self.namespace = namespace
         self._store = store
         self._embeddings = embeddings
-        self._recent = recent
-        self._vectors = ""  # the namespace that the next two are about
+        self._vectors = ""  # the namespace of the ids in the next line
         self._present: set[str] | None = None  # ids in the store; None where the store is to be read
-        self._wanted: dict[str, str] = {}  # functions by id
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     @property
@@ -210,43 +136,41 @@ class FunctionRecords:
         if self._lock is None or self._lock[0] is not loop:  # a lock belongs to one event loop
             self._lock = loop, asyncio.Lock()
         async with self._lock[1]:
-            wanted = {key: (name, known.texts[name]) for key, name in known.names.items()}
-            for each in self._recent.sets():
-                wanted |= {key: (name, each.texts[name]) for key, name in each.names.items()}
             namespace = self.vectors_namespace
-            if self._present is not None and self._vectors == namespace and self._wanted.keys() == wanted.keys():
+            if self._vectors != namespace:
+                self._vectors, self._present = namespace, None
+            if self._present is not None and self._present >= known.names.keys():
                 return 0
             try:
-                return await self._synchronize(namespace, wanted)
+                return await self._synchronize(namespace, known)
             except ResponseInvalid:
                 raise
             except (StoreError, ValueError) as error:
                 raise self._failed(error) from error
 
-    async def _synchronize(self, namespace: str, wanted: Mapping[str, tuple[str, str]]) -> int:
+    async def _synchronize(self, namespace: str, known: KnownFunctions) -> int:
         """Write the records that are missing; return how many texts were embedded."""
-        present = self._present if self._vectors == namespace else None
+        present = self._present
         if present is None:
             present = {id async for id in self._store.ids(namespace)}
-            others = present - wanted.keys()
-            if len(others) > _MOST_OTHERS * (len(wanted) + 100):
+            others = present - known.names.keys()
+            if len(others) > _MOST_OTHERS * (len(known.names) + 100):
                 await self._store.delete(namespace, list(others))
                 present -= others
-        missing = [key for key in wanted if key not in present]
-        texts = {text: row for row, text in enumerate(dict.fromkeys(wanted[key][1] for key in missing))}
-        if texts:
-            vectors = self._checked(await self._embeddings.embed(list(texts)), len(texts))
-            if len(texts) < len(missing):
-                rows = [vectors[texts[wanted[key][1]]].buffer.cast("B") for key in missing]
-                vectors = Vectors(b"".join(rows), len(missing), vectors.dimensions)
+        missing = [name for key, name in known.names.items() if key not in present]
+        rows = {text: row for row, text in enumerate(dict.fromkeys(known.texts[name] for name in missing))}
+        if rows:
+            vectors = self._checked(await self._embeddings.embed(list(rows)), len(rows))
+            if len(rows) < len(missing):
+                parts = [vectors[rows[known.texts[name]]].buffer.cast("B") for name in missing]
+                vectors = Vectors(b"".join(parts), len(missing), vectors.dimensions)
             records = [
-                VectorRecord(key, {"function": name, "text": text[:_SHOWN]})
-                for key, (name, text) in ((key, wanted[key]) for key in missing)
+                VectorRecord(known.keys[name], {"function": name, "text": known.texts[name][:_SHOWN]})
+                for name in missing
             ]
             await self._store.upsert(namespace, records, vectors)
-        self._vectors, self._present = namespace, present | wanted.keys()
-        self._wanted = {key: name for key, (name, _) in wanted.items()}
-        return len(texts)
+        self._present = present | known.names.keys()
+        return len(rows)
 
     def _failed(self, error: Exception) -> StoreError:
         """Return an error that names the store. A ``ValueError`` comes from vectors of another length."""
