@@ -81,14 +81,14 @@ async def test_a_file_is_named_for_people_and_holds_the_plan_for_them_to_read(st
     [
         (b"", "it is not JSON"),
         (b'{"portico_saved_plan": 1, "goal"', "it is not JSON"),
-        (b"\xff\xfe", "it is not UTF-8: byte 0 is wrong"),
-        (b"[]", "'portico_saved_plan' is missing"),
-        (b'{"version": 1, "goal": "g", "steps": []}', "'portico_saved_plan' is missing"),
-        (b'{"portico_saved_plan": 2}', "it is of version 2; version 1 is read here"),
-        (b'{"portico_saved_plan": 1}', "catalogue, goal, plan, planner, saved_at are missing"),
+        (b"\xff\xfe", "it is not JSON"),
+        (b"[]", "it is not a saved plan"),
+        (b'{"version": 1, "goal": "g", "steps": []}', "it is not a saved plan"),
+        (written(SAVED).replace(b'plan": 1', b'plan": 2'), "it is of version 2; version 1 is read here"),
+        (b'{"portico_saved_plan": 1}', "it is not a saved plan"),
         (b"[" * 100_000, "it is nested too deeply"),
-        (written(SAVED).replace(b'"c1"', b"1"), "catalogue is not a text"),
-        (written(SAVED).replace(b"2026-01-01T", b"yesterday"), "saved_at is no time"),
+        (written(SAVED).replace(b'"c1"', b"1"), "catalogue, saved_at and planner are texts"),
+        (written(SAVED).replace(b"2026-01-01T", b"yesterday"), "Invalid isoformat string"),
         (written(SAVED).replace(b'"c1"', b'"c2"'), "another goal's or catalogue's than its name says"),
         (written(SAVED).replace(b'"Tone-shout"', b"NaN"), "JSON has no NaN"),
     ],
@@ -308,7 +308,7 @@ async def test_what_is_wrong_loses_that_plan_and_is_told(tmp_path: Path, caplog:
     assert lost.keys() == {"half.json", "later.json", "odd.json", "go_od.json", "日.json"}
     assert "This Portico reads version 1" in lost["later.json"]
     assert lost["go_od.json"] == "it would be the function 'go_od', as go od.json is"
-    assert "5 of 7 plans are lost" in plugin.description
+    assert "5 of 7 plans are lost" in caplog.text
     assert "half.json: it is not JSON" in caplog.text
 
 

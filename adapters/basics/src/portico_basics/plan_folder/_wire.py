@@ -53,34 +53,24 @@ def written(saved: SavedPlan) -> bytes:
 
 
 def read_saved(contents: bytes) -> SavedPlan:
-    """Read a saved plan's file. Raises ``ValueError`` saying what is wrong with it."""
+    """Read a saved plan's file. Raises ``ValueError`` that says what is wrong with it."""
     try:
-        document = json.loads(contents.decode(), parse_constant=_no_constant)
+        document = json.loads(contents, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8: byte {error.start} is wrong") from error
     except ValueError as error:
         raise ValueError(f"it is not JSON: {error}") from error
-    if not isinstance(document, dict) or "portico_saved_plan" not in document:
-        raise ValueError("it is JSON, but not a saved plan: 'portico_saved_plan' is missing")
+    if not isinstance(document, dict) or not document.keys() >= _KEYS:
+        raise ValueError(f"it is not a saved plan, which has {', '.join(sorted(_KEYS))}")
     if document["portico_saved_plan"] != _VERSION:
         raise ValueError(f"it is of version {document['portico_saved_plan']!r:.20}; version {_VERSION} is read here")
-    missing = sorted(_KEYS - document.keys())
-    if missing:
-        raise ValueError(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-    for key in ("goal", "catalogue", "saved_at", "planner"):
-        if not isinstance(document[key], str):
-            raise ValueError(f"{key} is not a text")
-    if not isinstance(document["plan"], dict):
-        raise ValueError("plan is not an object")
-    try:
-        moment(document["saved_at"])
-    except ValueError:
-        raise ValueError(f"saved_at is no time: {document['saved_at']!r:.60}") from None
-    return SavedPlan(
-        document["goal"], document["catalogue"], document["plan"], document["saved_at"], document["planner"]
+    goal, catalogue, plan, saved_at, planner = (
+        document[key] for key in ("goal", "catalogue", "plan", "saved_at", "planner")
     )
+    if not all(isinstance(text, str) for text in (goal, catalogue, saved_at, planner)) or not isinstance(plan, dict):
+        raise ValueError("goal, catalogue, saved_at and planner are texts, and plan is an object")
+    moment(saved_at)
+    return SavedPlan(goal, catalogue, plan, saved_at, planner)
 
 
 def moment(text: str) -> datetime:

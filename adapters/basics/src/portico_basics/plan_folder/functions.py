@@ -6,32 +6,21 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico import Function, FunctionPlugin
+from portico import FunctionPlugin
 from portico.errors import ConfigurationError, PlanFormatError, PorticoError
 from portico.plans import Plan, plan_from_json, plan_function
 from portico.plugins import Services
 from portico.ports import SchemaValidator
+from portico_basics.lost import Lost
 from portico_basics.plan_folder._wire import SAVED_NAME
 from portico_basics.plan_folder.config import PlanFilesSettings
 
 _KINDS = (".json", ".xml")
 _DIGEST = re.compile(r"-[0-9a-f]{24}$")
-
-
-@dataclass(frozen=True, slots=True)
-class LostPlan:
-    """A plan that is no function: its file, and why."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ class PlanFile:
     plan: Plan
 
 
-def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[LostPlan]]:
+def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[Lost]]:
     """Read all plans of a folder, in the order of their names; raises ``ConfigurationError`` for the folder itself."""
     try:
         names = sorted(path.name for path in folder.iterdir() if _is_plan(path.name))
@@ -52,7 +41,7 @@ def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[LostPlan]]
     if not names:
         raise ConfigurationError(f"The folder {folder} holds no plans: no file ends in {' or '.join(_KINDS)}.")
     found: dict[str, PlanFile] = {}
-    lost: list[LostPlan] = []
+    lost: list[Lost] = []
     for file in names:
         try:
             name = _function_name(file)
@@ -61,7 +50,7 @@ def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[LostPlan]]
             found[name] = PlanFile(name, file, _read(folder / file, most))
         except (ValueError, PlanFormatError, OSError) as error:
             said = error.strerror if isinstance(error, OSError) else None
-            lost.append(LostPlan(file, said or str(error)))
+            lost.append(Lost(file, said or str(error)))
     return list(found.values()), lost
 
 
@@ -104,7 +93,6 @@ def _read(path: Path, most: int) -> Plan:
     return plan_from_json(document)
 
 
-_MOST_TOLD = 10
 _log = logging.getLogger("portico_basics.plan_folder")
 
 
@@ -120,58 +108,44 @@ class PlanFiles:
     >>> [function.full_name for function in asyncio.run(source.load("recipes"))]
     ['recipes-greet']
 
-    ``lost`` are the plans that could not be used, after a load; the plugin's description and a warning in the log say
-    so too. The plans may call each other, but not in a circle. Whether they do, and whether the functions that they
-    call are there, is seen by the check of a plan that leads to them.
+    ``lost`` are the plans that could not be used, after a load; a warning in the log names them too. The plans may call
+    each other, but not in a circle.
     """
 
     def __init__(self, settings: PlanFilesSettings, services: Services | None = None) -> None:
         self._settings = settings
         self._services = services
-        self.lost: tuple[LostPlan, ...] = ()
+        self.lost: tuple[Lost, ...] = ()
 
     async def load(self, name: str) -> FunctionPlugin:
         """Read the folder and return its plans as the plugin ``name``.
 
-        Raises ``ConfigurationError`` when the folder cannot be read or holds no plans.
+        Raises ``ConfigurationError`` when the folder cannot be read or holds no plans, and for a schema validator that
+        cannot be used.
         """
         settings = self._settings
         plans, lost = await asyncio.to_thread(read_plans, settings.path, settings.maximum_file_bytes)
         siblings = {f"{name}-{each.name}": each.plan for each in plans}
-        validator = self._validator()
+        validator: SchemaValidator | None = None
+        if self._services is not None and self._services.names(SchemaValidator):
+            validator = self._services.get(SchemaValidator)
         functions = []
         for each in plans:
+            description = " ".join(each.plan.goal.split()) or f"Run the plan {each.name}."
             try:
-                functions.append(_function(name, each, siblings, validator))
+                functions.append(
+                    plan_function(
+                        each.name,
+                        each.plan,
+                        plugin=name,
+                        description=description,
+                        siblings=siblings,
+                        validator=validator,
+                    )
+                )
             except (PorticoError, ValueError, TypeError) as error:
-                lost.append(LostPlan(each.place, str(error)))
+                lost.append(Lost(each.place, str(error)))
         self.lost = tuple(lost)
-        description = f"The plans of {settings.path.name or settings.path}."
         if lost:
-            told = _told(lost, len(functions))
-            description += f" {told}"
-            _log.warning("functions.%s, %s: %s", name, settings.path, told)
-        return FunctionPlugin(name, tuple(functions), description)
-
-    def _validator(self) -> SchemaValidator | None:
-        """Return the validator that the kernel uses too; None leaves core its own."""
-        if self._services is None or not self._services.names(SchemaValidator):
-            return None
-        try:
-            return self._services.get(SchemaValidator)
-        except PorticoError as error:
-            _log.warning("Core's own schema validator is used for the input of plans. %s", error)
-            return None
-
-
-def _function(plugin: str, file: PlanFile, siblings: Mapping[str, Plan], validator: SchemaValidator | None) -> Function:
-    description = " ".join(file.plan.goal.split()) or f"Run the plan {file.name}."
-    return plan_function(
-        file.name, file.plan, plugin=plugin, description=description, siblings=siblings, validator=validator
-    )
-
-
-def _told(lost: Sequence[LostPlan], usable: int) -> str:
-    shown = "; ".join(str(one).partition("\n")[0].rstrip(".") for one in lost[:_MOST_TOLD])
-    more = f"; and {len(lost) - _MOST_TOLD} more" if len(lost) > _MOST_TOLD else ""
-    return f"{len(lost)} of {usable + len(lost)} plans are lost: {shown}{more}."
+            _log.warning("functions.%s, %s: %s", name, settings.path, Lost.listed(lost, len(functions), "plans"))
+        return FunctionPlugin(name, tuple(functions), f"The plans of {settings.path.name or settings.path}.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from unicodedata import combining, normalize
 
 from portico.errors import ConfigurationError
+from portico_basics.lost import Lost
 from portico_basics.prompts._documents import PromptInvalid, read_document
 from portico_basics.prompts._settings import PromptSettings, read_settings
 
@@ -30,17 +31,6 @@ _NOT_IN_A_NAME = re.compile(r"[^0-9A-Za-z_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class LostPrompt:
-    """A prompt that cannot be used, by its folder or file, and why."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
 class PromptFile:
     """A prompt as it was read; ``place`` is its file."""
 
@@ -51,7 +41,7 @@ class PromptFile:
     settings: PromptSettings
 
 
-def read_prompts(directory: Path, most_bytes: int) -> tuple[list[PromptFile], list[LostPrompt]]:
+def read_prompts(directory: Path, most_bytes: int) -> tuple[list[PromptFile], list[Lost]]:
     """Return the prompts of a directory by their names, and those that are lost.
 
     Raises ``ConfigurationError`` when the directory cannot be read, or holds no prompt at all.
@@ -70,7 +60,7 @@ def read_prompts(directory: Path, most_bytes: int) -> tuple[list[PromptFile], li
     if len(found) > MOST_PROMPTS:
         raise ConfigurationError(f"The directory {directory} holds {len(found):,} prompts; at most {MOST_PROMPTS:,}.")
     prompts: dict[str, PromptFile] = {}
-    lost: list[LostPrompt] = []
+    lost: list[Lost] = []
     for entry in found:
         try:
             prompt = _read_folder(entry, most_bytes) if entry.is_dir() else _read_single(entry, most_bytes)
@@ -78,9 +68,9 @@ def read_prompts(directory: Path, most_bytes: int) -> tuple[list[PromptFile], li
                 raise PromptInvalid(f"the name {prompt.name!r} is taken by {prompts[prompt.name].place}")
             prompts[prompt.name] = prompt
         except PromptInvalid as error:
-            lost.append(LostPrompt(entry.name, str(error)))
+            lost.append(Lost(entry.name, str(error)))
         except OSError as error:
-            lost.append(LostPrompt(entry.name, f"it cannot be read: {error.strerror or type(error).__name__}"))
+            lost.append(Lost(entry.name, f"it cannot be read: {error.strerror or type(error).__name__}"))
     return list(prompts.values()), lost
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import Any, cast
 
 from portico import Function, FunctionPlugin, PromptInput, prompt_function
 from portico.errors import PorticoError
 from portico.plugins import Mismatch, SemanticKernelTemplates, Services
 from portico.ports import SchemaValidator, Template, TemplateLanguage
+from portico_basics.lost import Lost
 from portico_basics.prompts._documents import PromptInvalid
-from portico_basics.prompts._files import LostPrompt, PromptFile, read_prompts
+from portico_basics.prompts._files import PromptFile, read_prompts
 from portico_basics.prompts.config import PromptFilesSettings
 
-_MOST_LISTED = 10
 _log = logging.getLogger("portico_basics.prompts")
 
 
@@ -39,7 +38,7 @@ class PromptFiles:
     def __init__(self, settings: PromptFilesSettings, services: Services | None = None) -> None:
         self._settings = settings
         self._services = services
-        self.lost: tuple[LostPrompt, ...] = ()
+        self.lost: tuple[Lost, ...] = ()
 
     async def load(self, name: str) -> FunctionPlugin:
         """Read the directory and return its prompts as the plugin ``name``.
@@ -57,10 +56,10 @@ class PromptFiles:
             try:
                 functions.append(self._function(name, prompt, validator))
             except PromptInvalid as error:
-                lost.append(LostPrompt(prompt.place, str(error)))
+                lost.append(Lost(prompt.place, str(error)))
         self.lost = tuple(lost)
         if lost:
-            _log.warning("functions.%s, %s: %s", name, settings.path, _listed(lost, len(functions)))
+            _log.warning("functions.%s, %s: %s", name, settings.path, Lost.listed(lost, len(functions), "prompts"))
         return FunctionPlugin(name, tuple(functions), f"The prompts of {settings.path.name or settings.path}.")
 
     def _function(self, plugin: str, prompt: PromptFile, validator: SchemaValidator | None) -> Function:
@@ -102,10 +101,3 @@ class PromptFiles:
             raise PromptInvalid(f"the template language {prompt.language!r} needs services")
         language = self._services.get(TemplateLanguage, prompt.language)
         return language.compile(prompt.template, name=prompt.place)
-
-
-def _listed(lost: Sequence[LostPrompt], usable: int) -> str:
-    """List what is lost, with a line each and the place in a template under it."""
-    lines = [f"{len(lost)} of {usable + len(lost)} prompts are lost."]
-    lines += (f"  {str(one).replace(chr(10), chr(10) + '  ')}" for one in lost[:_MOST_LISTED])
-    return "\n".join([*lines, f"  and {len(lost) - _MOST_LISTED} more"] if len(lost) > _MOST_LISTED else lines)
