@@ -1,1 +1,1 @@
-"""What most applications of Portico use; each sub-package is one of them, and says what it needs."""
+"""The plugins that most applications of Portico use, a sub-package for each."""

@@ -10,7 +10,7 @@ def portico_chat_services() -> list[Registration]:
             "extractive",
             "extractive.chat:ExtractiveChat",
             "extractive.config:ExtractiveSettings",
-            "Answers by quoting the sources of a request word for word; no model, nothing invented.",
+            "Answers a question by quoting its sources. Needs no model.",
         )
     ]
 
@@ -22,7 +22,7 @@ def portico_embedding_generators() -> list[Registration]:
             "cached",
             "cached_embeddings.embeddings:from_services",
             "cached_embeddings.config:CachedEmbeddingsSettings",
-            "Another embedding generator, whose vectors are kept on disk so that none is paid for twice.",
+            "Keeps the vectors of another embedding generator on disk.",
         )
     ]
 
@@ -34,13 +34,13 @@ def portico_function_plugins() -> list[Registration]:
             "plans",
             "plan_folder.functions:PlanFiles",
             "plan_folder.config:PlanFilesSettings",
-            "The plans of a folder, each a function named after its file.",
+            "Makes a function of each plan in a folder.",
         ),
         _offer(
             "prompts",
             "prompts.functions:PromptFiles",
             "prompts.config:PromptFilesSettings",
-            "The prompts of a directory, each a function with its settings beside it.",
+            "Makes a function of each prompt in a folder.",
         ),
     ]
 
@@ -50,9 +50,9 @@ def portico_function_selectors() -> list[Registration]:
     return [
         _offer(
             "contextual",
-            "contextual.selector:contextual_selector",
+            "contextual.choosing:configured",
             "contextual.config:ContextualSettings",
-            "Offers a model the few functions that its conversation is about, of many.",
+            "Offers a model the few functions that fit the conversation.",
         )
     ]
 
@@ -64,7 +64,7 @@ def portico_plan_stores() -> list[Registration]:
             "folder",
             "plan_folder.store:FolderPlanStore",
             "plan_folder.config:PlanFolderSettings",
-            "Keeps each saved plan as a file in a folder, to be read, compared and used again.",
+            "Saves plans as files.",
         )
     ]
 
@@ -76,13 +76,13 @@ def portico_planners() -> list[Registration]:
             "recorded",
             "recorded.planner:RecordedPlanner",
             "recorded.config:RecordedSettings",
-            "Replay a plan from a file, or a run of the journal, without a model.",
+            "Replays a plan from a file or a run of the journal, without a model.",
         ),
         _offer(
             "retrieval",
             "retrieval.planner:RetrievalPlanner",
             "retrieval.config:RetrievalSettings",
-            "Search every source at once, fuse, answer with citations; needs no model.",
+            "Searches every source at once and answers with citations. Needs no model.",
         ),
     ]
 
@@ -94,7 +94,7 @@ def portico_run_stores() -> list[Registration]:
             "sqlite",
             "sqlite.store:SqliteRunStore",
             "sqlite.config:SqliteSettings",
-            "The journal of runs in one SQLite file, which several processes may share.",
+            "Keeps the journal of runs in one SQLite file, which several processes may share.",
         )
     ]
 
@@ -106,7 +106,7 @@ def portico_runners() -> list[Registration]:
             "local",
             "local_runner.runner:LocalRunner",
             "local_runner.config:LocalRunnerSettings",
-            "Steps run in this process, so many at a time.",
+            "Runs steps in this process, a number of them at a time.",
         )
     ]
 
@@ -118,7 +118,7 @@ def portico_schema_validators() -> list[Registration]:
             "jsonschema",
             "jsonschema.validator:JsonschemaValidator",
             "jsonschema.config:JsonschemaSettings",
-            "All of JSON Schema 2020-12, without ever fetching a reference.",
+            "Checks values against all of JSON Schema 2020-12. Never fetches a reference.",
         )
     ]
 
@@ -130,13 +130,13 @@ def portico_text_searches() -> list[Registration]:
             "fused",
             "fused.search:FusedTextSearch",
             "fused.config:FusedSettings",
-            "Several sources as one: asked side by side, merged by rank.",
+            "Asks several sources at once and merges their rankings.",
         ),
         _offer(
             "vectors",
             "vectors.search:configured",
             "vectors.config:VectorsSettings",
-            "Search what an application keeps in a vector store, by meaning.",
+            "Searches the records of a vector store by meaning.",
         ),
     ]
 

@@ -1,1 +1,1 @@
-"""Keeps the embeddings of texts on disk for Portico, so that none is paid for twice."""
+"""Keeps the embeddings of texts on disk."""

@@ -1,4 +1,4 @@
-"""Offers a model the few functions that its conversation is about, of many."""
+"""Offers a model the few functions that fit the conversation."""
 
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_basics.contextual.provider import ContextualFunctionOptions, ContextualFunctionProvider

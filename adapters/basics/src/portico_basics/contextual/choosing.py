@@ -7,18 +7,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from portico import Considered, FunctionSpec, Selection
 from portico.errors import FunctionNotFound
-from portico.plugins import words
+from portico.plugins import Services, words
+from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import Vectors
+from portico_basics.contextual.config import ContextualSettings
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near
-
-if TYPE_CHECKING:
-    from portico.ports import EmbeddingGenerator, VectorStore
-
 
 _RANKINGS = ("fused", "lexical", "vector")
 
@@ -30,10 +28,10 @@ class SelectionOptions:
     >>> SelectionOptions(limit=3, always=("Clock-Now",)).ranking
     'fused'
 
-    ``limit`` is how many may be offered; those named in ``always`` are offered besides. ``minimum_score`` leaves out
-    what scores less, also where there would be room; a `Selection` shows the scores. ``ranking`` "lexical" compares
-    words and needs neither store nor embeddings, "vector" compares vectors, "fused" does both. ``function_text`` makes
-    of a manual the text that is searched. Raises ``ValueError`` for a number or a word that means nothing.
+    At most ``limit`` functions are offered, and besides them those in ``always``. Functions with a lower score than
+    ``minimum_score`` are left out; a `Selection` shows the scores. ``ranking`` "lexical" compares words and needs no
+    store and no embeddings, "vector" compares vectors, "fused" does both. ``function_text`` returns the text of a
+    function that is searched. Raises ``ValueError`` for a negative limit and an unknown ranking.
     """
 
     limit: int = 8
@@ -72,16 +70,15 @@ _EMPTY = (
 
 
 def requests_in(text: str) -> tuple[str, ...]:
-    """Return the parts of a text that each ask for something: one at least, but none for a text that is blank.
+    """Split a text into the parts that each ask for something: at least one, none for a blank text.
 
     >>> requests_in("Tell me the weather in Oslo, and then book a table at Fjord for two. Thanks!")
     ('Tell me the weather in Oslo', 'book a table at Fjord for two. Thanks!')
 
-    A part ends with a sentence or a line, or before words such as "and then" and "also". One that has fewer than three
-    words besides those that say nothing ("please", "the") asks for nothing by itself and goes to the part before it,
-    the first one to the part after it. With splits at every "and" too, or with a word more or less for three, recall@5
-    is the same within 0.003 in the mean of 13 collections; with sentences only, it is 0.02 less on the two where one
-    sentence asks for several things.
+    A part ends with a sentence or a line, or before words such as "and then" and "also". A part with fewer than three
+    words, not counting small ones ("please", "the"), is joined to the part before it, the first one to the part after
+    it. With splits at every "and", or with two or four words, recall@5 is the same within 0.003 in the mean of 13
+    collections. With sentences only, it is 0.02 lower on the two where one sentence asks for several things.
     """
     parts: list[list[str]] = []
     first: list[str] = []
@@ -114,11 +111,11 @@ _REMEMBERED = 8
 _MOST_REQUESTS = 16
 _MOST_CHARACTERS = 8_000
 _LOOKED_AT = 24
-"""How many functions of each request are looked at, by words and by vectors, where few are offered."""
+"""How many functions are considered for each request, at least."""
 
 
 class ContextualSelector:
-    """Choose the functions that a conversation is about, of many: the FunctionSelector port.
+    """Choose the functions that fit a conversation: the FunctionSelector port.
 
     >>> import asyncio
     >>> from portico import Function
@@ -131,15 +128,14 @@ class ContextualSelector:
     >>> asyncio.run(selector.select(specs, ["What will the weather be in Oslo?"])).names
     ('forecast',)
 
-    The vectors lie in ``store``, in namespaces whose names begin with ``namespace``, and are kept in step with the
-    functions, before anything is chosen: see `FunctionRecords`. Several selectors and processes may share a namespace.
+    The vectors are in ``store``, in namespaces that begin with ``namespace``. Before each choice the store is brought
+    up to date with the functions: see `FunctionRecords`. Several selectors and processes may share a namespace.
     ``ranking`` "lexical" needs no store and no embeddings.
 
-    Only functions that share a word with the context, or have a vector on its side, are ever chosen: there may be fewer
-    than ``limit``. Of a long context the last 8,000 characters count. A name in ``always`` that none of the functions
-    given has is passed over, for a turn may offer a part of a catalogue; the selection says so in ``absent``. Raises
-    ``FunctionNotFound`` for one that several have, and as the port says; a store that fails is an error also where
-    words alone would have found something.
+    Only functions that share a word with the context, or have a positive cosine, are chosen: there may be fewer than
+    ``limit``. Of a long context the last 8,000 characters count. ``absent`` of the selection has the names of
+    ``always`` that no function has. Raises ``FunctionNotFound`` for a name that several functions have, and what the
+    store and the embeddings raise.
     """
 
     name = "contextual"
@@ -164,13 +160,13 @@ class ContextualSelector:
 
     @property
     def limit(self) -> int:
-        """How many functions are offered where a caller does not say, besides those that always are."""
+        """How many functions are offered by default, besides those in ``always``."""
         return self.options.limit
 
     async def select(
         self, functions: Sequence[FunctionSpec], context: Sequence[str], *, limit: int | None = None
     ) -> Selection:
-        """Choose for a conversation's ``context``: its texts, oldest first."""
+        """Choose for the texts of a conversation, oldest first."""
         limit = self.options.limit if limit is None else limit
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
@@ -228,8 +224,20 @@ class ContextualSelector:
         return tuple(chosen), tuple(left_out)
 
 
+def configured(settings: ContextualSettings, services: Services) -> ContextualSelector:
+    """Make the selector of `portico.toml`. The ranking "lexical" asks for neither store nor embeddings."""
+    options = SelectionOptions(
+        limit=settings.max, always=settings.always, minimum_score=settings.minimum_score, ranking=settings.ranking
+    )
+    if settings.ranking == "lexical":
+        return ContextualSelector(options=options)
+    return ContextualSelector(
+        services.get(VectorStore), services.get(EmbeddingGenerator), namespace=settings.namespace, options=options
+    )
+
+
 def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the full names of those that are there, each once, and the others as they are."""
+    """Return the full names that exist, each once, and the other names."""
     found: dict[str, None] = {}
     absent = []
     for name in names:
@@ -243,20 +251,20 @@ def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str
 
 
 def _requests(context: Sequence[str]) -> tuple[str, ...]:
-    """Return what is looked for: the whole context, and besides each of its parts that asks for something."""
+    """Return the requests: the whole context, and each part of it that asks for something."""
     whole = "\n".join(text for text in Vectors.check_texts(context) if text.strip())[-_MOST_CHARACTERS:]
     parts = requests_in(whole)
     return (whole, *parts[1 - _MOST_REQUESTS :]) if len(parts) > 1 else parts
 
 
 def _first(scores: Mapping[str, float], count: int) -> list[str]:
-    """Return the names of the best; of equal ones, names decide, so that no order of adding does."""
+    """Return the names of the best; equal scores are sorted by name."""
     least = nlargest(count, scores.values())[-1] if len(scores) > count else 0.0
     return sorted((name for name in scores if scores[name] >= least), key=lambda name: (-scores[name], name))[:count]
 
 
 def _among(names: Collection[str], known: KnownFunctions, request: str, found: LexicalScores) -> LexicalScores:
-    """Return what the words say of these functions; they are looked up where not all that score were found."""
+    """Return the scores of these functions."""
     if not found.whole:
         return known.index.score_of(request, names)
     return LexicalScores({name: found.scores[name] for name in names if name in found.scores}, found.greatest)

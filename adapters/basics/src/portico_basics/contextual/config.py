@@ -14,7 +14,7 @@ class ContextualSettings:
     >>> ContextualSettings(always=("Clock-Now",)).max
     8
 
-    Raises ``ValueError`` for a number or a word that means nothing.
+    Raises ``ValueError`` for a negative number and an unknown ranking.
     """
 
     max: int = field(
@@ -25,9 +25,7 @@ class ContextualSettings:
     always: tuple[str, ...] = field(
         default=(), metadata={"doc": "Functions that are always offered, by name: `Clock-Now`, or `Clock.Now`."}
     )
-    minimum_score: float | None = field(
-        default=None, metadata={"doc": "What scores less is left out, also where there would be room."}
-    )
+    minimum_score: float | None = field(default=None, metadata={"doc": "Functions with a lower score are left out."})
     ranking: Literal["fused", "lexical", "vector"] = field(
         default="fused",
         validator=validators.in_(("fused", "lexical", "vector")),
@@ -36,5 +34,5 @@ class ContextualSettings:
     namespace: str = field(
         default="functions",
         validator=validators.min_len(1),
-        metadata={"doc": "Where the functions' vectors lie in the store of `[vectors]`."},
+        metadata={"doc": "The namespace of the functions' vectors in the store of `[vectors]`."},
     )

@@ -14,7 +14,7 @@ from portico.plugins import spaced, words
 
 
 def function_text(spec: FunctionSpec) -> str:
-    """Return what of a function is searched: its name in words, its description, its parameters and theirs.
+    """Return the text of a function to search: its name in words, its description, and its parameters.
 
     >>> from portico import Function
     >>> def findFlights(toCity: str) -> str:
@@ -26,8 +26,8 @@ def function_text(spec: FunctionSpec) -> str:
     >>> function_text(Function.of(findFlights).spec)
     'find Flights. find Flights. Look flights up. to City: Where it lands.'
 
-    The name is there twice: it says most, and counts for more so, with words and with vectors. That brought 0.013 of
-    recall@5, in the mean of 16 collections, over the name once; three times brought no more.
+    The name is there twice, so that it counts more. That raised recall@5 by 0.013 in the mean of 16 collections; three
+    times raised it no further.
     """
     name = spaced(spec.name)
     parts = [f"{name}. {name}. {spec.description}".strip()]
@@ -41,25 +41,24 @@ def function_text(spec: FunctionSpec) -> str:
 _K1 = 1.5
 _B = 0.75
 _VISITS = 10_000
-"""How many postings a request goes through, 10 ms at most: all of some hundred functions. Of 60,000 texts of words at
-random, 5,000 lose 0.23 of a request's ten best and 20,000 lose 0.07, in twice the time."""
+"""How many postings a request reads, in 10 ms at most. Of 60,000 random texts, 5,000 postings lose 0.23 of the ten best,
+and 20,000 lose 0.07 in twice the time."""
 _DEPTH = 5
-"""How many times as many as are wanted are kept for the words that come after."""
+"""How many times ``top`` functions are kept for the remaining words."""
 
 _Posting: TypeAlias = int
-"""How often a word is in a function's text, and how many words that has, in 32 bits each: no objects to keep."""
+"""How often a word is in a text, and how many words the text has, in 32 bits each."""
 _Wanted: TypeAlias = tuple[Mapping[str, _Posting], float]
-"""Where a word of a request is, and the most that it can give."""
+"""The postings of a word of a request, and the most that it can score."""
 _NOWHERE: Mapping[str, _Posting] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """BM25 of functions for one request, by name, each more than 0; ``greatest`` is what none could exceed.
+    """BM25 of functions for one request, by name, all above 0.
 
-    ``greatest`` is the score of a function that has every word of the request infinitely often: by it scores of
-    different requests compare. Words that no function has count in it, as the rarest of all. ``whole`` tells whether
-    every function that scores is there.
+    ``greatest`` is the limit: the score of a function that has every word of the request infinitely often. It makes
+    scores of different requests comparable. ``whole`` is whether every function that scores is in ``scores``.
     """
 
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -77,12 +76,9 @@ class LexicalIndex:
     >>> list(found.scores), 0 < found.scores["poem"] < found.greatest
     (['poem'], True)
 
-    A word of a request counts once: ``ln(1 + (N - n + 0.5) / (n + 0.5))`` when n of N functions have it, times the
-    part of k1 + 1 that the function's text earns. k1 = 1.5 and b = 0.75: 1.2 does as well, while 0.9 and 0.4, as for
-    passages, lose 0.03 of recall@5 in the mean of 16 collections, for texts of functions differ much in length.
-
-    All that is kept are whole numbers, and sums are taken in an order that what is in the index alone decides: scores
-    are the same to the last bit, whatever was put and removed before.
+    Each word of a request counts once, with ``ln(1 + (N - n + 0.5) / (n + 0.5))`` when n of N functions have it.
+    k1 = 1.5 and b = 0.75. k1 = 1.2 is as good; 0.9 and 0.4, as for passages, lose 0.03 of recall@5 in the mean of 16
+    collections. Scores do not depend on what was added and removed before.
     """
 
     __slots__ = ("_lengths", "_postings", "_shares", "_total", "_words")
@@ -101,7 +97,7 @@ class LexicalIndex:
         return name in self._words
 
     def put(self, name: str, text: str) -> None:
-        """Add a function's text, or put it in the place of the one that was there."""
+        """Add or replace the text of a function."""
         self.remove(name)
         counts = Counter(words(text))
         length = counts.total()
@@ -113,7 +109,7 @@ class LexicalIndex:
             self._postings.setdefault(word, {})[name] = count << 32 | length
 
     def remove(self, name: str) -> None:
-        """Take a function out; nothing happens where it is not in."""
+        """Remove a function, if it is there."""
         if name not in self._words:
             return
         self._total -= self._lengths.pop(name)
@@ -125,11 +121,11 @@ class LexicalIndex:
                 del self._postings[word]
 
     def score(self, request: str, *, top: int | None = None) -> LexicalScores:
-        """Score the functions that have a word of the request; with ``top``, about so many of the best, or more.
+        """Score the functions that have a word of the request; with ``top``, about that number of the best, or more.
 
-        That bounds the cost where functions are many. The rarest words come first; when they have been found in
-        enough functions, the words that very many have bring no further ones, and are only looked up for the best so
-        far. The scores of those that are found are the same as without ``top``.
+        That limits the cost for many functions. The rarest words come first. When enough functions are found, common
+        words add no further functions, and only change the scores of the best so far. These are the same as without
+        ``top``.
         """
         wanted = self._wanted(request)
         shares = self._shares
@@ -145,13 +141,13 @@ class LexicalIndex:
         return LexicalScores(scores, _greatest(wanted))
 
     def score_of(self, request: str, names: Iterable[str]) -> LexicalScores:
-        """Score these functions alone, as `score` does; the cost does not grow with how many there are besides."""
+        """Score only these functions, as `score` does."""
         wanted = self._wanted(request)
         found = self._completed(dict.fromkeys(names, 0.0), wanted)
         return LexicalScores({name: score for name, score in found.items() if score}, _greatest(wanted), whole=False)
 
     def _wanted(self, request: str) -> list[_Wanted]:
-        """Return where the request's words are, each with the most that it can give, the rarest first."""
+        """Return the postings of the words of a request, the rarest first."""
         known = len(self._words)
         if not known:
             return []
@@ -164,7 +160,7 @@ class LexicalIndex:
         ]
 
     def _completed(self, scores: dict[str, float], wanted: Sequence[_Wanted]) -> dict[str, float]:
-        """Add what the words give to these functions: each is looked up, the postings are not gone through."""
+        """Add the scores of these words to the functions."""
         shares = self._shares
         for postings, most in wanted:
             for name in scores:
@@ -175,7 +171,7 @@ class LexicalIndex:
 
 
 class _Shares(dict[_Posting, float]):
-    """Which part of a word's most a text earns: more for each time, less the longer it is. Worked out once each."""
+    """The part of a word's highest score that a text gets: more for each time, less for a longer text."""
 
     __slots__ = ("average",)
 
@@ -192,7 +188,7 @@ def _greatest(wanted: Sequence[_Wanted]) -> float:
 
 
 def _best(scores: Mapping[str, float], count: int) -> dict[str, float]:
-    """Return the ``count`` best, and those that score as much as the last of them: no order of insertion decides."""
+    """Return the ``count`` best, and those that score as much as the last of them."""
     if len(scores) <= count:
         return dict(scores)
     least = heapq.nlargest(count, scores.values())[-1]
@@ -202,16 +198,16 @@ def _best(scores: Mapping[str, float], count: int) -> dict[str, float]:
 Ranking: TypeAlias = Literal["fused", "lexical", "vector"]
 
 _WORTH = 8.0
-"""The BM25 that is worth a cosine of 1, where a function has all of the request."""
+"""The BM25 that counts as a cosine of 1, for a function that has all words of the request."""
 _OF_THE_BEST = 0.5
 _OF_THE_FIELD = 0.2
 _FIELD = 10
-"""How many functions stand before the one that the field is measured by."""
+"""The rank of the function whose fit is subtracted from all, besides the best one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestScores:
-    """What one request scored: ``lexical`` as the index gives it, ``cosines`` by name, -1 to 1."""
+    """The scores of one request: ``lexical`` from the index, ``cosines`` by name, -1 to 1."""
 
     lexical: LexicalScores = field(default_factory=LexicalScores)
     cosines: Mapping[str, float] = field(default_factory=dict)
@@ -219,9 +215,9 @@ class RequestScores:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """A function in the ranking: ``score`` orders, ``lexical`` and ``vector`` are its best with any request.
+    """A function in the ranking, with its best scores for any request.
 
-    ``lexical`` is the BM25 as a share of the greatest, 0 to 1; ``vector`` is a cosine, 0 where none was measured.
+    ``score`` is the rank's, ``lexical`` the BM25 as a share of the greatest, 0 to 1, ``vector`` a cosine or 0.
     """
 
     name: str
@@ -231,26 +227,20 @@ class Fused:
 
 
 def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[Fused]:
-    """Rank the functions that anything speaks for, best first; those of equal scores stand by their names.
+    """Rank the functions that fit any request, the best first; equal scores are sorted by name.
 
     >>> rain = RequestScores(LexicalScores({"forecast": 6.0}, greatest=20.0), {"forecast": 0.5, "poem": 0.1})
     >>> [(each.name, round(each.score, 3)) for each in fuse([rain])]
     [('forecast', 0.725), ('poem', 0.1)]
 
-    A function fits a request by ``BM25 * (BM25 / greatest) / 8 + max(cosine, 0)``: absolute scales, for a rank or a
-    standardised score says nothing of whether anything was found. Words count by how much of the request they cover,
-    so that one rare word which happens to be in a function does not stand against what the request means. With 5 to 14
-    for 8 the mean recall@5 of 33 collections is the same within 0.004; words weigh too much below where vectors are
-    better, too little above where words are.
+    The fit of a function with a request is ``BM25 * (BM25 / greatest) / 8 + max(cosine, 0)``: words count by how much of
+    the request they cover, so that one rare word alone counts little. With 5 to 14 for 8 the mean recall@5 of 33
+    collections is the same within 0.004.
 
-    Each request then brings its own best to the front, weak requests less far: the fit less half of the best fit
-    and a fifth of the fit that ten others exceed, which says how much stands out; a function has the best that any of
-    the requests gives it. Taking 0.5 to 0.7 of the best away, or some of it of the field, gives 0.952 to 0.957 of
-    recall@5 on Seal-Tools: less hides what is asked for beside something easier, more lets small talk in. What is
-    taken from the strongest request is added to all, so that scores compare with fits; of one request they are that.
-
-    Whatever raises the fit of one function with one request does not make it stand further behind. "lexical"
-    and "vector" go by one of the two only.
+    So that each request brings its own best functions to the front, half of its best fit and a fifth of its eleventh
+    fit are subtracted. Subtracting 0.5 to 0.7 of the best gives a recall@5 of 0.952 to 0.957 on Seal-Tools. What is
+    subtracted from the strongest request is added to all, so that scores compare with fits. A function has its best
+    score for any request. "lexical" and "vector" use one of the two summands only.
     """
     fits = [found for each in requests if (found := _fits(each, ranking))]
     taken = [_taken(each) for each in fits]

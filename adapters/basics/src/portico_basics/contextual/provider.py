@@ -1,4 +1,4 @@
-"""The context provider that offers an agent, of many functions, the few that its conversation is about."""
+"""The context provider that offers an agent the few functions that fit the conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Offerable: TypeAlias = "Function | FunctionPlugin | Callable[..., Any]"
-"""A function, a plugin of functions, or a callable to make a function of."""
+"""A function, a function plugin, or a callable that becomes a function."""
 
 _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 
@@ -26,10 +26,10 @@ _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 class ContextualFunctionOptions:
     """How a `ContextualFunctionProvider` chooses.
 
-    ``recent_messages`` is how many messages of earlier turns belong to the context, before all new ones; messages
-    without words do not count, nor do results of calls. ``context_text`` makes of these messages the text that is
-    looked for; it may be asynchronous. For the others see `SelectionOptions`. ``namespace`` is where the functions'
-    vectors lie in the store. Raises ``ValueError`` for a number or a word that means nothing.
+    The context has all new messages and before them ``recent_messages`` of earlier turns; messages without words and
+    results of calls do not count. ``context_text`` returns the text of these messages to search for, and may be
+    asynchronous. ``namespace`` is the namespace of the functions' vectors in the store. For the others see
+    `SelectionOptions`. Raises ``ValueError`` for a negative number.
     """
 
     recent_messages: int = 2
@@ -46,7 +46,7 @@ class ContextualFunctionOptions:
 
 
 class ContextualFunctionProvider:
-    """Offer an agent the functions that its conversation is about: a ContextProvider.
+    """Offer an agent the functions that fit the conversation: a ContextProvider.
 
     >>> import asyncio
     >>> from portico import Thread
@@ -61,13 +61,12 @@ class ContextualFunctionProvider:
     >>> [function.name for function in context.functions]
     ['forecast']
 
-    With a vector store and embeddings it goes by meaning too; any of each will do, and the store is kept in step with
-    the functions before each choice. ``functions`` may be changed at any time, as a list; or give a callable, also an
-    asynchronous one, that returns what there is: it is asked at every turn. A function that is gone is not offered any
-    more. What was chosen, what was left out and why, and what changed in the store is the context's ``selection``.
+    With a vector store and embeddings it compares meanings too. ``functions`` is a list, which may be changed at any
+    time, or a callable that returns the functions, also an asynchronous one, which is called at every turn. The
+    ``selection`` of the context shows which functions were chosen and which were left out, with scores and reasons.
 
-    Raises ``FunctionNotFound`` at a turn for a name in ``always`` that no function has, with the nearest;
-    ``StoreError`` that names the store; and what embedding raises.
+    A turn raises ``FunctionNotFound`` for a name in ``always`` that no function has, ``StoreError``, and what embedding
+    raises.
     """
 
     def __init__(
@@ -98,21 +97,21 @@ class ContextualFunctionProvider:
 
     @property
     def max_functions(self) -> int:
-        """How many functions are offered at most, besides those that always are."""
+        """How many functions are offered at most, besides those in ``always``."""
         return self._selector.limit
 
     async def before(self, turn: AgentTurn) -> Context:
-        """Return the functions for this turn, those that always are offered first, then the best first."""
+        """Return the functions for this turn: those in ``always``, then the others, the best first."""
         functions = {function.full_name: function for function in await self._present()}
         specs = tuple(function.spec for function in functions.values())
         selection = await self._selector.select(specs, await self._texts(turn))
         if selection.absent:
-            # Here the whole catalogue is known: what is not in it is spelled wrongly, or gone.
+            # The whole catalogue is known here.
             raise FunctionNotFound(selection.absent[0], tuple(functions))
         return Context(functions=tuple(functions[name] for name in selection.names), selection=selection)
 
     async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
-        """Do nothing: the next turn's context has what was said."""
+        """Do nothing: the next turn has the messages of this one."""
 
     async def _texts(self, turn: AgentTurn) -> tuple[str, ...]:
         earlier, new = (tuple(filter(_has_words, some)) for some in (turn.earlier, turn.new))
@@ -139,7 +138,7 @@ class ContextualFunctionProvider:
             elif isinstance(each, Function):
                 found.append(each)
             elif callable(each):
-                # Made once, so that nothing is read anew; the callable is kept, so that no other gets its identity.
+                # Made once. The callable is kept, so that no other one gets its id.
                 made[id(each)] = self._made.get(id(each)) or (each, Function.of(each))
                 found.append(made[id(each)][1])
             else:

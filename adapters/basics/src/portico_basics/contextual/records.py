@@ -27,7 +27,7 @@ def record_key(name: str, text: str) -> str:
     >>> record_key("Mail-Send", "Send a mail.")
     'Mail-Send#31cd49fef671b8161a6c75fb6ca9f711'
 
-    Another text is another record, so that a record never changes and means the same to every process.
+    A changed text is another record: a record never changes, and means the same to every process.
     """
     return f"{name}#{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
@@ -67,22 +67,22 @@ Near: TypeAlias = dict[str, float]
 """Cosines of functions with one request, by name."""
 
 _GRID = 2.0**32
-"""What has this added and taken away again is a multiple of 2**-20: rounding to decimals takes ten times as long."""
+"""Adding and subtracting this rounds to a multiple of 2**-20, ten times as fast as `round`."""
 _TIE = 2e-6
-"""Cosines nearer to each other than this are equal: stores sum in different orders."""
+"""Cosines that differ by less are equal: stores sum in different orders."""
 _ATTEMPTS = 4
 _MOST_OTHERS = 10
 _SHOWN = 300
-"""Characters of a text that its record shows to whoever looks into the store."""
+"""Characters of the text in a record, for people who look into the store."""
 
 
 class FunctionRecords:
-    """Keep a record of each function in a vector store, and find the nearest to a request.
+    """Keep a record of each function in a vector store, and find the nearest ones to a request.
 
-    The records of one embedding model are in the namespace ``NAMESPACE/vectors/MODEL``. A record's id is the function's
-    name and a hash of its text: a text is embedded once, and processes that share a store share its records. A record
-    that is not needed any more stays, since another process may use it. Only where a store has far more of these than
-    of its own functions are they deleted; a process that misses one embeds it again.
+    The records of an embedding model are in the namespace ``NAMESPACE/vectors/MODEL``. The id of a record is the name of
+    the function and a hash of its text, so that a text is embedded once, also by several processes. Records of other
+    functions stay, since another process may use them. They are deleted when they are far more than the functions; a
+    process that misses one embeds it again.
     """
 
     def __init__(self, store: VectorStore, embeddings: EmbeddingGenerator, namespace: str) -> None:
@@ -95,7 +95,7 @@ class FunctionRecords:
 
     @property
     def vectors_namespace(self) -> str:
-        """The namespace of the present model's vectors."""
+        """The namespace of the vectors of the present model."""
         return f"{self.namespace}/vectors/{self._embeddings.model}"
 
     async def embedded(self, requests: Sequence[str]) -> Vectors:
@@ -105,12 +105,10 @@ class FunctionRecords:
     async def cosines(
         self, known: KnownFunctions, queries: Vectors, top: int, also: Sequence[Collection[str]]
     ) -> tuple[list[Near], int]:
-        """Return for each query the cosines of the ``top`` nearest functions, and of those named in ``also`` for it.
+        """Bring the store up to date, and return the cosines for each query and how many texts were embedded.
 
-        Cosines that are not above 0 are left out. Functions as near as the last one come too, so that no order of
-        writing decides. The store is brought in step with the functions before; how many texts were embedded is
-        returned too. Raises ``StoreError`` and what embedding raises. What was written until then stays, and the next
-        call continues.
+        A query has the cosines above 0 of its ``top`` nearest functions, of those that are as near as the last of
+        these, and of those named in ``also`` for it. Raises ``StoreError`` and what embedding raises.
         """
         embedded = 0
         for attempt in range(_ATTEMPTS):
@@ -122,12 +120,12 @@ class FunctionRecords:
                 )
             except (StoreError, ValueError) as error:
                 raise self._failed(error) from error
-            # Where nothing was missing, the store's search is an approximate one.
+            # When nothing is missing, the store's search is an approximate one.
             if complete or (attempt and not made):
                 return cosines, embedded
             self._present = None
         raise StoreError(
-            f"The functions of {self.namespace!r} cannot be chosen: another process deletes at once what is written to "
+            f"The functions of {self.namespace!r} cannot be chosen: another process deletes the records in "
             f"the vector store {self._store.name!r}. Give each its own namespace."
         )
 
@@ -173,7 +171,7 @@ class FunctionRecords:
         return len(rows)
 
     def _failed(self, error: Exception) -> StoreError:
-        """Return an error that names the store. A ``ValueError`` comes from vectors of another length."""
+        """Return an error that names the store. A ``ValueError`` means vectors of another length."""
         self._present = None
         message = (
             f"The functions of {self.namespace!r} cannot be chosen, since the vector store {self._store.name!r} "
@@ -204,14 +202,14 @@ async def nearest(
     top: int,
     also: Sequence[Collection[str]],
 ) -> tuple[list[Near], bool]:
-    """Search once for all queries; then read the vectors of those in ``also`` that this did not find, all at once.
+    """Search once for all queries, then read the vectors of those in ``also`` that were not found.
 
-    Return what was found for each query, and whether it was as much as there must be. Where records of others take
-    the places, the search is made again, for more.
+    Return the cosines for each query, and whether they are complete. When records of other functions take the places,
+    the search is repeated for more.
     """
     if not queries.rows or not top:
         return [{} for _ in range(queries.rows)], True
-    asked = top + 1  # one more than wanted shows whether the last is as near as further ones
+    asked = top + 1  # one more shows whether others are as near as the last
     found: list[Near] = []
     while not found:
         for matches in await store.search(namespace, queries, top=asked):
@@ -228,10 +226,7 @@ async def nearest(
 
 
 def _own(matches: Sequence[VectorMatch], names: Mapping[str, str], top: int, asked: int) -> Near | None:
-    """Return the cosines of the ``top`` first functions, and of those as near as the last of them.
-
-    None where more has to be asked for.
-    """
+    """Return the cosines of the ``top`` first functions and of those as near as the last; None if there may be more."""
     near: Near = {}
     least = -2.0
     for match in matches:
@@ -255,7 +250,7 @@ async def _add_missing(
     found: Sequence[Near],
     also: Sequence[Collection[str]],
 ) -> bool:
-    """Add the cosines of those in ``also`` that are missing; return whether all their records were there."""
+    """Add the missing cosines of those in ``also``; return whether the store had all of them."""
     names = dict.fromkeys(name for some, near in zip(also, found, strict=True) for name in some if name not in near)
     if not names:
         return True

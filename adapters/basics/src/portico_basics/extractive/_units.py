@@ -1,7 +1,7 @@
-"""Splits a passage into what can be quoted: sentences, list items, table rows, blocks of code.
+"""Splits a passage into units to quote: sentences, list items, table rows, blocks of code.
 
-A unit is a pair of offsets, so that a quote is an exact part of its source by construction. The reading is by
-line and lenient: Markdown, reStructuredText and plain text come out well, and any text comes out.
+A unit is a pair of offsets, so that a quote is an exact part of its source. The text is read line by line, as Markdown,
+reStructuredText or plain text. Any text has units.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 LONGEST = 700
-"""Characters of one unit at most; what is longer is cut where a word or a line ends."""
+"""Characters of one unit at most; a longer one is cut where a word or a line ends."""
 
 _ITEM_WHOLE = 300
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -77,7 +77,7 @@ class _Line:
 
 
 def split(text: str) -> list[Unit]:
-    """Return the units of ``text`` in order; headings are the units' context, not units."""
+    """Return the units of ``text`` in order. Headings are no units but the context of units."""
     lines = list(_lines(text))
     units: list[Unit] = []
     headings: list[tuple[int, str]] = []
@@ -195,7 +195,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _code(text: str, lines: list[_Line], place: _Place) -> Iterator[Unit]:
-    """Yield a block of code whole when it is short, else cut at line ends, preferably at blank lines."""
+    """Yield a block of code, cut at line ends, if possible at blank lines, when it is long."""
     first = 0
     while first < len(lines):
         last = first

@@ -1,4 +1,4 @@
-"""Words of questions and sources, brought to the forms in which they are compared."""
+"""Words of questions and sources in the form in which they are compared."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ STOP_WORDS = {
         quando quanto quantos quantas que quê quem se sem ser seu sua são também tem um uma
     """,
 }
-"""By Snowball's name of the language: words that say nothing of what a question is about."""
+"""Words without a topic, by Snowball's name of the language."""
 
 IRREGULAR_ENGLISH = """
 began begun begin
@@ -137,7 +137,7 @@ feet foot
 teeth tooth
 geese goose
 """
-"""One group a line: the forms, then the word that all of them are taken for."""
+"""One group a line: the forms, then their base."""
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
@@ -146,11 +146,10 @@ _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 
 
 class Words:
-    """Turns text into comparable terms in one language; for one call, since stemmers keep state.
+    """Makes the terms of a text in one language. Stemmers have state: use one object for one call.
 
-    A term is a Snowball stem. Irregular English forms are led to their base first, names such as
-    ``get_text_search_results`` and ``SearchConnector`` give their parts, and scripts without spaces between words
-    give pairs of characters.
+    A term is a Snowball stem. Irregular English forms become their base first, names such as ``get_text_search_results``
+    and ``SearchConnector`` are split, and scripts without spaces between words become pairs of characters.
     """
 
     def __init__(self, language: str) -> None:
@@ -160,7 +159,7 @@ class Words:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def terms(self, text: str) -> list[str]:
-        """Return the terms of ``text`` in order, small words left out."""
+        """Return the terms of ``text`` in order, without stop words."""
         found: list[str] = []
         for match in _WORD.finditer(text):
             word = match.group()
@@ -190,7 +189,7 @@ class Words:
         return found
 
     def _bases(self) -> dict[str, str]:
-        """Return the stem of the base by each irregular form and by its stem: "failures" has that of "failure"."""
+        """Return the stem of the base by each irregular form and by its stem."""
         bases = {}
         for group in IRREGULAR_ENGLISH.strip().splitlines():
             *forms, base = group.split()
@@ -201,7 +200,7 @@ class Words:
 
 
 def language_of(question: str) -> str:
-    """Return the language whose small words the question has the most of; English when none stands out."""
+    """Return the language with the most stop words in the question, English when several have as many."""
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(question[:2_000])]
     best, most = "english", sum(word in _stop_words("english") for word in words)
     for language in STOP_WORDS:

@@ -1,4 +1,4 @@
-"""The ChatService that quotes."""
+"""The ChatService that answers with quotes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALONE = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A source as far as it is read."""
+    """The part of a source that is read."""
 
     number: int
     text: str
@@ -37,7 +37,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A unit with its words; ``passage`` is the place of its source, ``position`` its own among that one's units."""
+    """A unit with its words; ``passage`` is the index of its source, ``position`` its index among the units there."""
 
     passage: int
     position: int
@@ -59,7 +59,7 @@ class Judged:
 
 
 def candidates(passages: Sequence[Passage], units: Sequence[Sequence[Unit]], words: Words) -> list[Candidate]:
-    """Return what can be quoted, the first 10,000 units at most, with the words of each and of its surroundings."""
+    """Return the units that can be quoted, 10,000 at most, with their words and those around them."""
     found: list[Candidate] = []
     for place, (passage, every) in enumerate(zip(passages, units, strict=True)):
         parts = every[: _MOST_CANDIDATES - len(found)]
@@ -88,7 +88,7 @@ def candidates(passages: Sequence[Passage], units: Sequence[Sequence[Unit]], wor
 def judge(
     question: str, found: Sequence[Candidate], words: Words, cosines: Mapping[int, float] | None = None
 ) -> list[Judged]:
-    """Return the candidates in their order with relevance and score; ``cosines`` are those known, by position."""
+    """Return the candidates with relevance and score, in the same order; ``cosines`` are by index, where known."""
     terms = list(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
     if not terms or not found:
         return []
@@ -108,14 +108,14 @@ def judge(
         ranked = sum(rarity[term] * match for term, match in matches.items()) / sum(rarity.values())
         cosine = (cosines or {}).get(position, 0.0)
         if len(terms) > 1 and sum(match > 0 for match in matches.values()) == 1:
-            # One word of several in common is chance as often as not, however much that word weighs.
+            # One common word of several is often chance.
             covered *= _ALONE
         direct = any(term in candidate.terms for term in terms)
         relevance = min(1.0, covered + 0.3 * max(0.0, cosine - 0.2)) if direct or candidate.leading else 0.0
         score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
         score += 0.2 / (1 + candidate.passage)
         if candidate.leading:
-            # What opens a section on most of the question's own words is most likely its answer.
+            # The beginning of a section whose heading has most words of the question is probably the answer.
             titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
             score += 0.35 if titled > 0.75 * sum(rarity.values()) else 0.05
         if len(candidate.terms) < 3:
@@ -123,7 +123,7 @@ def judge(
         if candidate.unit.kind == "row" and len(candidate.terms) <= 4:
             score -= 0.3
         if not candidate.terms.difference(*known.values()):
-            # It says nothing that the question does not say: an echo, such as a heading in other words.
+            # It has no word that the question has not, such as a heading.
             score -= 0.3
         if candidate.unit.kind == "code" and not practical:
             score -= 0.2
@@ -134,9 +134,9 @@ def judge(
 
 
 def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dict[str, float]]:
-    """Return, for each term of the question, the sources' terms that can stand for it and how well.
+    """Return, for each term of the question, the terms of the sources that match it, and how well.
 
-    1 for equal stems, 0.7 when one only has an ending of up to three letters more: "connect" and "connector".
+    Equal stems match with 1; "connect" and "connector", up to three more letters, with 0.7.
     """
     beginnings: dict[str, list[str]] = {}
     for term in anywhere:
@@ -171,9 +171,9 @@ _MOST_TRIED = 200
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What is quoted: ``text[start:end]`` of a passage.
+    """A quote: ``text[start:end]`` of a passage.
 
-    ``lines`` tells code, lists and tables from sentences, ``bare_code`` code that brings no fence.
+    ``lines`` is true for code, lists and tables, ``bare_code`` for code without a fence.
     """
 
     passage: int
@@ -193,11 +193,10 @@ def select(
     maximum_quotes: int,
     maximum_characters: int,
 ) -> list[Quote]:
-    """Return the quotes, those of the best passage first, those of one passage in its order.
+    """Return the quotes of the best passage first, those of one passage in their order.
 
-    A candidate comes in when it is relevant, has more than half of the best one's score, and is not nearly what
-    another one says. Sentences that follow each other become one quote. A sentence that ends in a colon takes
-    what it announces with it.
+    A candidate is quoted if it is relevant, has more than half of the best score, and is not nearly the same as another
+    one. Adjacent sentences become one quote. A sentence that ends in a colon is quoted with what follows.
     """
     relevant = [one for one in judged if one.relevance >= minimum_relevance]
     relevant.sort(key=lambda one: (-one.score, one.candidate.passage, one.candidate.unit.start))
@@ -229,7 +228,7 @@ def _alike(one: Judged, other: Judged) -> bool:
 
 
 def _announced(one: Judged, passages: Sequence[Passage], units: Sequence[Sequence[Unit]]) -> Quote:
-    """Return the candidate as a quote, with the list or code that it announces, or the sentence announcing it."""
+    """Return the candidate as a quote, with the list or code after its colon, or the sentence with a colon before it."""
     place, unit = one.candidate.passage, one.candidate.unit
     text, siblings = passages[place].text, units[place]
     start, end = unit.start, unit.end
@@ -261,7 +260,7 @@ def _leads(text: str, before: Unit, unit: Unit) -> bool:
 
 
 def _joined(new: Quote, quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Quote]:
-    """Return the quotes with the new one, joined to those that it overlaps or follows without a gap."""
+    """Return the quotes with the new one, joined to those that it overlaps or touches."""
     rest = []
     for quote in quotes:
         if _touch(new, quote, passages):
@@ -291,18 +290,18 @@ MOST_OF_ONE = 20_000
 """Characters read of one source."""
 
 MOST_OF_ALL = 500_000
-"""Characters read of all sources together; those that come later are not searched."""
+"""Characters read of all sources together."""
 
 _FILE_LINE = re.compile(r"(file:[^#]*#L)(\d{1,9})(?:-L?\d+)?")
 
 
 def question_of(request: ChatRequest) -> str:
-    """Return the text of the last message that a user wrote."""
+    """Return the text of the last user message."""
     return next((message.text for message in reversed(request.messages) if message.role == "user"), "")
 
 
 def passages_of(request: ChatRequest) -> list[Passage]:
-    """Return the sources of all messages in order, as far as they are read."""
+    """Return the parts of the sources that are read, in order."""
     passages = []
     left = MOST_OF_ALL
     for message in request.messages:
@@ -315,7 +314,7 @@ def passages_of(request: ChatRequest) -> list[Passage]:
 
 
 def citation_of(quote: Quote, passages: Sequence[Passage]) -> Citation:
-    """Return the citation of a quote; a link to a line of a file moves on to the line where the quote begins."""
+    """Return the citation of a quote; a link to a line of a file leads to the line where the quote begins."""
     passage = passages[quote.passage]
     link = passage.link
     if link is not None and (match := _FILE_LINE.fullmatch(link)):
@@ -340,7 +339,7 @@ _log = logging.getLogger(__name__)
 
 
 class ExtractiveChat:
-    """Answer by quoting the sources of a request, word for word, with citations; without any model.
+    """Answer by quoting the sources of a request, with citations and without a model.
 
     >>> import asyncio
     >>> from portico import ChatRequest, Message, Source
@@ -349,11 +348,10 @@ class ExtractiveChat:
     >>> asyncio.run(ExtractiveChat().complete(request)).text
     '“Write three methods and a settings class.” [1]'
 
-    The question is the text of the last user message, the sources are those of all messages. Where no source
-    bears on the question, the reply says so: nothing is invented, and equal requests have equal replies. Of one
-    source the first 20,000 characters are read, of all together the first 500,000 and 10,000 sentences. When an
-    embedding generator is configured, the 200 sentences that look best by their words are compared by meaning
-    too; one that fails is done without.
+    The question is the text of the last user message, the sources are those of all messages. When no source answers the
+    question, the reply says so. Equal requests have equal replies. It reads the first 20,000 characters of a source, and
+    500,000 characters and 10,000 sentences of all. The configured embedding generator compares the 200 best sentences by
+    meaning; when it fails, words alone decide.
     """
 
     def __init__(self, settings: ExtractiveSettings | None = None, services: Services | None = None) -> None:
@@ -363,7 +361,7 @@ class ExtractiveChat:
         self.capabilities = ChatCapabilities(sources=True, language_model=False)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the quotes that answer, or a sentence that says why there are none."""
+        """Return the quotes, or a sentence about why there are none."""
         request.check(self.capabilities, self.name)
         paragraphs, citations = await self._answer(request)
         return self._reply(paragraphs, citations)
@@ -412,7 +410,7 @@ class ExtractiveChat:
         return [paragraph(quote, citation) for quote, citation in zip(quotes, citations, strict=True)], citations
 
     async def _cosines(self, question: str, found: Sequence[Candidate], scores: Sequence[float]) -> Mapping[int, float]:
-        """Return the cosines with the question of those best by words, by position; none without a generator."""
+        """Return the cosines of the best candidates with the question, by index; none without a generator."""
         generator = self._generator()
         if generator is None:
             return {}
@@ -421,7 +419,7 @@ class ExtractiveChat:
             asked = await generator.embed([question], purpose="query")
             told = await generator.embed([found[position].text for position in best])
         except ServiceError as error:
-            _log.warning("The extractive chat service goes by words alone: %s", error)
+            _log.warning("The extractive chat service compares words alone: %s", error)
             return {}
         import numpy as np
 

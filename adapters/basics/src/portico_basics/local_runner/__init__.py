@@ -1,1 +1,1 @@
-"""Runs the steps of Portico's plans in this process, so many at a time."""
+"""Runs the steps of plans in this process, a number of them at a time."""

@@ -13,7 +13,7 @@ from portico_basics.local_runner.config import LocalRunnerSettings
 
 
 class LocalRunner(Runner):
-    """Execute actions in this process, at most ``concurrency`` at a time; the others wait in their order.
+    """Execute actions in this process, at most ``concurrency`` at a time. The others wait in their order.
 
     >>> runner = LocalRunner(LocalRunnerSettings(concurrency=2))
     >>> async def work():
@@ -21,9 +21,8 @@ class LocalRunner(Runner):
     >>> asyncio.run(runner.execute("r1", "s1", work))
     'done'
 
-    What an action executes in turn, as a function does that runs its own plan, has the place of that action:
-    waiting for another one could be for ever. Nothing is recorded. A function that neither awaits nor says
-    ``blocking=True`` keeps all others waiting, here as anywhere.
+    An action that executes another one, such as a function that runs a plan, shares its place with it: otherwise both
+    could wait forever. Nothing is recorded. A function that blocks without ``blocking=True`` stops all others.
     """
 
     name = "local"
@@ -35,7 +34,7 @@ class LocalRunner(Runner):
         self._inside: ContextVar[bool] = ContextVar("portico_local_runner_inside", default=False)
 
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        """Execute ``action`` as soon as there is a place for it."""
+        """Execute ``action`` as soon as a place is free."""
         if self._inside.get():
             return await action()
         async with self._free_places():

@@ -1,1 +1,1 @@
-"""Plans of Portico kept as files in a folder, to be used again."""
+"""Plans saved as files in a folder."""

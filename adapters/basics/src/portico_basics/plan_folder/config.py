@@ -19,7 +19,7 @@ class PlanFolderSettings:
     Raises ``ValueError`` for a number out of its range.
     """
 
-    path: Path = field(metadata={"doc": "The folder that holds the plans; it is made with the first one."})
+    path: Path = field(metadata={"doc": "The folder of the plans. It is created with the first one."})
     maximum_file_bytes: int = field(
         default=_BYTES, validator=validators.ge(1), metadata={"doc": "Bytes of one plan's file at most."}
     )

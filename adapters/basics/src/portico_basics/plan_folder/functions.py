@@ -49,8 +49,8 @@ def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[Lost]]:
                 raise ValueError(f"it would be the function {name!r}, as {found[name].place} is")
             found[name] = PlanFile(name, file, _read(folder / file, most))
         except (ValueError, PlanFormatError, OSError) as error:
-            said = error.strerror if isinstance(error, OSError) else None
-            lost.append(Lost(file, said or str(error)))
+            reason = error.strerror if isinstance(error, OSError) else None
+            lost.append(Lost(file, reason or str(error)))
     return list(found.values()), lost
 
 
@@ -59,13 +59,13 @@ def _is_plan(name: str) -> bool:
 
 
 def _function_name(file: str) -> str:
-    """Return the function's name: the file's, each sign that no name has as '_'; a saved plan's without its digest."""
+    """Return the name of the function: that of the file, without the digest of a saved plan, with '_' for other signs."""
     stem = file.rpartition(".")[0]
     if SAVED_NAME.fullmatch(file):
         stem = _DIGEST.sub("", stem)
     name = re.sub(r"[^0-9A-Za-z_]+", "_", stem).strip("_")
     if not name:
-        raise ValueError("its name has no letter or digit that the name of a function may have")
+        raise ValueError("its name has no ASCII letter or digit")
     return name
 
 

@@ -26,19 +26,19 @@ def unreadable(path: Path, error: OSError) -> StoreError:
 
 
 def unwritable(path: Path, reason: object) -> StoreError:
-    """Return the error of a plan that cannot be kept."""
-    said = reason.strerror or reason if isinstance(reason, OSError) else reason
-    return StoreError(f"The plan store cannot write to {path}: {said}.")
+    """Return the error of a plan that cannot be saved."""
+    text = reason.strerror or reason if isinstance(reason, OSError) else reason
+    return StoreError(f"The plan store cannot write to {path}: {text}.")
 
 
 _BESIDE = ".portico-plan-"
-"""How the name of a file begins that is written beside its place."""
+"""How the names of temporary files begin."""
 _ABANDONED = 3600.0
-"""Seconds after which no one is writing such a file any more: writing one takes a moment."""
+"""Seconds after which a temporary file is old: writing one takes a moment."""
 
 
 class FolderPlanStore:
-    """Keep each plan as a JSON file, named after its goal.
+    """Save each plan as a JSON file, named after its goal.
 
     >>> store = FolderPlanStore(PlanFolderSettings(path=Path(tempfile.mkdtemp())))
     >>> saved = SavedPlan("Greet", "c1", {"version": 1, "goal": "Greet", "steps": []}, "2026-01-01T00:00:00+00:00")
@@ -48,9 +48,9 @@ class FolderPlanStore:
     >>> asyncio.run(keep()) == saved
     True
 
-    There is no lock: a file is written beside its place and then takes it, at once, so that any number of processes
-    may read and write the same folder and the last one wins. What a writer that was killed left beside is removed by
-    the first ``put`` of a store an hour later. Files of other names are left alone. Work with files is done in threads.
+    There is no lock: a temporary file is written and then replaces the plan's file, so that any number of processes may
+    read and write the same folder, and the last one wins. The first ``put`` of a store removes temporary files that are
+    older than an hour. Files of other names are left alone. Threads do the work with files.
     """
 
     name = "folder"
@@ -60,34 +60,34 @@ class FolderPlanStore:
         self._tidy = False
 
     async def get(self, goal: str, catalogue: str) -> SavedPlan | None:
-        """Return the plan of a goal for a catalogue, or None; ``StoreDamaged`` for a file that is no saved plan."""
+        """Return the plan of a goal for a catalogue, or None. Raises ``StoreDamaged`` for a file that is no saved plan."""
         goal = goal.strip()
         path = self.settings.path / file_name(goal, catalogue)
         saved = await asyncio.to_thread(self._read, path)
         if saved is not None and (saved.goal, saved.catalogue) != (goal, catalogue):
-            raise damaged(path, "it is another goal's or catalogue's than its name says")
+            raise damaged(path, "its goal and catalogue do not fit its name")
         return saved
 
     async def put(self, saved: SavedPlan) -> None:
-        """Keep a plan; ``StoreError`` when it is not JSON, too large, or cannot be written."""
+        """Save a plan. Raises ``StoreError`` if it is not JSON, too large, or cannot be written."""
         try:
             contents = written(saved)
         except (TypeError, ValueError, RecursionError) as error:
-            raise StoreError(f"The plan for {saved.goal[:60]!r} cannot be kept: {error}.") from error
+            raise StoreError(f"The plan for {saved.goal[:60]!r} cannot be saved: {error}.") from error
         most = self.settings.maximum_file_bytes
         if len(contents) > most:
             raise StoreError(
-                f"The plan for {saved.goal[:60]!r} cannot be kept: its file would have {len(contents):,} bytes, and "
+                f"The plan for {saved.goal[:60]!r} cannot be saved: its file would have {len(contents):,} bytes, and "
                 f"maximum_file_bytes is {most:,}."
             )
         await asyncio.to_thread(self._write, file_name(saved.goal.strip(), saved.catalogue), contents)
 
     async def remove(self, goal: str, catalogue: str) -> bool:
-        """Forget a plan; False when there was none. A damaged file goes too."""
+        """Remove a plan, also a damaged one. Return False if there was none."""
         return await asyncio.to_thread(self._remove, self.settings.path / file_name(goal.strip(), catalogue))
 
     async def plans(self) -> list[SavedPlan]:
-        """Return all plans, the newest first; ``StoreDamaged`` for a file that is named as a plan's and is none."""
+        """Return all plans, the newest first. Raises ``StoreDamaged`` for a file that has the name of a plan and is none."""
         return await asyncio.to_thread(self._all)
 
     def _all(self) -> list[SavedPlan]:
@@ -151,7 +151,7 @@ class FolderPlanStore:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what writers left that were killed; what cannot be removed harms no one, and stays."""
+    """Remove the temporary files of killed writers, as far as possible."""
     before = time.time() - _ABANDONED
     for path in folder.glob(f"{_BESIDE}*.tmp"):
         try:
@@ -162,7 +162,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _make_durable(folder: Path) -> None:
-    """Have the folder's list of files written too; Windows opens no folders, and needs no such thing."""
+    """Write the folder's list of files to the disk. Windows opens no folders, and does not need it."""
     if os.name == "nt":
         return
     try:

@@ -131,13 +131,13 @@ def read_settings(document: object) -> PromptSettings:
     if faults:
         raise PromptInvalid("; ".join(faults[:3]))
     inputs = _inputs(given)
-    trusted = {name for name, told in inputs.items() if told.get("trusted")}
+    trusted = {name for name, one in inputs.items() if one.get("trusted")}
     return PromptSettings(
         name=given.get("name"),
         description=given.get("description", "").strip(),
         language=given.get("language") or given.get("template_format"),
         template=given.get("template"),
-        inputs={name: _input(told) for name, told in inputs.items()},
+        inputs={name: _input(one) for name, one in inputs.items()},
         trusted=frozenset(inputs if given.get("allow_dangerously_set_content") else trusted),
         returns=_returns(given),
         effects=given.get("effects", False),
@@ -162,28 +162,28 @@ def _without_nulls(value: Any) -> Any:
 def _inputs(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the inputs in Portico's terms, by name."""
     inputs = {
-        name: {"description": told} if isinstance(told, str) else told for name, told in given.get("inputs", {}).items()
+        name: {"description": one} if isinstance(one, str) else one for name, one in given.get("inputs", {}).items()
     }
     for variable in given.get("input_variables") or given.get("input", {}).get("parameters", []):
-        told = {
+        one = {
             "description": variable.get("description", ""),
             "schema": variable.get("json_schema"),
             "trusted": variable.get("allow_dangerously_set_content", False),
         }
         default = variable.get("default", variable.get("defaultValue"))
         if default is not None:
-            told["default"] = default  # there, a default counts whatever is_required says
+            one["default"] = default  # there, a default counts whatever is_required says
         elif "is_required" in variable or "required" in variable:
-            told["required"] = variable.get("is_required", variable.get("required"))
-        inputs[variable["name"]] = told
+            one["required"] = variable.get("is_required", variable.get("required"))
+        inputs[variable["name"]] = one
     return inputs
 
 
-def _input(told: Mapping[str, Any]) -> PromptInput:
-    schema = _json_schema(told.get("schema")) or {"type": told.get("type", "string")}
-    required = told.get("required", "default" not in told)
-    default = PromptInput.REQUIRED if required else told.get("default")
-    return PromptInput(schema, told.get("description", "").strip(), default)
+def _input(one: Mapping[str, Any]) -> PromptInput:
+    schema = _json_schema(one.get("schema")) or {"type": one.get("type", "string")}
+    required = one.get("required", "default" not in one)
+    default = PromptInput.REQUIRED if required else one.get("default")
+    return PromptInput(schema, one.get("description", "").strip(), default)
 
 
 def _json_schema(value: Any) -> Any:

@@ -86,7 +86,7 @@ class PromptFiles:
         except Mismatch as error:
             raise PromptInvalid(f"the default of the input {name!r}: {error}") from error
         except (PorticoError, ValueError, TypeError) as error:
-            # Its file is told before it anyway.
+            # The name of the file stands before the reason anyway.
             raise PromptInvalid(str(error).removeprefix(f"{prompt.place}, ")) from error
 
     def _template(self, prompt: PromptFile) -> str | Template:

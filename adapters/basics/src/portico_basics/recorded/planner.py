@@ -1,4 +1,4 @@
-"""The recorded strategy: propose a plan that is there already, and nothing else."""
+"""The recorded strategy: propose a plan from a file or the journal, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHORTEST_NAME = 4
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A plan with a result, or one without and the outcome that was recorded; ``source`` names it for people."""
+    """A plan with a result, or a plan without one and its recorded outcome. ``source`` names it for people."""
 
     plan: Plan
     source: str
@@ -55,7 +55,7 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
         if text.lstrip().startswith("<"):
             plan = XmlPlan.read_plan(text, catalogue)
             if not plan.steps and plan.result is None:
-                return Recording(plan, source, Infeasible("The recorded plan is empty: it says that there is no way."))
+                return Recording(plan, source, Infeasible("The recorded plan is empty: the goal cannot be reached."))
             return Recording(plan, source)
         return _of_document(json.loads(text), source)
     except PlanFormatError as error:
@@ -65,14 +65,14 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
 
 
 async def recording_of_run(run: str, store: RunStore) -> Recording:
-    """Read the steps that a run of the journal carried out, and how it ended.
+    """Read the steps and the end of a run in the journal.
 
-    Raises ``RunNotFound`` with the nearest names, ``PlanError`` for a run that did not come to its end, and what the
-    store raises.
+    Raises ``RunNotFound`` with the nearest names, ``PlanError`` for a run that did not end, and what the store
+    raises.
     """
     entries = await store.read(run)
     if not entries:
-        # People are shown the beginning of the last part: what stands before it is when the run began.
+        # People see the beginning of the last part; the first part is the time when the run began.
         known = await store.runs()
         short = len(run) >= _SHORTEST_NAME
         matching = [name for name in known if short and (name.startswith(run) or name.split("-")[-1].startswith(run))]
@@ -84,8 +84,7 @@ async def recording_of_run(run: str, store: RunStore) -> Recording:
     if state.outcome is None:
         why = f" ({state.reason})" if state.reason else ""
         raise PlanError(
-            f"The run {run} is {state.state}{why}: it came to no answer that could be replayed. "
-            f"`portico resume {run}` may continue it."
+            f"The run {run} is {state.state}{why}: it has no answer to replay. `portico resume {run}` may continue it."
         )
     done = tuple(record.step for record in state.records if record.error is None and "/" not in record.step.id)
     result = _result(state)
@@ -104,22 +103,22 @@ def _read(path: Path) -> str:
 
 
 def _of_document(document: Any, source: str) -> Recording:
-    """Read a plan, or what holds one: `portico ask --json` prints it beside the answer."""
+    """Read a plan, or the output of `portico ask --json`, which has the plan beside the answer."""
     if not isinstance(document, dict) or "version" in document or not isinstance(document.get("plan"), dict):
         return Recording(plan_from_json(document), source)
     plan = plan_from_json(document["plan"])
-    said = document.get("answer")
-    if plan.result is not None or not isinstance(said, str) or not said:
+    text = document.get("answer")
+    if plan.result is not None or not isinstance(text, str) or not text:
         return Recording(plan, source)
     try:
         cited = tuple(Citation(**citation) for citation in document.get("citations") or ())
-    except TypeError:  # not as it was printed
+    except TypeError:  # somebody changed it
         cited = ()
-    return Recording(plan, source, Answer(said, cited, document.get("value")))
+    return Recording(plan, source, Answer(text, cited, document.get("value")))
 
 
 def _result(state: RunState) -> Expression | None:
-    """Return the expression that gave the answer; None where the planner gave it by itself."""
+    """Return the expression of the answer, or None if the planner wrote the answer itself."""
     result = state.plan.result if state.plan is not None else None
     if result is None or not isinstance(state.outcome, Answer):
         return None
@@ -134,7 +133,7 @@ _EFFECTS_NOW = "it has effects now"
 
 
 class RecordedPlanner(Planner):
-    """Replay a plan from a file, or what a run of the journal carried out; no model is asked.
+    """Replay a plan from a file, or the steps of a run in the journal, without a model.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -151,10 +150,10 @@ class RecordedPlanner(Planner):
     >>> kernel.run_sync(kernel.run_goal("Shout", planner=planner)).outcome.text
     'HEY'
 
-    The plan is checked as any other. Functions that changed since it was recorded are named in the answer's warnings,
-    or in ``PlanStale`` where it cannot run as it was meant; so is another goal than the recorded one. A run whose
-    answer no plan gave is replayed step by step, and its recorded answer given, with a warning that says so.
-    ``PlanError`` when a step failed: nothing else is ever proposed.
+    The plan is checked as every plan is. Warnings name functions that changed since the recording, and a goal that is
+    not the recorded one; ``PlanStale`` names changes with which the plan cannot run. If the planner of the run wrote the
+    answer itself, the steps are run again and the recorded answer is returned, with a warning. ``PlanError`` is raised
+    when a step failed.
     """
 
     name = "recorded"
@@ -164,7 +163,7 @@ class RecordedPlanner(Planner):
         self._services = services
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
-        """Return the recorded plan, what of it has not run yet, or its answer."""
+        """Return the recorded plan, its remaining steps, or its answer."""
         task.require_functions()
         catalogue = {spec.name: spec for spec in task.functions}
         recording = await self._recording(catalogue)
@@ -185,32 +184,32 @@ class RecordedPlanner(Planner):
     async def _recording(self, catalogue: Mapping[str, FunctionSpec]) -> Recording:
         match self._settings:
             case RecordedSettings(plan=None, run=None):
-                said = "it is not said what to replay. Set plan to a file, or run to a run of the journal"
+                problem = "neither plan nor run is set. Set plan to a file, or run to a run of the journal"
             case RecordedSettings(plan=None, run=str(run)):
                 return await recording_of_run(run, self._services.get(RunStore))
             case RecordedSettings(plan=path, run=None) if path is not None:
                 return await recording_of_file(path, catalogue)
             case _:
-                said = "both plan and run are set. Leave one of them out"
-        raise ConfigurationError(f"The planner 'recorded': {said}, under [planner.recorded] in portico.toml.")
+                problem = "both plan and run are set. Leave one of them out"
+        raise ConfigurationError(f"The planner 'recorded': {problem}, under [planner.recorded] in portico.toml.")
 
 
 def _refuse_without_end(recording: Recording, task: Task) -> None:
     plan = recording.plan
     if plan.result is None and recording.outcome is None:
         raise PlanError(
-            f"{_begin(recording.source)} has no result, so it would run and answer nothing. Give it a result, or "
+            f"{_begin(recording.source)} has no result, so there would be no answer. Give it a result, or "
             "replay the run that it comes from."
         )
     expressions = [argument for step in plan.steps for argument in step.arguments.values()]
     expressions += [plan.result] if plan.result is not None else []
     needed = any(each.step == INPUT for expression in expressions for each in references(expression))
     if needed and task.input is None:
-        raise PlanError(f"{_begin(recording.source)} needs the input that its goal came with, and there is none.")
+        raise PlanError(f"{_begin(recording.source)} needs an input, and there is none.")
 
 
 def _stale(recording: Recording, catalogue: Mapping[str, FunctionSpec]) -> list[Stale]:
-    """Return what changed of the functions that the plan uses; raises ``PlanStale`` where that does harm."""
+    """Return the changes of the functions that the plan uses. Raises ``PlanStale`` for harmful ones."""
     used = recording.plan.functions_used
     stale = [each for each in Stale.of(recording.plan, catalogue) if each.function in used]
     harmful = [each for each in stale if each.function not in catalogue or _EFFECTS_NOW in each.changes]
@@ -220,12 +219,12 @@ def _stale(recording: Recording, catalogue: Mapping[str, FunctionSpec]) -> list[
 
 
 def _refuse_failed(recording: Recording, task: Task, stale: list[Stale]) -> None:
-    """Stop where the plan was refused, or a step failed: a replay has nothing else to propose."""
+    """Stop if the plan was refused or a step failed: there is nothing else to propose."""
     if task.refused:
         if stale:
             raise PlanStale([str(each) for each in stale])
         findings = "\n".join(f"  {each}" for each in task.refused[-1].findings if each.severity == "error")
-        raise PlanError(f"{_begin(recording.source)} cannot run with the functions that there are:\n{findings}")
+        raise PlanError(f"{_begin(recording.source)} cannot run with these functions:\n{findings}")
     for record in task.own_steps:
         if record.error is not None:
             raise PlanError(f"{_begin(recording.source)} failed at the step {record.step.id}: {record.error}")
@@ -235,7 +234,7 @@ def _warnings(recording: Recording, task: Task, stale: list[Stale]) -> tuple[str
     warnings = []
     recorded = recording.plan.goal.strip()
     if recorded and recorded != task.goal.strip():
-        warnings.append(f"This is replayed from another goal, {recorded!r}: the answer is that one's.")
+        warnings.append(f"The recorded goal is {recorded!r}, and the answer belongs to it.")
     if stale:
         changes = ". ".join(str(each) for each in stale)
         warnings.append(f"Functions have changed since {recording.source} was recorded. {changes}.")
@@ -251,15 +250,15 @@ def _answer(recording: Recording, task: Task, emit: Emit) -> Answer | Infeasible
         except LookupError as error:
             raise PlanError(f"{_begin(recording.source)} gave no result: {error}") from error
     else:
-        assert isinstance(outcome, Answer)  # noqa: S101 - a recording without result and answer was refused
+        assert isinstance(outcome, Answer)  # noqa: S101 - a recording without both was refused
         answer = replace(outcome, warnings=(*outcome.warnings, _recorded_answer(recording)))
     emit(Event.TextDelta(answer.text))
     return answer
 
 
 def _recorded_answer(recording: Recording) -> str:
-    ran = "Its steps were run again, but the" if recording.plan.steps else "The"
-    return f"{ran} answer is the one that {recording.source} recorded: no plan says how it follows from the steps."
+    ran = "The steps were run again, but the" if recording.plan.steps else "The"
+    return f"{ran} answer is the recorded one of {recording.source}: the plan has no result expression."
 
 
 def _begin(source: str) -> str:

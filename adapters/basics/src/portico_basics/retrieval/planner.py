@@ -19,7 +19,7 @@ _SHARE = 0.75
 
 
 def query_for(goal: str, capabilities: SearchCapabilities) -> str:
-    """Return the goal, or what of it a source takes: whole sentences, the questions first, or else its first words.
+    """Return the goal, or the part that a source takes: whole sentences, the questions first, or else the first words.
 
     >>> query_for("I have a door. It is red. How do I oil it?", SearchCapabilities(query_words=15))
     'I have a door. It is red. How do I oil it?'
@@ -65,12 +65,12 @@ _INSTRUCTIONS = (
 
 
 class RetrievalPlanner(Planner):
-    """Answer a goal from what the configured sources have.
+    """Answer a goal from the configured sources.
 
-    The first proposal is a plan with one search for each source, which the loop runs side by side; the second
-    is the answer. A source that fails is named in the answer's warnings; when all fail, ``PlanError`` says why.
-    A source that takes only short queries is asked a part of a long goal, and a warning says which.
-    Where nothing is found the answer says so, and no chat service is asked. Without any source the goal is infeasible.
+    The first proposal is a plan with one search for each source, which run at the same time. The second is the answer.
+    Warnings name the sources that failed; when all fail, ``PlanError`` is raised. A source that takes only short queries
+    is asked a part of a long goal, and a warning names that part. When nothing is found, no chat service is asked.
+    Without a source the goal is infeasible.
     """
 
     name = "retrieval"
@@ -80,7 +80,7 @@ class RetrievalPlanner(Planner):
         self._services = services
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
-        """Return the searches to run, then the answer made from what they found."""
+        """Return the searches, then the answer from their results."""
         if task.steps:
             return await self._answer(task, emit)
         searches = [spec for spec in task.functions if spec.is_search and _needs_only_a_query(spec)]
@@ -97,7 +97,7 @@ class RetrievalPlanner(Planner):
         return Plan(goal, tuple(steps))
 
     async def _answer(self, task: Task, emit: Emit) -> Answer:
-        # Steps come in the order in which they ended; the answer must not depend on which source was quicker.
+        # Steps are in the order in which they ended. The answer must not depend on which source was quicker.
         order = {spec.name: place for place, spec in enumerate(task.functions)}
         records = sorted(task.steps, key=lambda record: order.get(_function(record), len(order)))
         warnings = [self._failure(record) for record in records if record.error is not None]
@@ -111,7 +111,7 @@ class RetrievalPlanner(Planner):
             text=lambda passage: str(passage["value"]),
         )
         if not passages:
-            # A model has nothing to go by, and could only say so or invent.
+            # A model could only invent.
             nothing = f"Nothing was found in {_listed([self._source(record) for record in found])}."
             emit(Event.TextDelta(nothing))
             return Answer(nothing, warnings=tuple(warnings))
@@ -124,7 +124,7 @@ class RetrievalPlanner(Planner):
         if not chat.capabilities.sources:
             messages = Message.render_sources(messages)
         reply = await _complete(chat, ChatRequest(messages), emit)
-        # A service that cites by itself knows its marks; a quotation may hold brackets that are none.
+        # A service that cites itself knows its marks; a quote may have brackets that are none.
         citations = reply.citations
         if not citations:
             check = Citations.check(reply.text, sources)
@@ -137,10 +137,10 @@ class RetrievalPlanner(Planner):
 
     def _shortened(self, record: StepRecord) -> str:
         bounds = self._capabilities(_function(record)).query_bounds()
-        return f"The source {self._source(record)!r} takes {bounds}; it was asked: {_query(record)}"
+        return f"The source {self._source(record)!r} takes {bounds}; the query was: {_query(record)}"
 
     def _capabilities(self, function: str) -> SearchCapabilities:
-        """Return what a source says of itself; nothing of one that the application made by itself."""
+        """Return the capabilities of a configured source, the default for one that the application made."""
         name = self._named(function)
         if name not in self._services.names(TextSearch):
             return SearchCapabilities()
@@ -150,7 +150,7 @@ class RetrievalPlanner(Planner):
         return self._named(_function(record))
 
     def _named(self, function: str) -> str:
-        """Return a source by the name that its people know; in a function's name a hyphen is an underscore."""
+        """Return the configured name of a source; in the name of a function a hyphen is an underscore."""
         plugin = function.partition("-")[0]
         names = self._services.names(TextSearch)
         return next((name for name in names if name.replace("-", "_") == plugin), plugin)
@@ -169,12 +169,12 @@ async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> Chat
 
 
 def _needs_only_a_query(spec: FunctionSpec) -> bool:
-    # An application may make a search whose filter a model must set; a goal says nothing of it.
+    # A search may have a filter that a model must set, which a goal does not have.
     return set(spec.parameters.get("required", ())) <= {"query"}
 
 
 def _taken(arguments: dict[str, Value], spec: FunctionSpec) -> dict[str, Value]:
-    # An application may make a search whose count is its own.
+    # A search may have no parameter for the count.
     return {name: value for name, value in arguments.items() if name in spec.parameters["properties"]}
 
 

@@ -1,4 +1,4 @@
-"""What SQLite and the file system report, as errors of ours."""
+"""Errors of SQLite and the file system as errors of Portico."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:
-    """Return the error for a file that is not what was written."""
+    """Return the error for a damaged file."""
     return StoreDamaged(f"The journal {file} is damaged: {why}. {_mend(file)}")
 
 
@@ -25,7 +25,7 @@ def _mend(file: Path) -> str:
 
 def not_a_journal(file: Path) -> StoreError:
     """Return the error for a database that holds something else."""
-    return StoreError(f"{file} is a database of something else than Portico's runs; {_SWITCH}.")
+    return StoreError(f"{file} is not a journal of Portico but another database; {_SWITCH}.")
 
 
 def too_new(file: Path, version: int, known: int) -> StoreError:

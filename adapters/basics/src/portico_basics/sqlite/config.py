@@ -20,26 +20,26 @@ class SqliteSettings:
 
     path: Path | None = field(
         default=None,
-        metadata={"doc": "The file of the journal; without it `portico/runs.sqlite3` in the user's state folder."},
+        metadata={"doc": "The file of the journal. The default is `portico/runs.sqlite3` in the user's state folder."},
     )
     keep: int = field(
         default=1_000,
         validator=[validators.ge(0), validators.le(10_000_000)],
         metadata={
-            "doc": "How many of the newest runs that ended are kept; those that are paused, uncertain or interrupted "
-            "always are."
+            "doc": "How many finished runs are kept, the newest first. Paused, uncertain and interrupted runs are always "
+            "kept."
         },
     )
     sync: Literal["effects", "always", "never"] = field(
         default="effects",
         validator=validators.in_(("effects", "always", "never")),
         metadata={
-            "doc": "When to wait for the disk, which only a power failure makes a difference to: around steps with "
-            "`effects`, after every entry (`always`), or `never`."
+            "doc": "When to wait for the disk, so that a power failure loses nothing: around steps with `effects`, after "
+            "every entry (`always`), or `never`."
         },
     )
     wait: float = field(
         default=10.0,
         validator=[validators.ge(0), validators.le(3_600)],
-        metadata={"doc": "Seconds to wait while another process writes, before `StoreBusy`."},
+        metadata={"doc": "Seconds to wait for another process that writes, before `StoreBusy`."},
     )

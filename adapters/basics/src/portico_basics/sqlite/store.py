@@ -30,7 +30,7 @@ else:
 
 
 class Presence:
-    """A locked file that says that this process is there; ``name`` is empty where it could not be locked."""
+    """A locked file that shows that this process runs. ``name`` is empty if the file could not be locked."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,7 +52,7 @@ class Presence:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                # Another process took it for the rest of a killed one, between the two lines above.
+                # Another process took it for the file of a killed one, between the two lines above.
                 os.close(self._descriptor)
                 continue
             if _is_same(file, self._descriptor):
@@ -61,7 +61,7 @@ class Presence:
                 os.close(self._descriptor)
 
     def close(self) -> None:
-        """Take the sign away."""
+        """Remove the file."""
         if self.name:
             (self._folder / self.name).unlink(missing_ok=True)
             self.name = ""
@@ -71,7 +71,7 @@ class Presence:
 
 
 def is_gone(folder: Path, name: str | None) -> bool:
-    """Tell whether the process that had this file has ended for certain; its file is removed then."""
+    """Return whether the process that locked this file has certainly ended, and remove the file then."""
     if not name or not _LOCKS:
         return False
     file = folder / name
@@ -92,7 +92,7 @@ def is_gone(folder: Path, name: str | None) -> bool:
 
 
 def sweep(folder: Path, most: int) -> None:
-    """Remove what killed processes left, at most so many files at a time."""
+    """Remove the files of killed processes, at most ``most`` files at a time."""
     for number, name in enumerate(os.listdir(folder) if folder.is_dir() else ()):  # noqa: PTH208 - names are enough
         if number == most:
             break
@@ -108,7 +108,7 @@ def _is_same(file: Path, descriptor: int) -> bool:
 
 VERSION = 1
 _APPLICATION = 0x506F7274
-"""What `file` and SQLite tell the journal by: "Port"."""
+"""How `file` and SQLite recognise the journal: "Port"."""
 
 _TABLES = (
     # Names are bytes: any string is a name, also one that is not valid Unicode. `token` is that of the newest lease;
@@ -135,7 +135,7 @@ _TABLES = (
 
 
 def connect(file: Path, wait: float) -> sqlite3.Connection:
-    """Open the journal, and begin it where there is none; ``wait`` is in seconds.
+    """Open the journal, or create it. ``wait`` is in seconds.
 
     Raises ``OSError`` and ``sqlite3.Error`` as they come, and ``StoreError`` for a file of another kind or version.
     """
@@ -168,7 +168,7 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
     if version > VERSION:
         raise too_new(file, version, VERSION)
     if version < 1:
-        raise damaged(file, f"it says of itself that it is of version {version}")
+        raise damaged(file, f"its version is {version}")
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
@@ -182,11 +182,11 @@ _SWEPT_AT_ONCE = 20
 
 
 class Journal:
-    """The RunStore port without the waiting: every call is one transaction.
+    """The RunStore port, blocking: every call is one transaction.
 
-    A lease is in force while it is the newest on its run and has not run out. ``clock`` gives seconds since 1970,
-    which processes agree on; one that goes wrong gives a run away too early or too late, and the token of the lease
-    still keeps two processes from writing to it.
+    A lease is valid while it is the newest of its run and has not expired. ``clock`` gives seconds since 1970, the same
+    in all processes. If a clock is wrong, a run is given away too early or too late, but the token of the lease still
+    prevents that two processes write to it.
     """
 
     def __init__(self, file: Path, settings: SqliteSettings, clock: Callable[[], float]) -> None:
@@ -199,7 +199,7 @@ class Journal:
         self._processes = file.with_name(f"{file.name}-processes")
 
     def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        """Take a run; raise ``StoreBusy`` while a process that is there holds it."""
+        """Take a run. Raises ``StoreBusy`` while a running process holds it."""
         connection = self._open()
         if self._presence is None:
             self._presence = Presence(self._processes)
@@ -222,7 +222,7 @@ class Journal:
         return Lease(run, owner, token)
 
     def renew(self, lease: Lease, seconds: float) -> None:
-        """Lengthen a lease that no newer one has followed."""
+        """Extend the newest lease of a run."""
         connection = self._open()
         presence = self._presence.name if self._presence else None
         with mapped_errors(self.file), self._writing(connection, synchronous=False):
@@ -240,7 +240,7 @@ class Journal:
                 raise Rows.stale(lease)
 
     def release(self, lease: Lease) -> None:
-        """Give a run back, unless there was a newer lease; then remove a few of the runs that are too many."""
+        """Give a run back, unless there is a newer lease. Then remove a few of the oldest finished runs."""
         connection = self._open()
         with mapped_errors(self.file), self._writing(connection, synchronous=False):
             given = connection.execute(
@@ -249,12 +249,12 @@ class Journal:
                 (Rows.encode_name(lease.run), lease.token),
             ).fetchone()
         if given is not None and given[0]:
-            # The run has ended well; that there is too much of others is no failure of it.
+            # The run has ended well, also if old runs cannot be removed.
             with suppress(StoreError):
                 self._clean(connection)
 
     def append(self, lease: Lease, entries: Sequence[str], *, synchronous: bool, finished: bool | None) -> None:
-        """Add entries, all or none; ``finished`` says whether the run is now, None that it is as it was."""
+        """Add entries, all or none. ``finished`` is the new state of the run, or None if it does not change."""
         connection = self._open()
         with mapped_errors(self.file), self._writing(connection, synchronous=synchronous):
             row = connection.execute(
@@ -272,7 +272,7 @@ class Journal:
                 connection.execute("UPDATE runs SET finished = ? WHERE id = ?", (finished, row[0]))
 
     def read(self, run: str) -> list[Mapping[str, Any]]:
-        """Return a run's entries in order; raise ``StoreDamaged`` for one that is no JSON object."""
+        """Return a run's entries in order. Raises ``StoreDamaged`` for an entry that is no JSON object."""
         if not self._is_begun():
             return []
         connection = self._open()
@@ -284,7 +284,7 @@ class Journal:
         return [self._entry(run, number, entry) for number, entry in rows]
 
     def held(self, run: str) -> bool:
-        """Tell whether a process that is there holds a run."""
+        """Return whether a running process holds a run."""
         if not self._is_begun():
             return False
         connection = self._open()
@@ -315,7 +315,7 @@ class Journal:
                     sweep(self._processes, _SWEPT_AT_ONCE)
 
     def _remove(self, connection: sqlite3.Connection, run: int) -> None:
-        # It may have been taken up again since; its holder continues it.
+        # Another process may have resumed it since.
         gone = connection.execute(
             "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
             (run, self._clock()),
@@ -324,7 +324,7 @@ class Journal:
             connection.execute("DELETE FROM runs WHERE id = ?", (run,))
 
     def close(self) -> None:
-        """Let go of the file; the next call opens it again."""
+        """Close the file. The next call opens it again."""
         if self._presence is not None:
             self._presence.close()
             self._presence = None
@@ -343,7 +343,7 @@ class Journal:
         return self._connection is not None or self.file.exists()
 
     def _writing(self, connection: sqlite3.Connection, *, synchronous: bool) -> Any:
-        # What follows a lost entry was not synchronised either, so leases need not wait for the disk.
+        # What follows a lost entry is lost too, so leases need not wait for the disk.
         if synchronous != self._synchronous:
             connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
             self._synchronous = synchronous
@@ -357,20 +357,20 @@ class Journal:
 
     def _held(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
-        return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
+        return StoreBusy(f"Another process works on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
 
 
 class EffectsUnderWay:
-    """Which steps with effects have begun, so that their ends are told from those of others.
+    """The steps with effects that have begun.
 
-    Before an effect happens, the disk must have that it begins: forgotten in a power failure, it would happen again.
+    The start of an effect must be on the disk before it happens: after a power failure it would otherwise happen again.
     """
 
     def __init__(self) -> None:
         self._steps: set[tuple[str, str]] = set()
 
     def concerns(self, run: str, entry: Mapping[str, Any]) -> bool:
-        """Take note of an entry, and tell whether it is the beginning or the end of a step with effects."""
+        """Note an entry, and return whether it is the start or the end of a step with effects."""
         step = (run, str(entry.get("step")))
         match entry.get("type"):
             case "step-started" if entry.get("effects"):
@@ -383,7 +383,7 @@ class EffectsUnderWay:
                 return False
 
     def forget(self, run: str) -> None:
-        """Forget the steps of a run that is given back."""
+        """Forget the steps of a released run."""
         if self._steps:
             self._steps = {step for step in self._steps if step[0] != run}
 
@@ -408,9 +408,9 @@ class SqliteRunStore(RunStore):
     ...     asyncio.run(write(folder))
     [{'type': 'pursuit', 'goal': 'Shout'}]
 
-    Its own thread does all the work, so that the event loop never waits for the disk; calls are carried out in
-    the order in which they were made. Nothing is opened before the first call. A call that is cancelled has happened
-    as a whole or not at all. A lease also ends with the process that holds it, however that ended.
+    One thread does all the work, in the order of the calls, so that the event loop never waits for the disk. Nothing is
+    opened before the first call. A cancelled call has happened as a whole or not at all. A lease ends with the process
+    that holds it.
     """
 
     name = "sqlite"
@@ -431,24 +431,24 @@ class SqliteRunStore(RunStore):
         self._thread: ThreadPoolExecutor | None = None
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
-        """Take the run for ``seconds``; ``StoreBusy`` while another holds it whose process is there."""
+        """Take the run for ``seconds``. Raises ``StoreBusy`` while another running process holds it."""
         return await self._do(self._opened().acquire, run, owner, seconds)
 
     async def renew(self, lease: Lease, *, seconds: float) -> None:
-        """Lengthen a lease; ``StoreBusy`` when there was a newer one since."""
+        """Extend a lease. Raises ``StoreBusy`` if there is a newer one."""
         await self._do(self._opened().renew, lease, seconds)
 
     async def release(self, lease: Lease) -> None:
-        """Give the run back, unless the lease is stale; when it is finished, a few that are too many are removed."""
+        """Give the run back, unless the lease is stale. If it is finished, a few of the oldest runs are removed."""
         self._effects.forget(lease.run)
         await self._do(self._opened().release, lease)
 
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Add entries at the end; ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
+        """Add entries at the end. Raises ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
 
-        They outlive this process at once. When they outlive the power too is the setting ``sync``'s to say.
+        They survive a kill of this process at once. The setting ``sync`` decides when they survive a power failure.
         """
-        # Here rather than in the thread: whoever made the entries may change them afterwards.
+        # Not in the thread: the caller may change the entries afterwards.
         texts = [Rows.encode(lease.run, entry) for entry in entries]
         concerned = [self._effects.concerns(lease.run, entry) for entry in entries]
         sync = self._settings.sync
@@ -456,11 +456,11 @@ class SqliteRunStore(RunStore):
         await self._do(self._opened().append, lease, texts, synchronous=synchronous, finished=Rows.ended(entries))
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
-        """Return the entries in order; none for an unknown run."""
+        """Return the entries in order, none for an unknown run."""
         return await self._do(self._opened().read, run)
 
     async def held(self, run: str) -> bool:
-        """Tell whether a process that is there holds the run."""
+        """Return whether a running process holds the run."""
         return await self._do(self._opened().held, run)
 
     async def runs(self) -> list[str]:
@@ -468,7 +468,7 @@ class SqliteRunStore(RunStore):
         return await self._do(self._opened().runs)
 
     async def aclose(self) -> None:
-        """Let go of the file and of the thread; the next call opens it again."""
+        """Close the file and end the thread. The next call opens it again."""
         with self._starting:
             journal, thread = self._journal, self._thread
             self._journal = self._thread = None
@@ -490,7 +490,7 @@ class SqliteRunStore(RunStore):
     async def _do(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         thread = self._thread
         if thread is None:
-            raise RuntimeError("the run store was closed meanwhile")
+            raise RuntimeError("the run store was closed during the call")
         return await asyncio.wrap_future(thread.submit(call, *arguments, **options))
 
 
