@@ -41,8 +41,8 @@ def function_text(spec: FunctionSpec) -> str:
 _K1 = 1.5
 _B = 0.75
 _VISITS = 10_000
-"""How many postings a request reads, in 10 ms at most. Of 60,000 random texts, 5,000 postings lose 0.23 of the ten best,
-and 20,000 lose 0.07 in twice the time."""
+"""How many postings a request reads, in 10 ms at most. Of 60,000 random texts, 5,000 postings lose 0.23 of the ten
+best, and 20,000 lose 0.07 in twice the time."""
 _DEPTH = 5
 """How many times ``top`` functions are kept for the remaining words."""
 
@@ -233,8 +233,8 @@ def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[
     >>> [(each.name, round(each.score, 3)) for each in fuse([rain])]
     [('forecast', 0.725), ('poem', 0.1)]
 
-    The fit of a function with a request is ``BM25 * (BM25 / greatest) / 8 + max(cosine, 0)``: words count by how much of
-    the request they cover, so that one rare word alone counts little. With 5 to 14 for 8 the mean recall@5 of 33
+    The fit of a function with a request is ``BM25 * (BM25 / greatest) / 8 + max(cosine, 0)``: words count by how much
+    of the request they cover, so that one rare word alone counts little. With 5 to 14 for 8 the mean recall@5 of 33
     collections is the same within 0.004.
 
     So that each request brings its own best functions to the front, half of its best fit and a fifth of its eleventh

@@ -79,8 +79,8 @@ _SHOWN = 300
 class FunctionRecords:
     """Keep a record of each function in a vector store, and find the nearest ones to a request.
 
-    The records of an embedding model are in the namespace ``NAMESPACE/vectors/MODEL``. The id of a record is the name of
-    the function and a hash of its text, so that a text is embedded once, also by several processes. Records of other
+    The records of an embedding model are in the namespace ``NAMESPACE/vectors/MODEL``. The id of a record is the name
+    of the function and a hash of its text, so that a text is embedded once, also by several processes. Records of other
     functions stay, since another process may use them. They are deleted when they are far more than the functions; a
     process that misses one embeds it again.
     """

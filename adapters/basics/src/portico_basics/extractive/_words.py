@@ -148,8 +148,9 @@ _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 class Words:
     """Makes the terms of a text in one language. Stemmers have state: use one object for one call.
 
-    A term is a Snowball stem. Irregular English forms become their base first, names such as ``get_text_search_results``
-    and ``SearchConnector`` are split, and scripts without spaces between words become pairs of characters.
+    A term is a Snowball stem. Irregular English forms become their base first, names such as
+    ``get_text_search_results`` and ``SearchConnector`` are split, and scripts without spaces between words become pairs
+    of characters.
     """
 
     def __init__(self, language: str) -> None:

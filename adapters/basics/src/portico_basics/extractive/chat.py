@@ -228,7 +228,7 @@ def _alike(one: Judged, other: Judged) -> bool:
 
 
 def _announced(one: Judged, passages: Sequence[Passage], units: Sequence[Sequence[Unit]]) -> Quote:
-    """Return the candidate as a quote, with the list or code after its colon, or the sentence with a colon before it."""
+    """Return the candidate as a quote, with the list or code after its colon, or the sentence before it."""
     place, unit = one.candidate.passage, one.candidate.unit
     text, siblings = passages[place].text, units[place]
     start, end = unit.start, unit.end
@@ -349,9 +349,9 @@ class ExtractiveChat:
     '“Write three methods and a settings class.” [1]'
 
     The question is the text of the last user message, the sources are those of all messages. When no source answers the
-    question, the reply says so. Equal requests have equal replies. It reads the first 20,000 characters of a source, and
-    500,000 characters and 10,000 sentences of all. The configured embedding generator compares the 200 best sentences by
-    meaning; when it fails, words alone decide.
+    question, the reply says so. Equal requests have equal replies. It reads the first 20,000 characters of a source,
+    and 500,000 characters and 10,000 sentences of all. The configured embedding generator compares the 200 best
+    sentences by meaning; when it fails, words alone decide.
     """
 
     def __init__(self, settings: ExtractiveSettings | None = None, services: Services | None = None) -> None:

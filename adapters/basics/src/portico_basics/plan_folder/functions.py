@@ -59,7 +59,7 @@ def _is_plan(name: str) -> bool:
 
 
 def _function_name(file: str) -> str:
-    """Return the name of the function: that of the file, without the digest of a saved plan, with '_' for other signs."""
+    """Return the name of the function: the file's, without the digest of a saved plan, with '_' for other signs."""
     stem = file.rpartition(".")[0]
     if SAVED_NAME.fullmatch(file):
         stem = _DIGEST.sub("", stem)

@@ -60,7 +60,7 @@ class FolderPlanStore:
         self._tidy = False
 
     async def get(self, goal: str, catalogue: str) -> SavedPlan | None:
-        """Return the plan of a goal for a catalogue, or None. Raises ``StoreDamaged`` for a file that is no saved plan."""
+        """Return the plan of a goal for a catalogue, or None. Raises ``StoreDamaged`` for a damaged file."""
         goal = goal.strip()
         path = self.settings.path / file_name(goal, catalogue)
         saved = await asyncio.to_thread(self._read, path)
@@ -87,7 +87,7 @@ class FolderPlanStore:
         return await asyncio.to_thread(self._remove, self.settings.path / file_name(goal.strip(), catalogue))
 
     async def plans(self) -> list[SavedPlan]:
-        """Return all plans, the newest first. Raises ``StoreDamaged`` for a file that has the name of a plan and is none."""
+        """Return all plans, the newest first. Raises ``StoreDamaged`` for a damaged file."""
         return await asyncio.to_thread(self._all)
 
     def _all(self) -> list[SavedPlan]:

@@ -151,9 +151,9 @@ class RecordedPlanner(Planner):
     'HEY'
 
     The plan is checked as every plan is. Warnings name functions that changed since the recording, and a goal that is
-    not the recorded one; ``PlanStale`` names changes with which the plan cannot run. If the planner of the run wrote the
-    answer itself, the steps are run again and the recorded answer is returned, with a warning. ``PlanError`` is raised
-    when a step failed.
+    not the recorded one; ``PlanStale`` names changes with which the plan cannot run. If the planner of the run wrote
+    the answer itself, the steps are run again and the recorded answer is returned, with a warning. ``PlanError`` is
+    raised when a step failed.
     """
 
     name = "recorded"

@@ -68,9 +68,9 @@ class RetrievalPlanner(Planner):
     """Answer a goal from the configured sources.
 
     The first proposal is a plan with one search for each source, which run at the same time. The second is the answer.
-    Warnings name the sources that failed; when all fail, ``PlanError`` is raised. A source that takes only short queries
-    is asked a part of a long goal, and a warning names that part. When nothing is found, no chat service is asked.
-    Without a source the goal is infeasible.
+    Warnings name the sources that failed; when all fail, ``PlanError`` is raised. A source that takes only short
+    queries is asked a part of a long goal, and a warning names that part. When nothing is found, no chat service is
+    asked. Without a source the goal is infeasible.
     """
 
     name = "retrieval"

@@ -26,16 +26,15 @@ class SqliteSettings:
         default=1_000,
         validator=[validators.ge(0), validators.le(10_000_000)],
         metadata={
-            "doc": "How many finished runs are kept, the newest first. Paused, uncertain and interrupted runs are always "
-            "kept."
+            "doc": "How many finished runs are kept, the newest ones. Paused, uncertain and interrupted runs stay."
         },
     )
     sync: Literal["effects", "always", "never"] = field(
         default="effects",
         validator=validators.in_(("effects", "always", "never")),
         metadata={
-            "doc": "When to wait for the disk, so that a power failure loses nothing: around steps with `effects`, after "
-            "every entry (`always`), or `never`."
+            "doc": "When to wait for the disk, so that a power failure loses nothing: around steps with `effects`, "
+            "after every entry (`always`), or `never`."
         },
     )
     wait: float = field(

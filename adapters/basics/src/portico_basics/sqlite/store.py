@@ -357,7 +357,7 @@ class Journal:
 
     def _held(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
-        return StoreBusy(f"Another process works on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
+        return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
 
 
 class EffectsUnderWay:
