@@ -138,7 +138,7 @@ async def test_what_ask_printed_is_replayed_with_its_answer_and_citations(write:
     outcome = (await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write(printed))).outcome
     assert isinstance(outcome, Answer)
     assert (outcome.text, outcome.citations) == ("They shout [1].", (Citation(1, "a", None, "HEY"),))
-    assert "the answer is the one that the plan in" in outcome.warnings[-1]
+    assert "the answer is the recorded one of the plan in" in outcome.warnings[-1]
     odd = {**printed, "citations": [{"page": 3}]}
     assert isinstance((await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write(odd))).outcome, Answer)
 
@@ -156,7 +156,7 @@ async def test_a_file_that_cannot_be_read_is_named_with_the_reason(write: Write,
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [(RecordedSettings(), "not said what"), (RecordedSettings(plan=Path("a"), run="b"), "both plan and run")],
+    [(RecordedSettings(), "neither plan nor run is set"), (RecordedSettings(plan=Path("a"), run="b"), "both plan and run")],
 )
 async def test_what_to_replay_is_said_once(settings: RecordedSettings, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
@@ -181,7 +181,7 @@ async def test_another_goal_than_the_recorded_one_is_a_warning(write: Write) -> 
     assert isinstance(run.outcome, Answer)
     assert run.outcome.text == run.outcome.value == "HEY!"
     [warning] = run.outcome.warnings
-    assert "another goal, 'Shout'" in warning
+    assert "recorded goal is 'Shout'" in warning
     assert [event.warning for event in events if isinstance(event, Event.Warned)] == [warning]
     assert (await Kernel(plugins=[Tone]).run_goal(f" {GOAL}\n", planner=write(PLAN))).outcome == Answer(
         "HEY!", value="HEY!"
@@ -230,7 +230,7 @@ async def test_functions_that_changed_are_a_warning_or_say_why_the_plan_cannot_r
 
 async def test_a_plan_that_its_check_refuses_is_not_proposed_again(write: Write) -> None:
     planner = write(Plan(GOAL, (Step("s1", "Tone-whisper"),), result=From("s1")))
-    with pytest.raises(PlanError, match=r"cannot run with the functions that there are:\n.*Tone-whisper"):
+    with pytest.raises(PlanError, match=r"cannot run with these functions:\n.*Tone-whisper"):
         await Kernel(plugins=[Tone]).run_goal(GOAL, planner=planner)
 
 
@@ -246,7 +246,7 @@ async def test_after_a_failed_step_nothing_else_is_proposed(write: Write) -> Non
 async def test_a_plan_that_needs_its_input_says_so_and_takes_it(write: Write) -> None:
     planner = write(Plan(GOAL, (Step("s1", "Tone-shout", {"text": From("input", ("word",))}),), result=From("s1")))
     kernel = Kernel(plugins=[Tone])
-    with pytest.raises(PlanError, match="needs the input"):
+    with pytest.raises(PlanError, match="needs an input"):
         await kernel.run_goal(GOAL, planner=planner)
     assert (await kernel.run_goal(GOAL, planner=planner, input={"word": "hi"})).outcome == Answer("HI", value="HI")
 
@@ -274,7 +274,7 @@ async def test_a_run_that_its_planner_answered_is_replayed_and_the_answer_is_sai
     assert isinstance(outcome, Answer)
     assert (outcome.text, outcome.citations) == (said.text, said.citations)
     assert outcome.warnings[0] == "One source failed."
-    assert "run again, but the answer is the one that the run" in outcome.warnings[-1]
+    assert "run again, but the answer is the recorded one of the run" in outcome.warnings[-1]
     assert tone.said == ["hey"]
     assert [event.text for event in events if isinstance(event, Event.TextDelta)] == [said.text]
 

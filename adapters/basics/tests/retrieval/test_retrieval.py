@@ -167,7 +167,7 @@ async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_
     ):
         run = await kernel.run_goal(goal, planner=planner)
         assert (web.asked[-1][0], docs.asked[-1][0]) == (asked, goal)
-        told = (f"The source 'web' takes at most 80 characters and 20 words; it was asked: {asked}",)
+        told = (f"The source 'web' takes at most 80 characters and 20 words; the query was: {asked}",)
         assert answer(run).warnings == (() if asked == goal else told)
 
 

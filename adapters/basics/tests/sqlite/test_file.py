@@ -204,7 +204,7 @@ async def test_a_database_of_something_else_is_left_alone(opened: Any, file: Pat
     file.parent.mkdir()
     change(file, "CREATE TABLE photos (name)")
     before = file.read_bytes()
-    with pytest.raises(StoreError, match=r"something else than Portico's runs; set another `path`"):
+    with pytest.raises(StoreError, match=r"not a journal of Portico but another database; set another `path`"):
         await opened().acquire("r1", owner="me", seconds=60)
     assert file.read_bytes() == before
 
