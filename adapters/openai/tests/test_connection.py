@@ -55,7 +55,6 @@ def test_another_kind_of_client_is_a_mistake():
 def test_nothing_is_opened_before_the_first_call():
     before = threading.active_count()
     chat = OpenAIChat(OpenAIChatSettings(model="m", api_key=Secret("k")))
-    assert len(chat._connection._clients) == 0
     assert threading.active_count() == before
     asyncio.run(chat.aclose())
 
@@ -165,17 +164,6 @@ async def test_a_stream_ends_with_the_service(loopback, make_chat):
         await asyncio.wait_for(anext(stream), 10)
 
 
-async def test_closing_while_the_client_is_made_leaves_none_behind(loopback, make_chat):
-    # Certificates are read in a thread.
-    chat = make_chat(base_url=loopback.base_url.replace("http:", "https:"))
-    call = asyncio.create_task(chat.complete(REQUEST))
-    await asyncio.sleep(0)
-    await chat.aclose()
-    with pytest.raises(RuntimeError, match="was closed: make a new one"):
-        await asyncio.wait_for(call, 10)
-    assert len(chat._connection._clients) == 0
-
-
 async def test_a_request_with_large_images_goes_out_in_portions_and_is_tried_again_whole(loopback, make_chat):
     """Sent at once it would hold up the loop; aiohttp warns of it, and warnings are errors."""
     good = loopback.whole(loopback.completion())
@@ -249,17 +237,16 @@ async def test_a_proxy_of_the_environment_is_used_and_blamed_when_it_is_gone(loo
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-        with pytest.raises(ServiceError, match=rf"the proxy 127\.0\.0\.1:{port} does not take a connection"):
+        with pytest.raises(ServiceError, match=rf"{port}.*HTTPS_PROXY"):
             await make_chat(base_url="http://model.invalid/v1").complete(REQUEST)
 
 
 async def test_settings_go_into_headers_and_query(loopback, make_chat):
     loopback.will(loopback.whole(loopback.completion()))
-    settings = {"organization": "org-1", "project": "proj-1", "headers": {"X-Title": "Portico"}, "query": {"v": "a b"}}
+    settings = {"headers": {"X-Title": "Portico", "OpenAI-Project": "proj-1"}, "query": {"v": "a b"}}
     await make_chat(**settings).complete(REQUEST)
     (visit,) = loopback.visits
     assert visit.path == "/v1/chat/completions?v=a+b"
-    assert visit.headers["openai-organization"] == "org-1"
     assert visit.headers["openai-project"] == "proj-1"
     assert visit.headers["x-title"] == "Portico"
     assert visit.headers["authorization"] == f"Bearer {loopback.key}"
@@ -268,7 +255,7 @@ async def test_settings_go_into_headers_and_query(loopback, make_chat):
 async def test_the_second_request_and_one_that_is_sent_again_are_as_whole_as_the_first(loopback, make_chat):
     good = loopback.whole(loopback.completion())
     loopback.will(good, good, loopback.whole(b"{}", status="500 Oops", retry_after_ms="1"), good)
-    chat = make_chat(max_retries=1, headers={"X-Title": "Portico"}, organization="org-1")
+    chat = make_chat(max_retries=1, headers={"X-Title": "Portico"})
     for question in ("first", "the second", "the third one"):
         await chat.complete(ChatRequest([Message.of("user", question)]))
     first, *others = loopback.visits
@@ -368,8 +355,6 @@ async def test_secret_headers_are_sent_and_do_not_show(loopback, make_chat):
         {"secret_headers": {"X-Gate": Secret("very-secret\n")}},
         {"api_key_header": "X Key"},
         {"api_key_header": "X-Schlüssel"},
-        {"organization": "Größe"},
-        {"project": "a\nb"},
     ],
     ids=str,
 )

@@ -28,12 +28,11 @@ async def test_a_page_where_a_reply_should_be_points_to_the_address(way, loopbac
 @pytest.mark.parametrize(
     "line",
     [
-        b'error: {"code":500,"message":"the slot is gone","type":"server_error"}\n\n',
         b'event: error\ndata: {"message":"the slot is gone"}\n\n',
         b'event: error\ndata: {"error":{"message":"the slot is gone"}}\n\n',
         b'data: {"error":"the slot is gone"}\n\n',
     ],
-    ids=["llama.cpp", "bare", "openai", "text"],
+    ids=["bare", "openai", "text"],
 )
 async def test_an_error_inside_of_a_stream_is_told_in_the_servers_words(line, loopback, make_chat):
     loopback.will(loopback.streamed(loopback.event({"content": "Half"}) + line))

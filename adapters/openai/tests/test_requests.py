@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 
 from portico import ChatRequest, File, Image, Message, Reasoning, Source, Text, Tool, ToolCall, ToolChoice, ToolResult
 from portico.errors import UnsupportedOption
-from portico_openai._tools import ToolTexts
-from portico_openai._wire import EXTRAS, capabilities, request_body
+from portico_openai._wire import EXTRAS, ToolTexts, capabilities, request_body
 from portico_openai.config import OpenAIChatSettings
 
 CLOCK = Tool("Clock-Now", "Tells the time.", {"type": "object", "properties": {"town": {"type": "string"}}})
@@ -141,14 +140,11 @@ def test_calls_without_words_have_no_content():
     assert written["content"] is None
 
 
-def test_reasoning_goes_back_as_it_came_unless_the_server_refuses_it_or_it_is_somebody_elses():
-    thought = Reasoning(
-        {"reasoning": "Hm.", "reasoning_details": [{"type": "reasoning.text", "signature": "s"}]}, "Hm."
-    )
+def test_reasoning_goes_back_as_it_came_unless_it_is_of_another_kind_of_service():
+    thought = Reasoning({"reasoning": "Hm."}, "Hm.")
     request = ChatRequest([Message.of("assistant", thought, "Yes.")])
     plain = {"role": "assistant", "content": "Yes."}
     assert sent(request)["messages"] == [{**plain, **thought.data}]
-    assert sent(request, return_reasoning=False)["messages"] == [plain]
     for foreign in (object(), "words", {"thinking": "Hm.", "signature": b"x"}):
         other = ChatRequest([Message.of("assistant", Reasoning(foreign), "Yes.")])
         assert sent(other)["messages"] == [plain]
@@ -315,11 +311,11 @@ def test_whatever_is_said_is_sent_whole(messages: list[Message], tools: list[Too
 
 
 def test_tools_are_written_once_for_all_requests(monkeypatch: pytest.MonkeyPatch):
-    from portico_openai import _tools
+    from portico_openai import _wire
 
-    written: list[str] = []
-    original = _tools._text_of
-    monkeypatch.setattr(_tools, "_text_of", lambda tool: written.append(tool.name) or original(tool))
+    written: list[Any] = []
+    original = _wire.encode_json
+    monkeypatch.setattr(_wire, "encode_json", lambda value: written.append(value) or original(value))
     texts = ToolTexts()
     settings = OpenAIChatSettings(model="m")
     tools = tuple(Tool(f"T-{number}", "", {"type": "object"}) for number in range(100))
@@ -327,7 +323,7 @@ def test_tools_are_written_once_for_all_requests(monkeypatch: pytest.MonkeyPatch
         body = json.loads(request_body(ChatRequest(HELLO, tools, choice), settings, texts, stream=False))
         offered = [tool["function"]["name"] for tool in body["tools"]]
         assert offered == [tool.name for tool in ChatRequest(HELLO, tools, choice).offered]
-    assert len(written) == 100
+    assert len([value for value in written if "function" in value]) == 100
 
 
 def test_the_memory_for_tools_is_bounded_and_never_mixes_them_up():
@@ -336,7 +332,6 @@ def test_the_memory_for_tools_is_bounded_and_never_mixes_them_up():
         # Each is gone when the next is made, so that their places in memory are used again.
         (tool,) = json.loads(bytes(texts.of((Tool(f"T-{number}", "", {"n": number}),))))
         assert tool["function"]["parameters"] == {"n": number}
-    assert len(texts._lists) <= 16
     assert len(texts._tools) <= 2048
 
 
@@ -348,7 +343,7 @@ def test_numbers_that_json_cannot_hold_are_not_sent_as_nothing():
 
 def test_settings_that_cannot_work_are_refused():
     for wrong in (
-        {"model": " "},
+        {"model": ""},
         {"base_url": "api.openai.com/v1"},
         {"base_url": "https://user:word@example.org/v1"},
         {"base_url": "https://example.org/v1?api-version=1"},

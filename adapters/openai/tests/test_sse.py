@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given, strategies as st
 
 from portico_openai._errors import Peer
-from portico_openai.chat import EventReader, Gathering, LineTooLong, decoded
+from portico_openai._replies import EventReader, ReplyBuilder, decode_piece
 
 LINES = st.sampled_from(
     [
         b"data: one",
         b"data:two",
         b"data:  three ",
-        b"data",
         b"data:",
         "data: Köln 中文 🧦".encode(),
         b"event: message",
@@ -27,7 +25,6 @@ LINES = st.sampled_from(
         b" data: no",
         b"",
         b"",
-        b"\xef\xbb\xbfdata: mark",
         b"data: [DONE]",
     ]
 )
@@ -36,7 +33,7 @@ STREAMS = st.lists(st.tuples(LINES, ENDS), max_size=12).map(lambda lines: b"".jo
 
 
 def events_of(pieces: list[bytes]) -> list[bytes]:
-    reader = EventReader(1_000)
+    reader = EventReader()
     return [event for piece in pieces if piece for event in reader.feed(piece)] + reader.end()
 
 
@@ -56,30 +53,6 @@ def test_what_is_written_is_read(payloads: list[str]):
 
 def test_the_lines_of_an_event_are_joined():
     assert events_of([b'data: {"a":\ndata: 1}\n\n']) == [b'{"a":\n1}']
-    assert events_of([b"data\ndata\n\n"]) == [b"\n"]
-    assert events_of([b"\xef\xbb\xbfdata: x\n\n"]) == [b"x"]
-    assert events_of([b"data: x\n\n\xef\xbb\xbfdata: y\n\n"]) == [b"x"]
-
-
-@pytest.mark.parametrize("size", [1, 999, 5_000])
-@pytest.mark.parametrize(
-    "line", [b"data: " + b"x" * 20_000, b": " + b"x" * 20_000, b"data: " + b"x" * 20_000 + b"\n\n"]
-)
-def test_a_line_over_the_bound_is_refused_before_it_is_whole(size: int, line: bytes):
-    reader = EventReader(10_000)
-    read = 0
-    with pytest.raises(LineTooLong):
-        for start in range(0, len(line), size):
-            read = start
-            reader.feed(line[start : start + size])
-    assert read <= 10_000 + size
-
-
-def test_an_event_of_many_lines_is_bounded_too():
-    reader = EventReader(10_000)
-    with pytest.raises(LineTooLong):
-        for _ in range(10_000):
-            reader.feed(b"data: xxxx\n")
 
 
 DELTAS = st.fixed_dictionaries(
@@ -101,14 +74,14 @@ DELTAS = st.fixed_dictionaries(
 @given(deltas=st.lists(DELTAS, min_size=1, max_size=10))
 def test_the_pieces_of_any_stream_make_its_reply(deltas: list[dict[str, object]]):
     peer = Peer("Chat service", "m", "http://x/v1", "x")
-    gathering = Gathering(peer, "openai")
+    builder = ReplyBuilder(peer, "openai")
     given_out = []
     for delta in deltas:
         text = json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode()
-        given_out += gathering.add(decoded(text, peer, "a piece"))
-    gathering.finish = "stop"
-    given_out += gathering.end()
-    reply = gathering.reply()
+        given_out += builder.add(decode_piece(text, peer, "a piece"))
+    builder.finish = "stop"
+    given_out += builder.end()
+    reply = builder.reply()
     assert "".join(delta.text for delta in given_out) == reply.text
     pieces = [delta.tool_call for delta in given_out if delta.tool_call]
     for position, call in enumerate(reply.tool_calls):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,25 +30,17 @@ TRANSPORT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, O
 """What the SDK and the transports below it raise; ``TimeoutError`` is an ``OSError``."""
 
 _SHOWN = 300
-_FILTERED = {
-    "content_filter",
-    "content_policy_violation",
-    "invalid_prompt",
-    "moderation_blocked",
-    "responsibleaipolicyviolation",
-}
+_FILTERED = {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
 _OVERFLOWN = {
     "context_length_exceeded",
     "exceed_context_size_error",
     "max_tokens_per_request",
     "string_above_max_length",
-    "tokens_limit_reached",
 }
-_OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_user_quota"}
+_OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 # Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings say it in words only.
 _OVERFLOW_WORDS = re.compile(
-    r"maximum (context|model) length|max(imum)? (context length|input tokens)"
-    r"|exceed\w* (the )?(available |max )?context"
+    r"max(imum)? (context|model|input) (length|tokens)|exceed\w* (the )?(available |max )?context"
     r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
     r"|too (large|long) to process|prompt (is )?too long|reduce the length of",
     re.IGNORECASE,
@@ -94,41 +85,26 @@ def translated(peer: Peer, error: BaseException, *, received: int = 0) -> Servic
         response = error.response
         return answered(peer, response.status_code, response.content, response.headers)
     chain = list(_chain(error))
-    if any(isinstance(link, httpx2.DecodingError) for link in chain):
-        return ResponseInvalid(
-            peer.says(f"sent a reply whose compression is broken: {peer.shortened(str(chain[-1]))}.")
-        )
-    if any(isinstance(link, httpx2.InvalidURL | httpx2.UnsupportedProtocol) for link in chain):
-        return ServiceError(peer.says(f"cannot be reached: {peer.base_url} is no address. Mend base_url."))
-    return _unreachable(peer, chain, received)
 
-
-def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> ServiceError:
     def found(*kinds: type[BaseException]) -> bool:
         return any(isinstance(link, kinds) for link in chain)
 
     said = peer.shortened(str(chain[-1])) or type(chain[-1]).__name__
-    cut = found(aiohttp.ClientPayloadError)
-    proxy = next((link for link in chain if isinstance(link, aiohttp.ClientProxyConnectionError)), None)
-    if proxy is not None:
-        where = f"the proxy {proxy.host}:{proxy.port} does not take a connection"
-        reason = f"cannot be reached: {where}. Look at HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
-    elif found(ConnectionRefusedError):
-        reason = f"cannot be reached: nothing listens at {peer.host}. Start the server, or mend base_url."
-    elif found(aiohttp.ClientConnectorDNSError):
-        reason = f"cannot be reached: the name in {peer.host} is not known. Mend base_url, or look at the network."
-    elif found(aiohttp.ClientSSLError, ssl.SSLError):
-        hint = " A server without TLS has http:// in its base_url." if "WRONG_VERSION" in said.upper() else ""
-        reason = f"cannot be reached safely: {said}.{hint}"
-    elif found(aiohttp.ServerTimeoutError, TimeoutError):
+    if found(httpx2.DecodingError):
+        return ResponseInvalid(peer.says(f"sent a reply whose compression is broken: {said}."))
+    if found(httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+        return ServiceError(peer.says(f"cannot be reached: {peer.base_url} is no address. Correct base_url."))
+    if found(aiohttp.ServerTimeoutError, TimeoutError):
         return ServiceTimeout(peer.says("did not accept a connection in time (connect_timeout)."))
-    elif found(aiohttp.ClientConnectorError):
-        reason = f"cannot be reached: {said}."
-    elif found(aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError) and not cut:
-        return ResponseInvalid(peer.says(f"does not answer in HTTP: {said}. Look at base_url."))
-    elif found(aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError, httpx2.NetworkError):
+    if found(ConnectionRefusedError) and not found(aiohttp.ClientProxyConnectionError):
+        reason = f"cannot be reached: nothing listens at {peer.host}. Start the server, or correct base_url."
+    elif found(aiohttp.ClientConnectorError):  # a name that is not known, TLS, a proxy
+        reason = f"cannot be reached: {said}. Look at base_url, the network, and HTTPS_PROXY if there is a proxy."
+    elif found(aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError):
         progress = f"after {received:,} bytes of the reply" if received else "before it answered"
         reason = f"broke the connection off {progress}. Try again; if it goes on, look at the server's log."
+    elif found(aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError):
+        return ResponseInvalid(peer.says(f"does not answer in HTTP: {said}. Look at base_url."))
     elif found(httpx2.TimeoutException):
         return ServiceTimeout(peer.says("did not answer in time."))
     else:
@@ -169,16 +145,10 @@ def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -
 def reported(peer: Peer, error: Any) -> ServiceError:
     """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
     said = _Said.of({"error": error}, peer)
-    status = int(said.code) if said.code.isdecimal() and len(said.code) == 3 else _status_of(said)
+    status = int(said.code) if said.code.isdecimal() and len(said.code) == 3 else 500
+    if "rate_limit_exceeded" in said.names or said.names & _OUT_OF_CREDIT:
+        status = 429
     return _classified(peer, status, said, {})
-
-
-def filtered_categories(results: Any) -> str:
-    """Name the categories for which Azure's filter stopped something, in brackets; nothing where it names none."""
-    if not isinstance(results, dict):
-        return ""
-    names = [name for name, result in results.items() if isinstance(result, dict) and result.get("filtered")]
-    return f" ({', '.join(names)})" if names else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -201,47 +171,35 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a service says of an error: its words, its code and its type, in lower case."""
+    """What a service says of an error: its words, and its code and type in lower case."""
 
     words: str
     code: str = ""
-    type: str = ""
-    flagged: bool = False
-    categories: str = ""
+    names: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, body: Any, peer: Peer) -> _Said:
         """Read the forms that servers use: OpenAI's, a bare string, FastAPI's ``detail``, a list of one."""
-        if isinstance(body, list) and body:
-            body = body[0]
-        if not isinstance(body, dict):
-            return cls(peer.shortened(body if isinstance(body, str) else msgspec.json.encode(body).decode()))
-        error = body.get("error") or body
+        body = body[0] if isinstance(body, list) and body else body
+        error = (body.get("error") or body) if isinstance(body, dict) else body
         if not isinstance(error, dict):
-            return cls(peer.shortened(str(error)), code=_lower(body.get("code")))
+            return cls(peer.shortened(error if isinstance(error, str) else msgspec.json.encode(error).decode()))
         words = error.get("message") or error.get("detail") or error.get("error") or error
         if not isinstance(words, str):
             words = msgspec.json.encode(words).decode()
+        # Azure and OpenRouter tell of their filters beside the code.
         inner, metadata = error.get("innererror"), error.get("metadata")
-        inner = inner if isinstance(inner, dict) else {}
-        return cls(
-            peer.shortened(words),
-            _lower(error.get("code")),
-            _lower(error.get("type")),
-            # Azure and OpenRouter tell of their filters beside the code.
-            _lower(inner.get("code")) in _FILTERED or (isinstance(metadata, dict) and "flagged_input" in metadata),
-            filtered_categories(inner.get("content_filter_result") or inner.get("content_filter_results")),
-        )
-
-    @property
-    def names(self) -> set[str]:
-        return {self.code, self.type}
+        codes = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
+        if isinstance(metadata, dict) and "flagged_input" in metadata:
+            codes.append("content_filter")
+        lower = [str(code).lower() if isinstance(code, str | int) else "" for code in codes]
+        return cls(peer.shortened(words), lower[0], frozenset(lower))
 
 
 def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]) -> ServiceError:
     words = said.words or f"status {status}"
-    if said.flagged or said.names & _FILTERED:
-        return ContentRefused(peer.says(f"filtered the request{said.categories}: {words}"))
+    if said.names & _FILTERED:
+        return ContentRefused(peer.says(f"filtered the request: {words}"))
     if said.names & _OUT_OF_CREDIT or status == 402:
         advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
@@ -256,7 +214,7 @@ def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]
         return ContextOverflow(peer.says(f"cannot take a request of this length: {words}. Send less at once."))
     if status == 404:
         if said.code == "model_not_found" or _NO_MODEL_WORDS.search(said.words):
-            return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Mend model."))
+            return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Correct model."))
         return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in /v1."))
     if status == 408:
         return ServiceTimeout(peer.says(f"took too long: {words}"))
@@ -267,19 +225,6 @@ def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]
     return ServiceError(peer.says(f"refused the request ({status}): {words}"))
 
 
-def _status_of(said: _Said) -> int:
-    """Guess the status of an error that came without one."""
-    for status, names in (
-        (429, {"rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "requests", "tokens"}),
-        (401, {"invalid_api_key", "authentication_error", "invalid_authentication"}),
-        (404, {"model_not_found", "not_found_error"}),
-        (400, {"invalid_request_error", "badrequesterror", "invalid_value"}),
-    ):
-        if said.names & names:
-            return status
-    return 500
-
-
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -287,7 +232,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         yield error
         # aiohttp keeps the error of the operating system beside its own.
         error = error.__cause__ or getattr(error, "os_error", None)
-
-
-def _lower(value: Any) -> str:
-    return str(value).lower() if isinstance(value, str | int) else ""

@@ -8,9 +8,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico import ChatCapabilities, ChatRequest, File, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from portico_openai._json import encoded
-from portico_openai._tools import ToolTexts
+import msgspec
+
+from portico import (
+    ChatCapabilities,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from portico_openai.config import OpenAIChatSettings
 
 EXTRAS = frozenset(
@@ -35,8 +47,8 @@ EXTRAS = frozenset(
 """OpenAI's own options. Those that ask for something a `ChatReply` cannot hold (several choices, log probabilities,
 audio, annotations) are not among them."""
 
-REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
-"""Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the others."""
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the other."""
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
 
@@ -54,17 +66,67 @@ def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
     )
 
 
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_json(value: dict[str, Any]) -> bytes:
+    """Write an object; half a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(_without_halves(value))
+
+
+def _without_halves(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, Mapping):
+        return {_without_halves(key): _without_halves(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_halves(part) for part in value]
+    return value
+
+
+_TOOLS = 2048
+
+
+class ToolTexts:
+    """Keep the JSON of tools by identity: a kernel sends the same `Tool` objects with request after request.
+
+    Tools are values: what they hold may not be changed once they were sent. The objects are kept as well as their
+    texts, so that no other object can take their place in memory; the oldest go first.
+    """
+
+    def __init__(self) -> None:
+        self._tools: dict[int, tuple[Tool, bytes]] = {}
+
+    def of(self, tools: tuple[Tool, ...]) -> msgspec.Raw:
+        """Return the JSON array of ``tools``; raises ``TypeError`` where a schema is not JSON."""
+        return msgspec.Raw(b"[" + b",".join([self._text(tool) for tool in tools]) + b"]")
+
+    def _text(self, tool: Tool) -> bytes:
+        known = self._tools.get(id(tool))
+        if known is None:
+            function: dict[str, Any] = {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            }
+            if tool.strict:
+                function["strict"] = True
+            known = self._tools[id(tool)] = (tool, encode_json({"type": "function", "function": function}))
+            if len(self._tools) > _TOOLS:
+                del self._tools[next(iter(self._tools))]
+        return known[1]
+
+
 def request_body(request: ChatRequest, settings: OpenAIChatSettings, texts: ToolTexts, *, stream: bool) -> bytes:
     """Write the body of one request.
 
     Raises ``ValueError`` for a message that has no form on the wire, and ``TypeError`` for an extra, an argument or a
     schema that is not JSON.
     """
-    fields: dict[str, Any] = {
-        **settings.body,
-        "model": settings.model,
-        "messages": list(_messages(request.messages, settings)),
-    }
+    fields: dict[str, Any] = {**settings.body, "model": settings.model, "messages": list(_messages(request.messages))}
     offered = request.offered
     if offered:
         fields["tools"] = texts.of(offered)
@@ -73,7 +135,10 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, texts: Tool
     if request.tool_choice.mode == "required":
         fields["tool_choice"] = _required(request, settings)
     if request.response_schema is not None:
-        fields["response_format"] = _response_format(request)
+        schema: dict[str, Any] = {"name": _name(request.response_name) or "reply", "schema": request.response_schema}
+        if request.response_strict:
+            schema["strict"] = True
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.temperature is not None:
         fields["temperature"] = _finite(request.temperature, "temperature")
     if request.top_p is not None:
@@ -89,7 +154,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, texts: Tool
         fields["stream_options"] = {"include_usage": True}
     if request.extras:
         fields.update(request.extras)
-    return encoded(fields)
+    return encode_json(fields)
 
 
 def _finite(number: float, option: str) -> float:
@@ -109,18 +174,11 @@ def _required(request: ChatRequest, settings: OpenAIChatSettings) -> Any:
     return "required"
 
 
-def _response_format(request: ChatRequest) -> dict[str, Any]:
-    schema: dict[str, Any] = {"name": _name(request.response_name) or "reply", "schema": request.response_schema}
-    if request.response_strict:
-        schema["strict"] = True
-    return {"type": "json_schema", "json_schema": schema}
-
-
-def _messages(messages: Any, settings: OpenAIChatSettings) -> Iterator[dict[str, Any]]:
+def _messages(messages: Any) -> Iterator[dict[str, Any]]:
     for message in messages:
         content = message.content
         if message.role == "assistant":
-            yield _assistant(message, returned=settings.return_reasoning)
+            yield _assistant(message)
         elif len(content) == 1 and type(content[0]) is Text and message.role != "tool":
             yield _named({"role": message.role, "content": content[0].text}, message)
         else:
@@ -135,7 +193,7 @@ def _messages(messages: Any, settings: OpenAIChatSettings) -> Iterator[dict[str,
                 yield _named({"role": message.role, "content": _content(rest, message.role)}, message)
 
 
-def _assistant(message: Message, *, returned: bool) -> dict[str, Any]:
+def _assistant(message: Message) -> dict[str, Any]:
     written: dict[str, Any] = {"role": "assistant", "content": None}
     texts = []
     calls = []
@@ -146,8 +204,8 @@ def _assistant(message: Message, *, returned: bool) -> dict[str, Any]:
             function = {"name": part.name, "arguments": part.arguments or "{}"}
             calls.append({"id": part.id, "type": "function", "function": function})
         elif isinstance(part, Reasoning):
-            if returned:
-                written.update(_reasoning(part))
+            if isinstance(part.data, Mapping):  # the reasoning of another kind of service is not sent
+                written.update({name: part.data[name] for name in REASONING_FIELDS if name in part.data})
         else:
             raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
     if texts or not calls:
@@ -155,13 +213,6 @@ def _assistant(message: Message, *, returned: bool) -> dict[str, Any]:
     if calls:
         written["tool_calls"] = calls
     return _named(written, message)
-
-
-def _reasoning(part: Reasoning) -> Mapping[str, Any]:
-    """Return the fields that hold it, or nothing for the reasoning of another kind of service: it is that one's own."""
-    if not isinstance(part.data, Mapping):
-        return {}
-    return {field: part.data[field] for field in REASONING_FIELDS if field in part.data}
 
 
 def _content(parts: tuple[Part, ...], role: str) -> Any:

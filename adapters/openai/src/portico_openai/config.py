@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.plugins import Secret
+from portico.plugins import Secret, ValueForm
 
 _OWN_FIELDS = frozenset(
     {
@@ -25,12 +26,8 @@ _OWN_FIELDS = frozenset(
     }
 )
 
+_HEADER = "[0-9A-Za-z_-]+"
 _OWN_HEADERS = {"content-length", "transfer-encoding"}
-
-
-def _filled(_: object, attribute: Attribute[Any], value: str) -> None:
-    if not value.strip():
-        raise ValueError(f"{attribute.name} is empty")
 
 
 def _address(_: object, attribute: Attribute[Any], value: str) -> None:
@@ -47,44 +44,22 @@ def _key(_: object, attribute: Attribute[Any], value: Secret | None) -> None:
         raise ValueError(f"{attribute.name} has characters in it that no key has, perhaps a line break")
 
 
-def _is_header(name: str) -> bool:
-    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-
-
-def _header_name(_: object, attribute: Attribute[Any], value: str) -> None:
-    if not _is_header(value):
-        raise ValueError(f"{attribute.name} is a header's name such as X-Api-Key, not {value!r}")
-
-
-def _header_value(_: object, attribute: Attribute[Any], value: str | None) -> None:
-    if value is not None and not (value.isascii() and value.isprintable()):
-        raise ValueError(f"{attribute.name} goes into a header, which holds ASCII characters on one line")
-
-
 def _headers(_: object, attribute: Attribute[Any], value: Mapping[str, str | Secret]) -> None:
     for name, content in value.items():
         text = content.reveal() if isinstance(content, Secret) else content
-        if not _is_header(name) or not (text.isascii() and text.isprintable()):
+        if not re.fullmatch(_HEADER, name) or not (text.isascii() and text.isprintable()):
             raise ValueError(f"{attribute.name} has {name!r}, which cannot be sent: a line break or an odd character")
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"{attribute.name} may not set {name}: it follows from the request")
 
 
-def _names(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
+def _further(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
     own = sorted(_OWN_FIELDS.intersection(value))
     if own:
-        raise ValueError(f"{attribute.name} may not name {', '.join(own)}: the request has a place for it")
+        raise ValueError(f"{attribute.name} may not name {', '.join(own)}: the request sets it")
 
 
-def _body(_: object, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
-    own = sorted(_OWN_FIELDS & value.keys())
-    if own:
-        raise ValueError(f"{attribute.name} may not set {', '.join(own)}: the request does")
-
-
-def _positive(_: object, attribute: Attribute[Any], value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{attribute.name} is more than 0, not {value}")
+_POSITIVE: Any = validators.gt(0)
 
 
 @frozen(kw_only=True)
@@ -96,7 +71,8 @@ class ConnectionSettings:
     """
 
     model: str = field(
-        validator=_filled, metadata={"doc": "The model's name at the service; on Azure, the deployment's."}
+        validator=validators.min_len(1),
+        metadata={"doc": "The model's name at the service; on Azure, the deployment's."},
     )
     api_key: Secret | None = field(
         default=None,
@@ -110,14 +86,8 @@ class ConnectionSettings:
     )
     api_key_header: str = field(
         default="Authorization",
-        validator=_header_name,
+        validator=ValueForm(_HEADER, "a header's name such as X-Api-Key"),
         metadata={"doc": "Header that carries the key: after `Bearer ` in `Authorization`, bare in any other."},
-    )
-    organization: str | None = field(
-        default=None, validator=_header_value, metadata={"doc": "Organization that is billed, at OpenAI."}
-    )
-    project: str | None = field(
-        default=None, validator=_header_value, metadata={"doc": "Project that is billed, at OpenAI."}
     )
     headers: dict[str, str] = field(
         factory=dict,
@@ -132,16 +102,16 @@ class ConnectionSettings:
     query: dict[str, str] = field(factory=dict, metadata={"doc": "Further query parameters of every request."})
     body: dict[str, Any] = field(
         factory=dict,
-        validator=_body,
+        validator=_further,
         metadata={"doc": 'Further fields of every request, such as `reasoning_effort = "low"`. A request\'s own win.'},
     )
     timeout: float = field(
         default=600.0,
-        validator=_positive,
+        validator=_POSITIVE,
         metadata={"doc": "Seconds that a call may wait for the service, retries included."},
     )
     connect_timeout: float = field(
-        default=10.0, validator=_positive, metadata={"doc": "Seconds that one connection may take to be made."}
+        default=10.0, validator=_POSITIVE, metadata={"doc": "Seconds that one connection may take to be made."}
     )
     max_retries: int = field(
         default=2,
@@ -153,7 +123,7 @@ class ConnectionSettings:
     )
     max_reply_bytes: int = field(
         default=64 * 1024 * 1024,
-        validator=_positive,
+        validator=_POSITIVE,
         metadata={"doc": "Bytes of a reply, or of a whole stream, at most."},
     )
 
@@ -179,11 +149,8 @@ class OpenAIChatSettings(ConnectionSettings):
 
     stream_timeout: float = field(
         default=120.0,
-        validator=_positive,
+        validator=_POSITIVE,
         metadata={"doc": "Seconds between two pieces of a stream. The first one has until `timeout`."},
-    )
-    max_line_bytes: int = field(
-        default=4 * 1024 * 1024, validator=_positive, metadata={"doc": "Bytes of one line of a stream at most."}
     )
     tools: bool = field(default=True, metadata={"doc": "Whether the model can call tools."})
     response_schema: bool = field(default=True, metadata={"doc": "Whether the service holds replies to a JSON Schema."})
@@ -202,13 +169,9 @@ class OpenAIChatSettings(ConnectionSettings):
             "Azure's addresses, `max_tokens` elsewhere."
         },
     )
-    return_reasoning: bool = field(
-        default=True,
-        metadata={"doc": "Whether the model's reasoning is sent back with its messages. A few servers refuse that."},
-    )
     extras: tuple[str, ...] = field(
         default=(),
-        validator=_names,
+        validator=_further,
         metadata={"doc": "Names of further options that a request may carry, for servers with their own."},
     )
 
@@ -238,20 +201,20 @@ class OpenAIEmbeddingsSettings(ConnectionSettings):
 
     dimensions: int | None = field(
         default=None,
-        validator=validators.optional(_positive),
+        validator=validators.optional(_POSITIVE),
         metadata={"doc": "Length of a vector, for models that can shorten theirs. Not set: the model's own."},
     )
-    batch_size: int = field(default=128, validator=_positive, metadata={"doc": "Texts of one request at most."})
+    batch_size: int = field(default=128, validator=_POSITIVE, metadata={"doc": "Texts of one request at most."})
     batch_characters: int = field(
-        default=200_000, validator=_positive, metadata={"doc": "Characters of one request at most, all texts together."}
+        default=200_000, validator=_POSITIVE, metadata={"doc": "Characters of one request at most, all texts together."}
     )
     max_text_characters: int = field(
         default=8_000,
-        validator=_positive,
+        validator=_POSITIVE,
         metadata={"doc": "Characters embedded at once. The vector of a longer text is the mean of its pieces'."},
     )
     concurrency: int = field(
-        default=4, validator=_positive, metadata={"doc": "Requests under way at once, for one call."}
+        default=4, validator=_POSITIVE, metadata={"doc": "Requests under way at once, for one call."}
     )
     document_prefix: str = field(
         default="",

@@ -16,7 +16,7 @@ from portico.plugins import Services
 from portico.search import Vectors
 from portico_openai._connection import Connection
 from portico_openai._errors import Peer, invalid, reported
-from portico_openai._json import encoded
+from portico_openai._wire import encode_json
 from portico_openai.config import OpenAIEmbeddingsSettings
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def request_body(texts: Sequence[str], settings: OpenAIEmbeddingsSettings) -> by
     fields: dict[str, Any] = {**settings.body, "model": settings.model, "input": texts, "encoding_format": "base64"}
     if settings.dimensions is not None:
         fields["dimensions"] = settings.dimensions
-    return encoded(fields)
+    return encode_json(fields)
 
 
 def unit_rows(answer: bytes, count: int, peer: Peer) -> tuple[Rows, int]:
@@ -63,18 +63,17 @@ def unit_rows(answer: bytes, count: int, peer: Peer) -> tuple[Rows, int]:
     except msgspec.ValidationError as error:
         raise invalid(peer, f"sent embeddings that are not in OpenAI's format ({error})", answer) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        broken = "that are not JSON" if answer.strip() else "that are empty"
-        raise invalid(peer, f"sent embeddings {broken}", answer) from error
+        raise invalid(peer, f"sent embeddings that are {'not JSON' if answer.strip() else 'empty'}", answer) from error
     if read.error:
         raise reported(peer, read.error)
     data = read.data or []
     places = [order if row.index is None else row.index for order, row in enumerate(data)]
     if sorted(places) != list(range(count)):
-        raise invalid(peer, f"sent {len(data)} vectors with the indexes {_few(places)} for {count} texts.")
+        raise invalid(peer, f"sent {len(data)} vectors for {count} texts, or with wrong indexes.")
     vectors = [_vector(row.embedding) for row in data]
     lengths = {len(vector) for vector in vectors}
     if len(lengths) != 1 or 0 in lengths:
-        raise invalid(peer, f"sent vectors of {_few(sorted(lengths))} numbers: all must have one length, and not 0.")
+        raise invalid(peer, "sent vectors of different lengths, or empty ones.")
     rows = np.empty((count, lengths.pop()), dtype=np.float32)
     # A number that is too large for float32 becomes infinite, and is listed below.
     with np.errstate(over="ignore"):
@@ -132,15 +131,9 @@ def _vector(embedding: bytes | list[float]) -> Any:
     return embedding
 
 
-def _few(values: Sequence[object]) -> str:
-    return ", ".join(map(str, values[:5])) + (", …" if len(values) > 5 else "")
-
-
 _PATH = "/embeddings"
 _SHORTEST = 64
 """Characters of a text that is not cut any more, however long the model finds it."""
-
-_KNOWN_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
 
 
 class OpenAIEmbeddings:
@@ -178,8 +171,6 @@ class OpenAIEmbeddings:
         self._connection = Connection(settings, "Embeddings", http_client)
         self._usage = Usage()
         self._dimensions = settings.dimensions
-        if self._dimensions is None and settings.is_openai:
-            self._dimensions = _KNOWN_DIMENSIONS.get(settings.model)
 
     @property
     def usage(self) -> Usage:
@@ -191,22 +182,19 @@ class OpenAIEmbeddings:
         texts = Vectors.check_texts(texts)
         settings = self._settings
         prefix = settings.document_prefix if purpose == "document" else settings.query_prefix
-        limit = settings.max_text_characters
         rows_of: dict[str, range] = {}
         """For each different text, which of ``pieces`` are its own."""
         pieces: list[str] = []
         for text in texts:
             if text not in rows_of:
                 start = len(pieces)
-                pieces += [prefix + piece for piece in pieces_of(text, limit)]
+                pieces += [prefix + piece for piece in pieces_of(text, settings.max_text_characters)]
                 rows_of[text] = range(start, len(pieces))
+        if not pieces and self._dimensions is None:
+            await self._asked(["How long is a vector?"])
         embedded = await self._embedded(pieces)
-        if len(rows_of) == len(texts) == len(pieces) and embedded is not None:
+        if len(rows_of) == len(texts) == len(pieces):
             return Vectors(embedded, *embedded.shape)
-        if embedded is None:
-            if self._dimensions is None:
-                await self._asked(["How long is a vector?"])
-            return Vectors(bytes(len(texts) * self._size * 4), len(texts), self._size)
         rows = np.zeros((len(texts), embedded.shape[1]), dtype=np.float32)
         for number, text in enumerate(texts):
             own = rows_of[text]
@@ -220,33 +208,30 @@ class OpenAIEmbeddings:
         """Close the connections; a second time does nothing."""
         await self._connection.aclose()
 
-    @property
-    def _size(self) -> int:
-        return self._dimensions or 1
-
-    async def _embedded(self, pieces: Sequence[str]) -> Rows | None:
-        """Embed pieces in batches, a few under way at once; None where there are none."""
+    async def _embedded(self, pieces: Sequence[str]) -> Rows:
+        """Embed pieces in batches, a few under way at once."""
         settings = self._settings
         batches = list(batches_of(pieces, settings.batch_size, settings.batch_characters))
         if not batches:
-            return None
+            return np.zeros((0, self._dimensions or 1), dtype=np.float32)
         if len(batches) == 1:
             return await self._asked(pieces)
         parts: dict[int, Rows] = {}
         waiting = iter(batches)
+
+        async def work() -> None:
+            for batch in waiting:
+                parts[batch.start] = await self._asked(pieces[batch.start : batch.stop])
+
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(settings.concurrency, len(batches))):
-                    group.create_task(self._work(waiting, pieces, parts))
+                    group.create_task(work())
         except BaseExceptionGroup as failures:
             # The first failure cancelled the others.
             first = failures.exceptions[0]
             raise first from first.__cause__
         return np.concatenate([parts[batch.start] for batch in batches])
-
-    async def _work(self, waiting: Iterator[range], pieces: Sequence[str], parts: dict[int, Rows]) -> None:
-        for batch in waiting:
-            parts[batch.start] = await self._asked(pieces[batch.start : batch.stop])
 
     async def _asked(self, pieces: Sequence[str]) -> Rows:
         """Embed pieces; where the model finds them too long, by halves, and one piece as the mean of its halves."""
@@ -265,13 +250,9 @@ class OpenAIEmbeddings:
         answer = await self._connection.fetch(_PATH, request_body(pieces, self._settings))
         rows, tokens = unit_rows(answer, len(pieces), self._connection.peer)
         self._usage += Usage(input_tokens=tokens)
-        dimensions = rows.shape[1]
-        if self._dimensions is None:
-            self._dimensions = dimensions
-        if dimensions != self._dimensions:
-            wrong = f"sent vectors of {dimensions} numbers where {self._dimensions} were"
-            if self._settings.dimensions is None:
-                raise invalid(self._connection.peer, f"{wrong} sent before: it has another model now.")
-            advice = "It does not shorten them: leave `dimensions` out, or take a model that can."
-            raise invalid(self._connection.peer, f"{wrong} asked for. {advice}")
+        self._dimensions = self._dimensions or rows.shape[1]
+        if rows.shape[1] != self._dimensions:
+            wrong = f"sent vectors of {rows.shape[1]} numbers instead of {self._dimensions}."
+            advice = "Leave `dimensions` out if its model cannot shorten them." if self._settings.dimensions else ""
+            raise invalid(self._connection.peer, f"{wrong} {advice}".rstrip())
         return rows

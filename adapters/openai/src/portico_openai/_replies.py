@@ -1,0 +1,275 @@
+"""Replies of the service, whole or streamed, as core's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
+from portico.errors import ContentRefused, ServiceUnavailable
+from portico_openai._errors import Peer, invalid, reported
+from portico_openai._wire import REASONING_FIELDS
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _Call(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = 0
+    message: _Message | None = None
+    delta: _Message | None = None
+    finish_reason: str | None = None
+
+
+class _InputDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _InputDetails | None = None
+    completion_tokens_details: _OutputDetails | None = None
+
+
+class Piece(msgspec.Struct):
+    """A completion, or a chunk of one: the fields that are read of either."""
+
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    model: str | None = None
+    error: Any = None
+    message: Any = None
+
+
+_decode = msgspec.json.Decoder(Piece).decode
+
+
+def decode_piece(text: bytes, peer: Peer, what: str) -> Piece:
+    """Read a completion or a chunk; raises the error that it reports, or ``ResponseInvalid``."""
+    try:
+        piece = _decode(text)
+    except msgspec.ValidationError as error:
+        raise invalid(peer, f"sent {what} that is not in OpenAI's format ({error})", text) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid(peer, f"sent {what} that is {'not JSON' if text.strip() else 'empty'}", text) from error
+    if piece.error:
+        raise reported(peer, piece.error)
+    if piece.choices is None and isinstance(piece.message, str):
+        # An error without its envelope.
+        raise reported(peer, {"message": piece.message})
+    return piece
+
+
+@dataclass(slots=True)
+class _WrittenCall:
+    id: str
+    name: str
+    given: str | None
+    """The service's own identifier, where it gives one."""
+    arguments: list[str] = field(default_factory=list)
+
+
+class ReplyBuilder:
+    """Put a reply together from its pieces: one piece for a whole reply, many for a streamed one."""
+
+    def __init__(self, peer: Peer, service: str) -> None:
+        self._peer = peer
+        self._service = service
+        self._texts: list[str] = []
+        self._refusals: list[str] = []
+        self._reasoning: dict[str, str] = {}
+        self._calls: list[_WrittenCall] = []
+        self._positions: dict[int, int] = {}
+        self._usage: _Usage | None = None
+        self._model = ""
+        self.finish: str | None = None
+        self.started = False
+
+    @property
+    def characters(self) -> int:
+        """Characters of text so far."""
+        return sum(map(len, self._texts))
+
+    def add(self, piece: Piece) -> list[ChatDelta]:
+        """Add a piece and return what it brings."""
+        if piece.usage is not None:
+            self._usage = piece.usage
+        if piece.model:
+            self._model = piece.model
+        deltas: list[ChatDelta] = []
+        for choice in piece.choices or ():
+            if choice.index:
+                continue
+            said = choice.delta or choice.message
+            if said is not None:
+                self.started = True
+                thought = self._add_reasoning(said)
+                if said.content or thought:
+                    self._texts.append(said.content or "")
+                    deltas.append(ChatDelta(said.content or "", reasoning=thought))
+                if said.refusal:
+                    self._refusals.append(said.refusal)
+                if said.tool_calls:
+                    self._add_calls(said.tool_calls, deltas)
+            if choice.finish_reason:
+                self.finish = choice.finish_reason
+        return deltas
+
+    def end(self) -> list[ChatDelta]:
+        """Return what is still to be reported before the reply: arguments that the service left empty."""
+        deltas = []
+        for index, call in enumerate(self._calls):
+            if not any(call.arguments):
+                call.arguments.append("{}")
+                deltas.append(ChatDelta(tool_call=ToolCallDelta(index, arguments="{}")))
+        return deltas
+
+    def reply(self) -> ChatReply:
+        """Return the reply.
+
+        Raises ``ContentRefused``, ``ServiceUnavailable`` where the service gave up, and
+        ``ResponseInvalid`` where it said nothing at all.
+        """
+        if self._refusals:
+            raise ContentRefused(self._peer.says(f"refused to answer: {''.join(self._refusals)}"))
+        if self.finish == "content_filter":
+            raise ContentRefused(self._peer.says("filtered its answer."))
+        if self.finish == "error":
+            raise ServiceUnavailable(self._peer.says("gave up on its answer. Try again."))
+        if not self.started:
+            raise invalid(self._peer, "sent a reply without a message in it.")
+        parts: list[Part] = []
+        if self._reasoning:
+            parts.append(Reasoning(self._reasoning, next(iter(self._reasoning.values()))))
+        text = "".join(self._texts)
+        if text or not self._calls:
+            parts.append(Text(text))
+        parts += [ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+        return ChatReply(
+            Message("assistant", tuple(parts)),
+            # OpenAI itself says "stop" of a call that was asked for by name.
+            "length" if self.finish == "length" else "tool_calls" if self._calls else "stop",
+            _read_usage(self._usage),
+            self._model or self._peer.model,
+            self._service,
+        )
+
+    def _add_reasoning(self, said: _Message) -> str:
+        thought = ""
+        for name in REASONING_FIELDS:
+            value = getattr(said, name)
+            if value and isinstance(value, str):
+                # Servers that fill two fields put the same words into both.
+                thought = thought or value
+                self._reasoning[name] = self._reasoning.get(name, "") + value
+        return thought
+
+    def _add_calls(self, pieces: list[_Call], deltas: list[ChatDelta]) -> None:
+        for order, piece in enumerate(pieces):
+            function = piece.function or _Function()
+            name = function.name or ""
+            arguments = function.arguments
+            if not isinstance(arguments, str):
+                arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
+            number = piece.index if piece.index is not None else order
+            position = self._positions.get(number)
+            # Some servers count every call as the first: another id is another call.
+            first = position is None or bool(name and piece.id and piece.id != self._calls[position].given)
+            if first:
+                position = self._positions[number] = len(self._calls)
+                self._calls.append(_WrittenCall(self._unused_id(piece.id or f"call_{position}"), name, piece.id))
+            call = self._calls[position or 0]
+            call.arguments.append(arguments)
+            if first:
+                deltas.append(ChatDelta(tool_call=ToolCallDelta(position or 0, call.id, name, arguments)))
+            elif arguments:
+                deltas.append(ChatDelta(tool_call=ToolCallDelta(position or 0, arguments=arguments)))
+
+    def _unused_id(self, wanted: str) -> str:
+        while any(call.id == wanted for call in self._calls):
+            wanted += "_"
+        return wanted
+
+
+def _read_usage(usage: _Usage | None) -> Usage:
+    if usage is None:
+        return Usage()
+    read, written = usage.prompt_tokens_details, usage.completion_tokens_details
+    return Usage(
+        usage.prompt_tokens or 0,
+        usage.completion_tokens or 0,
+        (read and read.cached_tokens) or 0,
+        (written and written.reasoning_tokens) or 0,
+    )
+
+
+class EventReader:
+    r"""Collect the data of server-sent events from pieces of a stream.
+
+    >>> reader = EventReader()
+    >>> reader.feed(b': hello\ndata: {"a":'), reader.feed(b' 1}\r\n\r\ndata: [DO'), reader.end()
+    ([], [b'{"a": 1}'], [b'[DO'])
+
+    Only data counts: names, identifiers and comments are skipped. Lines end with LF, CR or CRLF, and the lines of
+    one event are joined with LF (HTML Living Standard, 9.2.6). A character may be cut anywhere. Whoever feeds the
+    reader bounds the bytes.
+    """
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+        """What has come of a line that is not complete."""
+        self._data: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that ``piece`` completes."""
+        # Without any end of a line, the piece is only kept: joining it each time would be quadratic.
+        if b"\n" not in piece and b"\r" not in piece:
+            self._rest.append(piece)
+            return []
+        if self._rest:
+            piece = b"".join((*self._rest, piece))
+            self._rest.clear()
+        lines = piece.splitlines(keepends=True)
+        # A CR at the very end may be the first half of a CRLF.
+        if not lines[-1].endswith(b"\n"):
+            self._rest.append(lines.pop())
+        return self._read(lines)
+
+    def end(self) -> list[bytes]:
+        """Return the data of an event that the end of the stream completes, or cuts off."""
+        lines = b"".join(self._rest).splitlines(keepends=True)
+        self._rest.clear()
+        return self._read([*lines, b"\n"])
+
+    def _read(self, lines: list[bytes]) -> list[bytes]:
+        events: list[bytes] = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[6 if line.startswith(b"data: ") else 5 :].rstrip(b"\r\n"))
+            elif line in {b"\n", b"\r\n", b"\r"} and self._data:
+                events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
+                self._data.clear()
+        return events
