@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from types import TracebackType
 
 from jinja2 import Environment, Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
@@ -70,7 +69,7 @@ def not_rendered(error: Exception, template: CompiledTemplate, source: str, name
         name = found.name
         source = getattr(found.environment, "sources", {}).get(name, "")
     called = error.called if isinstance(error, Refused) else None
-    return _at_call(message, source, line, name=name, called=called, environment=found.environment)
+    return _at_line(message, source, line, name, mark=called and called.replace("-", "."))
 
 
 def _place(error: BaseException) -> tuple[CompiledTemplate, int] | None:
@@ -85,49 +84,15 @@ def _place(error: BaseException) -> tuple[CompiledTemplate, int] | None:
     return place
 
 
-def _at_call(
-    message: str, source: str, line: int, *, name: str, called: str | None, environment: Environment
-) -> TemplateError:
-    """Return the error at the call of a function where that can be told, else of its line."""
-    if called is None:
-        return _at_line(message, source, line, name)
-    words = re.split(r"[-.]", called)
-    calls = [at for at in places_of_calls(source, words, environment) if source.count("\n", 0, at) + 1 >= line]
-    same_line = [at for at in calls if source.count("\n", calls[0], at) == 0]
-    if len(same_line) != 1:
-        return _at_line(message, source, line, name)
-    return Prompt.fault(message, source, same_line[0], len(".".join(words)), name=name)
-
-
-def places_of_calls(source: str, words: Sequence[str], environment: Environment) -> list[int]:
-    """Return where ``a.b(`` stands in the expressions of a template."""
-    found = []
-    tokens = []
-    position = 0
-    try:
-        for _, kind, value in environment.lex(source):
-            # Stripped blanks are in the source and in no token, so each is looked for from where the last one ended.
-            at = source.find(value, position)
-            if at >= 0:
-                position = at + len(value)
-            if kind != "whitespace":
-                tokens.append((at, kind, value))
-    except JinjaError:
-        return []
-    wanted = [part for word in words for part in (".", word)][1:]
-    wanted.append("(")
-    for index in range(len(tokens) - len(wanted) + 1):
-        if all(tokens[index + offset][2] == part for offset, part in enumerate(wanted)):
-            before = tokens[index - 1][2] if index else ""
-            if tokens[index][1] == "name" and before != "." and tokens[index][0] >= 0:
-                found.append(tokens[index][0])
-    return found
-
-
 def _at_line(message: str, source: str, line: int, name: str, *, mark: str | None = None) -> TemplateError:
-    """Return the error of ``mark`` in a line if it stands there once, else of the line: Jinja2 knows no more."""
+    """Return the error of ``mark`` in a line if it stands there once, else of the line: Jinja2 knows no more.
+
+    A call over several lines may stand some lines below the one that Jinja2 names.
+    """
     lines = source.split("\n")
     line = min(max(line, 1), len(lines))
+    if mark is not None:
+        line = next((number for number in range(line, len(lines) + 1) if mark in lines[number - 1]), line)
     shown = lines[line - 1]
     if mark is None or shown.count(mark) != 1:
         mark = shown.strip()

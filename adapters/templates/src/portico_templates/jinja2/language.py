@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from jinja2 import Environment, nodes
+from jinja2 import nodes
 from jinja2.compiler import Frame
 
 from portico.errors import LimitExceeded, PorticoError
@@ -12,7 +14,7 @@ from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
 from portico_templates.jinja2._data import METHODS
 from portico_templates.jinja2._environment import PromptEnvironment
-from portico_templates.jinja2._errors import not_compiled, not_rendered, places_of_calls
+from portico_templates.jinja2._errors import not_compiled, not_rendered
 from portico_templates.jinja2._generator import PromptCode
 from portico_templates.jinja2._rendering import RENDERING, Rendering
 from portico_templates.jinja2.config import Jinja2Settings
@@ -108,11 +110,11 @@ def _subject(node: nodes.Node) -> str | None:
 _OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
 
 
-def calls_of(tree: nodes.Template, source: str, environment: Environment) -> tuple[FunctionCall, ...]:
+def calls_of(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...]:
     """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
     undeclared = undeclared_in(tree)
-    places = FunctionCall.places(source)
-    left: dict[tuple[str, ...], Iterator[int]] = {}
+    lines = source.split("\n")
+    seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
     found: list[FunctionCall] = []
     for call in tree.find_all(nodes.Call):
         words = _words(call.node)
@@ -122,13 +124,14 @@ def calls_of(tree: nodes.Template, source: str, environment: Environment) -> tup
         named = [argument.key for argument in call.kwargs]
         if len(words) == 2 and _may_be_method(words[1], named):
             continue
-        # Jinja2 knows the line only; calls of one name stand in the source in the order in which they are found.
-        spots = left.setdefault(words, iter(places_of_calls(source, words, environment)))
-        at = next(spots, None)
-        if at is None:
-            found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, 1))
-        else:
-            found.append(places.call(name, len(call.args), named, at=at))
+        # Jinja2 knows the line only; calls of one name stand in it in the order in which they are found.
+        places = [
+            at.start() for at in re.finditer(rf"(?<![\w.]){re.escape('.'.join(words))}\b", lines[call.lineno - 1])
+        ]
+        number = seen[call.lineno, words]
+        seen[call.lineno, words] += 1
+        column = places[number] + 1 if number < len(places) else 1
+        found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, column))
     return tuple(sorted(found, key=lambda call: (call.line, call.column)))
 
 
@@ -235,7 +238,7 @@ class Jinja2Template:
         arguments are known when they are made, and what partials call.
         """
         try:
-            return calls_of(self._environment.parse(self.source), self.source, self._environment)
+            return calls_of(self._environment.parse(self.source), self.source)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
 
