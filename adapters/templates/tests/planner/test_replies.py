@@ -120,7 +120,6 @@ def test_a_long_reply_is_read_in_a_moment() -> None:
         text = part * 20_000
         try:
             read_reply(text)
-            list(template_problems(text, HandlebarsTemplates().compile(""), (), {}, allow_loops=False))
         except ReplyProblem:
             continue
 

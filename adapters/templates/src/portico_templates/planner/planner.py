@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from portico import FunctionSpec, Message
@@ -32,6 +32,8 @@ from portico.plans import (
 )
 from portico.plugins import Services
 from portico.ports import ChatService, Template, TemplateLanguage
+from portico_templates.handlebars._nodes import Block, Call, Comment, Content, Literal, Mustache, Path, Program, walk
+from portico_templates.handlebars._parsing import parse
 from portico_templates.planner.config import HandlebarsPlannerSettings
 
 MARK = "CANNOT:"
@@ -249,18 +251,8 @@ def _errors_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.severity != "error")
 
 
-_COMMENT = re.compile(r"\{\{~?!(--)?")
-_ENDS = {"--": re.compile(r"--~?\}\}"), None: re.compile(r"\}\}")}
-_TAG = re.compile(r"\{\{(?:[^{}'\"]|'[^']*'|\"[^\"]*\")*\}\}")
-_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
-_BLOCK = re.compile(r"\{\{~?\s*([#/])\s*([>*]?)\s*([^\s}~|()]+)")
 _WITHOUT_LOOP = {"if", "unless", "with", "raw"}
 _SAME_CONTEXT = {"if", "unless", "raw", "message"}
-_SET = re.compile(r"\{\{~?\s*set\s+(?:name\s*=\s*)?['\"]([^'\"]+)['\"](?:\s+(?:value\s*=\s*)?\(\s*([\w.-]+))?")
-_GET = re.compile(r"[({]~?\s*get\s+(?:name\s*=\s*)?['\"]([^'\"]+)['\"]")
-_PARTIAL = re.compile(r"\{\{~?\s*#?>\s*[^\s}]+")
-_NAME = re.compile(r"(?<![\w.@/\[\]|-])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?!\w|-\w|\s*=|\s*/)")
-_PARAMETERS = re.compile(r"\bas\s+\|([^|]*)\|")
 _FIELD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -271,80 +263,83 @@ def template_problems(
 
     ``given`` are the variables that the template has from the beginning.
     """
-    bare = _without_comments(source)
-    made_by = dict(_SET.findall(bare))
-    is_set = {*given, *made_by}
-    paths = _GET.findall(bare)
-    wanted = [*getattr(template, "variables", ()), *(path.partition(".")[0] for path in paths)]
-    for name in dict.fromkeys(name for name in wanted if name not in is_set):
+    read = _Reading(parse(source), given)
+    wanted = [*getattr(template, "variables", ()), *(path.partition(".")[0] for path in read.by_get)]
+    for name in dict.fromkeys(name for name in wanted if name not in read.known):
         call = f" A call is written between parentheses: ({name} …)." if "-" in name else ""
         yield f"The variable {name!r} is never set.{call}"
-    hidden, plain = _named(bare, is_set)
-    for name in hidden:
+    for name in dict.fromkeys(path.partition(".")[0] for path in read.hidden):
         yield (
             f"Inside of a loop or a with block, {name} is read as a field of the element. "
             f'Read the variable with (get "{name}"); where a field is meant, give the variable another name.'
         )
-    yield from _missing_fields(bare, dict.fromkeys([*paths, *plain]), made_by, catalogue)
-    if not allow_loops:
-        opened = (match.groups() for match in _BLOCK.finditer(bare) if match[1] == "#")
-        for name in dict.fromkeys(name for _, sign, name in opened if sign or name not in _WITHOUT_LOOP):
-            yield f"The block {name!r} may be a loop, and loops are not allowed: use #if, #unless and #with only."
+    yield from _missing_fields(dict.fromkeys([*read.by_get, *read.plain]), read.made_by, catalogue)
+    for name in dict.fromkeys(() if allow_loops else read.loops):
+        yield f"The block {name!r} may be a loop, and loops are not allowed: use #if, #unless and #with only."
 
 
-def _without_comments(source: str) -> str:
-    kept: list[str] = []
-    position = 0
-    while (begin := _COMMENT.search(source, position)) is not None:
-        end = _ENDS[begin[1]].search(source, begin.end())
-        if end is None:
-            break
-        kept.append(source[position : begin.start()])
-        position = end.end()
-    return "".join((*kept, source[position:]))
+class _Reading:
+    """What a template sets, and which paths it reads: with `get`, at the top, or where a block hides them."""
 
+    def __init__(self, program: Program, given: Collection[str]) -> None:
+        self.made_by: dict[str, list[str]] = {}
+        self.by_get: list[str] = []
+        self.hidden: list[str] = []
+        self.plain: list[str] = []
+        self.loops: list[str] = []
+        for statement in walk(program):
+            if isinstance(statement, Mustache) and statement.call.path.original == "set":
+                self._set(statement.call)
+        self.known = {*given, *self.made_by}
+        self._program(program, self.plain, frozenset())
 
-def _named(bare: str, is_set: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the variables that are named where another context hides them, and the paths that are named elsewhere."""
-    hidden: dict[str, None] = {}
-    plain: dict[str, None] = {}
-    inside: list[tuple[str, set[str]]] = []
-    for tag in _TAG.findall(bare):
-        block = _BLOCK.match(tag)
-        if block is not None and block[1] == "/":
-            if inside:
-                inside.pop()
-            continue
-        words = _PARTIAL.sub("", _TEXT.sub(" '' ", tag))
-        parameters = {name for _, names in inside for name in names}
-        is_hidden = any(name not in _SAME_CONTEXT for name, _ in inside)
-        for path in _NAME.findall(words):
-            name = path.partition(".")[0]
-            if name in is_set and name not in parameters:
-                (hidden if is_hidden else plain)[name if is_hidden else path] = None
-        if block is not None:
-            declared = _PARAMETERS.search(words)
-            inside.append((block[3], set(declared[1].split()) if declared else set()))
-    return list(hidden), list(plain)
+    def _set(self, call: Call) -> None:
+        name = call.params[0] if call.params else call.hash.get("name")
+        value = call.params[-1] if call.params else call.hash.get("value")
+        if isinstance(name, Literal):
+            made = value.path.original if isinstance(value, Call) else ""
+            self.made_by.setdefault(name.original, []).append(made)
+
+    def _program(self, program: Program | None, paths: list[str], params: frozenset[str]) -> None:
+        if program is None:
+            return
+        params |= frozenset(program.params)
+        for statement in program.body:
+            if isinstance(statement, Content | Comment):
+                continue
+            self._call(statement.call, paths, params, is_variable=isinstance(statement, Mustache))
+            if isinstance(statement, Mustache):
+                continue
+            name = statement.call.path.original
+            if not isinstance(statement, Block) or name not in _WITHOUT_LOOP:
+                self.loops += [name] if statement.program is not None else []
+            self._program(statement.program, paths if name in _SAME_CONTEXT else self.hidden, params)
+            if isinstance(statement, Block):
+                self._program(statement.inverse, paths, params)
+
+    def _call(self, call: Call, paths: list[str], params: frozenset[str], *, is_variable: bool = False) -> None:
+        name = call.params[0] if call.params else call.hash.get("name")
+        if call.path.original == "get" and isinstance(name, Literal):
+            self.by_get.append(name.original)
+        values = [call.path] if is_variable and call.is_bare else call.values
+        for value in values:
+            if isinstance(value, Call):
+                self._call(value, paths, params)
+            elif isinstance(value, Path) and value.parts and value.parts[0] in self.known - params:
+                paths += [".".join(value.parts)] if not (value.data or value.depth or value.is_scoped) else []
 
 
 def _missing_fields(
-    bare: str, paths: Collection[str], made_by: Mapping[str, str], catalogue: Mapping[str, FunctionSpec]
+    paths: Collection[str], made_by: Mapping[str, Sequence[str]], catalogue: Mapping[str, FunctionSpec]
 ) -> Iterator[str]:
     """Yield the fields that the output of a function cannot have, for variables that are set once to one."""
-    times = Counter(name for name, _ in _SET.findall(bare))
     for path in paths:
         name, *fields = path.split(".")
-        spec = catalogue.get(made_by.get(name, ""))
-        known: list[str] = []
-        for field in fields:
-            if not _FIELD.fullmatch(field) or field == "length":
-                break
-            known.append(field)
-        if spec is None or times[name] != 1 or not known:
-            continue
-        problem = path_problem(spec.returns, tuple(known))
-        if problem is not None:
+        makers = made_by.get(name, ())
+        spec = catalogue.get(makers[0]) if len(makers) == 1 else None
+        known = tuple(takewhile(lambda field: _FIELD.fullmatch(field) and field != "length", fields))
+        problem = path_problem(spec.returns, known) if spec is not None and known else None
+        if spec is not None and problem is not None:
             yield f"{path} is not in the output of {spec.name}: {problem}."
 
 
