@@ -26,16 +26,7 @@ from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.services import FixedServices
 
 SETTINGS = StructuredSettings(
-    min_steps=3,
-    max_steps=5,
-    force_references=True,
-    give_up=False,
-    reasons=False,
-    repairs=0,
-    text_length=60,
-    list_length=4,
-    max_tokens=300,
-    seed=7,
+    min_steps=3, max_steps=5, force_references=True, give_up=False, repairs=0, text_length=60, max_tokens=300, seed=7
 )
 
 
@@ -287,9 +278,7 @@ async def test_the_poem_of_the_planner_article_is_planned_and_runs(local_chat: L
     events: list[RunEvent] = []
     kernel = Kernel()
     kernel.add_plugin(WriterPlugin)
-    settings = StructuredSettings(
-        min_steps=2, max_steps=2, force_references=True, give_up=False, reasons=False, repairs=0, seed=7
-    )
+    settings = StructuredSettings(min_steps=2, max_steps=2, force_references=True, give_up=False, repairs=0, seed=7)
     run = await kernel.run_goal(GOALS[0], planner=structured(local_chat, settings), emit=events.append)
     assert isinstance(run.outcome, Answer)
     assert run.outcome.text

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico import ChatCapabilities, ChatReply, ChatRequest, FunctionSpec, Kernel, Message, Run, Usage, function
+from portico import ChatCapabilities, ChatReply, FunctionSpec, Kernel, Message, Run, Usage, function
 from portico.errors import PlanError, PorticoError, ServiceUnavailable
 from portico.plans import (
     Answer,
@@ -594,21 +594,13 @@ def test_settings_out_of_bounds_are_refused(settings: dict[str, Any]) -> None:
         StructuredSettings(**settings)
 
 
-async def test_a_catalogue_too_large_for_strict_mode_is_offered_in_part() -> None:
+async def test_a_catalogue_too_large_for_strict_mode_is_offered_without_it() -> None:
     """Strict mode takes 5,000 properties: 40 functions of 150 parameters have more."""
     properties = {f"parameter_{n}": {"type": "string", "description": "x"} for n in range(150)}
     schema = {"type": "object", "properties": properties, "required": [], "additionalProperties": False}
     functions = [FunctionSpec(f"f{n}", "", schema, {"type": "string"}) for n in range(40)]
-
-    def first(request: ChatRequest) -> str:
-        made: Any = request.response_schema
-        option = made["properties"]["next"]["anyOf"][0]
-        if option["properties"]["function"]["const"] == "finish" or len(chat.requests) > 1:
-            return finish("s1")
-        name = option["properties"]["function"]["const"]
-        return call(name, **dict.fromkeys(properties))
-
-    chat = ScriptedChat(first, repeat=True, capabilities=STRICT)
-    plan = await propose(chat, functions, {"manual_tokens": None, "reasons": True})
+    chat = ScriptedChat(call("f1", **dict.fromkeys(properties)), finish("s1"), capabilities=STRICT)
+    plan = await propose(chat, functions, {"manual_tokens": None})
     assert len(plan.steps) == 1
-    assert 0 < len(names_offered(chat, 0)) < 40
+    assert len(names_offered(chat, 0)) == 41
+    assert not chat.requests[0].response_strict

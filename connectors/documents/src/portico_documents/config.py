@@ -105,32 +105,16 @@ class Place:
         root = Path(os.path.realpath(settings.path.expanduser()))
         parts = ["include", *settings.include, "exclude", *settings.exclude]
         if settings.lexical != "own":
-            # What stands in the catalogue and in the store is another then.
-            parts += ["lexical", settings.lexical]
+            parts += ["lexical", settings.lexical]  # catalogue and store have other contents then
         key = _hash(os.fsencode(root), *(part.encode("utf-8", "surrogatepass") for part in parts))
-        indexes = (
-            settings.index.expanduser() if settings.index else user_cache_path("portico", appauthor=False) / "documents"
-        )
-        return cls(
-            root,
-            Path(os.path.realpath(indexes)) / key,
-            key,
-            f"{_FORMAT}/{settings.passage_target}/{settings.passage_maximum}",
-        )
+        indexes = settings.index or user_cache_path("portico", appauthor=False) / "documents"
+        folder = Path(os.path.realpath(indexes.expanduser())) / key
+        return cls(root, folder, key, f"{_FORMAT}/{settings.passage_target}/{settings.passage_maximum}")
 
     @property
     def catalogue(self) -> Path:
         """The database of files and passages."""
         return self.folder / "catalogue.sqlite"
-
-    @property
-    def lock(self) -> Path:
-        """The file that the one writer holds."""
-        return self.folder / "lock"
-
-    def at(self, relative: bytes) -> Path:
-        """Return the path of a file of the folder from the bytes of its relative path."""
-        return self.root / os.fsdecode(relative)
 
     def namespace(self, model: str) -> str:
         """Return the vector store's namespace for the vectors of one embedding model."""

@@ -145,7 +145,7 @@ class FolderIndex:
 
     @asynccontextmanager
     async def _held_at_once(self) -> AsyncIterator[None]:
-        lock = FileLock(self._place.lock, thread_local=False)
+        lock = FileLock(self._place.folder / "lock", thread_local=False)
         try:
             self._place.folder.mkdir(parents=True, exist_ok=True)
             lock.acquire(blocking=False)

@@ -14,13 +14,14 @@ from hashlib import blake2b
 from pathlib import Path, PurePath
 
 from portico.errors import ConfigurationError
-from portico.plugins import Sqlite
 from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.chunking import Passage, cut
 from portico_documents.conditions import metadata_of
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.reading import Unreadable, read_sections
 from portico_documents.terms import identifier_parts
+
+_DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Skipped:
     """A file or folder that is not read, and why; nothing inside a skipped folder is listed.
 
     The reasons are ``hidden`` (the name starts with a dot), ``excluded`` (by a pattern), ``link``, ``special`` (a
-    pipe, a socket, a device), ``too large`` and ``unreadable`` (by its permissions, or its path is too long).
+    pipe, a socket, a device), ``too large`` and ``unreadable`` (by its permissions, or its path is too long or deep).
     """
 
     relative: str
@@ -58,8 +59,7 @@ def walk(
     followed: what it points to inside the root is found in its own place, and the rest is not ours to read.
 
     A pattern without ``/`` is compared with the name of every file and folder, any other with the path below the
-    root. ``*`` and ``?`` stop at ``/``, ``**`` does not, ``[ab]`` and ``[!ab]`` take one
-    character. A folder that
+    root. ``*`` and ``?`` stop at ``/``, ``**`` does not, ``[ab]`` and ``[!ab]`` take one character. A folder that
     matches stands for all that is in it. ``exclude`` wins over ``include``; an empty ``include`` takes every file.
 
     What vanishes on the way is left out. Raises ``OSError`` at once when there is no ``root`` or it cannot be listed:
@@ -68,7 +68,7 @@ def walk(
     state = root.stat()
     if stat.S_ISDIR(state.st_mode):
         rules = _Rules(_pattern(include), _pattern(exclude), maximum_bytes)
-        return _walk_folder(_sorted_entries(str(root)), rules)
+        return _walk_folder(_sorted_entries(str(root)), "", rules)
     if stat.S_ISREG(state.st_mode):
         return iter((_judge_file(str(root), root.name, state, maximum_bytes),))
     return iter((Skipped(root.name, "special"),))
@@ -81,22 +81,13 @@ class _Rules:
     maximum_bytes: int
 
 
-def _walk_folder(top: list[os.DirEntry[str]], rules: _Rules) -> Iterator[Found | Skipped]:
-    pending = [("", iter(top))]
-    while pending:
-        prefix, level = pending[-1]
-        for entry in level:
-            relative = prefix + entry.name
-            found = _judge(entry, relative, rules)
-            if found is None:
-                continue
-            if not isinstance(found, list):
-                yield found
-                continue
-            pending.append((f"{relative}/", iter(found)))
-            break
-        else:
-            pending.pop()
+def _walk_folder(entries: list[os.DirEntry[str]], prefix: str, rules: _Rules) -> Iterator[Found | Skipped]:
+    for entry in entries:
+        found = _judge(entry, prefix + entry.name, rules)
+        if isinstance(found, list):
+            yield from _walk_folder(found, f"{prefix}{entry.name}/", rules)
+        elif found is not None:
+            yield found
 
 
 def _sorted_entries(folder: str) -> list[os.DirEntry[str]]:
@@ -116,7 +107,8 @@ def _judge(entry: os.DirEntry[str], relative: str, rules: _Rules) -> Found | Ski
         if rules.exclude is not None and rules.exclude.fullmatch(path):
             return Skipped(relative, "excluded")
         if is_folder:
-            return _sorted_entries(entry.path)
+            deep = relative.count("/") >= _DEEPEST
+            return Skipped(relative, "unreadable") if deep else _sorted_entries(entry.path)
         if not entry.is_file(follow_symlinks=False):
             return Skipped(relative, "special")
         if rules.include is not None and not rules.include.fullmatch(path):
@@ -214,31 +206,25 @@ class Scan:
     def next_batch(self) -> Batch:
         """Continue the walk until there is enough to write, or a moment has passed."""
         batch = Batch(last=True)
-        seen: list[tuple[bytes]] = []
         passages = characters = 0
         until = time.monotonic() + _BATCH_SECONDS
         for entry in self._walk:
             if isinstance(entry, Skipped):
-                self._count_skipped(entry, batch)
+                batch.skipped[entry.reason] += 1
+                if entry.reason == "unreadable":
+                    self._keep(entry.relative, "", batch)
                 continue
             batch.looked += 1
             batch.current = shown(entry.relative)
-            document = self._look(entry, batch, seen)
+            document = self._look(entry, batch)
             if document is not None:
                 batch.entries.append(document)
                 passages += len(document.passages)
                 characters += sum(len(passage.text) for passage in document.passages)
-            if (
-                passages >= _BATCH_PASSAGES
-                or characters >= _BATCH_CHARACTERS
-                or batch.looked >= _BATCH_FILES
-                or time.monotonic() > until
-            ):
+            full = passages >= _BATCH_PASSAGES or characters >= _BATCH_CHARACTERS or batch.looked >= _BATCH_FILES
+            if full or time.monotonic() > until:
                 batch.last = False
                 break
-        # Deferred: an immediate one would lock the catalogue too, which only the writer beside it changes.
-        with Sqlite.transaction(self._connection, write=False):
-            self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", seen)
         return batch
 
     def count_renamed(self, run: int) -> int:
@@ -276,28 +262,14 @@ class Scan:
             ) from error
 
     def _entries(self) -> Iterator[Found | Skipped]:
-        settings = self._settings
+        settings, root, folder = self._settings, self._place.root, self._place.folder
         self.check_root()
-        root, folder = self._place.root, self._place.folder
         own = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else None
-        try:
-            found = walk(
-                self._place.root,
-                include=settings.include,
-                exclude=settings.exclude,
-                maximum_bytes=settings.maximum_bytes,
-            )
-            for entry in found:
-                if own is None or not entry.relative.startswith(own):
-                    yield entry
-        except FileNotFoundError:
-            self.check_root()
-            raise
-
-    def _count_skipped(self, entry: Skipped, batch: Batch) -> None:
-        batch.skipped[entry.reason] += 1
-        if entry.reason == "unreadable":
-            self._keep(entry.relative, "", batch)
+        for entry in walk(
+            root, include=settings.include, exclude=settings.exclude, maximum_bytes=settings.maximum_bytes
+        ):
+            if own is None or not entry.relative.startswith(own):
+                yield entry
 
     def _keep(self, relative: str, why: str, batch: Batch) -> None:
         """Keep what is indexed of a file or folder that cannot be read now: it is there, and so not deleted."""
@@ -314,75 +286,70 @@ class Scan:
         kept = " What is indexed of it is kept." if documents else ""
         self._note(batch, f"{shown(relative)} cannot be read{why and f': {why}'}.{kept}")
 
-    def _look(self, found: Found, batch: Batch, seen: list[tuple[bytes]]) -> FileEntry | None:
+    def _look(self, found: Found, batch: Batch) -> FileEntry | None:
+        """Return the new state of a file; None for one that is as it was, or cannot be read."""
         path = os.fsencode(found.relative)
         known = self._connection.execute(
             "SELECT size, modified_ns, hash, skipped FROM files WHERE path = ? AND cut = ?", (path, self._place.cut)
         ).fetchone()
-        if known is not None and known[:2] == (found.size, found.modified_ns):
-            seen.append((path,))
-            self._count_unchanged(known[3], batch)
-            return None
-        try:
-            data, size, modified_ns = self._read(found.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            batch.skipped["unreadable"] += 1
-            self._keep(found.relative, error.strerror or str(error), batch)
-            return None
-        if len(data) > self._settings.maximum_bytes:
-            batch.skipped["too large"] += 1
-            return None
-        seen.append((path,))
-        hash = blake2b(data, digest_size=20).digest()
-        if known is not None and known[2] == hash:
-            self._count_unchanged(known[3], batch)
-            batch.touched.append((size, modified_ns, path))
-            return None
-        passages, skipped = self._passages(found, path, data, batch)
-        metadata = metadata_of(batch.current)
-        return FileEntry(
-            path, batch.current, str(metadata["type"]), hash, size, modified_ns, self._place.cut, skipped, passages
-        )
+        if known is None or known[:2] != (found.size, found.modified_ns):
+            try:
+                data, modified_ns = self._read(found.path)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError as error:
+                batch.skipped["unreadable"] += 1
+                self._keep(found.relative, error.strerror or str(error), batch)
+                return None
+            if len(data) > self._settings.maximum_bytes:
+                batch.skipped["too large"] += 1
+                return None
+            hash = blake2b(data, digest_size=20).digest()
+            if known is None or known[2] != hash:
+                self._note_seen(path)
+                passages, skipped = self._passages(found, path, data, batch)
+                type = str(metadata_of(batch.current)["type"])
+                state = (len(data), modified_ns, self._place.cut)
+                return FileEntry(path, batch.current, type, hash, *state, skipped, passages)
+            batch.touched.append((len(data), modified_ns, path))
+        self._note_seen(path)
+        if known[3] is None:
+            batch.unchanged += 1
+        else:
+            batch.skipped[known[3]] += 1
+        return None
 
-    def _read(self, path: Path) -> tuple[bytes, int, int]:
-        """Return the content with the size and time that it had; an untrusted time has the file compared again."""
+    def _note_seen(self, path: bytes) -> None:
+        self._connection.execute("INSERT OR IGNORE INTO seen VALUES (?)", (path,))
+
+    def _read(self, path: Path) -> tuple[bytes, int]:
+        """Return the content with its time; an untrusted time has the file compared again."""
         with path.open("rb") as file:
-            before = os.fstat(file.fileno())
             data = file.read(self._settings.maximum_bytes + 1)
-            after = os.fstat(file.fileno())
-        steady = before.st_mtime_ns == after.st_mtime_ns and len(data) == after.st_size
-        old_enough = abs(time.time_ns() - after.st_mtime_ns) > _RACY_NS
-        return data, len(data), after.st_mtime_ns if steady and old_enough else _UNTRUSTED
+            state = os.fstat(file.fileno())
+        old_enough = abs(time.time_ns() - state.st_mtime_ns) > _RACY_NS
+        return data, state.st_mtime_ns if old_enough and len(data) == state.st_size else _UNTRUSTED
 
     def _passages(
         self, found: Found, path: bytes, data: bytes, batch: Batch
     ) -> tuple[tuple[PassageEntry, ...], str | None]:
+        """Return a file's passages, or why it has none."""
         settings = self._settings
+        reason, detail = "empty", ""
         try:
             sections = read_sections(PurePath(found.relative), data)
             pieces = cut(sections, target=settings.passage_target, maximum=settings.passage_maximum)
             entries = tuple(_entry(path, batch.current, *numbered) for numbered in enumerate(pieces))
+            if entries:
+                return entries, None
         except Unreadable as error:
-            batch.skipped[error.reason] += 1
-            if error.reason not in {"binary", "empty"}:
-                self._note(batch, f"{batch.current} is skipped: {error.reason}{error.detail and f' ({error.detail})'}.")
-            return (), error.reason
+            reason, detail = error.reason, error.detail
         except Exception as error:  # noqa: BLE001 - one odd file must never stop the rest
-            batch.skipped["damaged"] += 1
-            self._note(batch, f"{batch.current} is skipped: {type(error).__name__}: {error}.")
-            return (), "damaged"
-        if not entries:
-            batch.skipped["empty"] += 1
-            return (), "empty"
-        return entries, None
-
-    def _count_unchanged(self, skipped: str | None, batch: Batch) -> None:
-        if skipped is None:
-            batch.unchanged += 1
-        else:
-            batch.skipped[skipped] += 1
+            reason, detail = "damaged", f"{type(error).__name__}: {error}"
+        batch.skipped[reason] += 1
+        if reason not in {"binary", "empty"}:
+            self._note(batch, f"{batch.current} is skipped: {reason}{detail and f' ({detail})'}.")
+        return (), reason
 
     def _note(self, batch: Batch, problem: str) -> None:
         self._problems += 1

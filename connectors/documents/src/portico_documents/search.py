@@ -133,7 +133,7 @@ def hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ranked])
                 score=each.score,
                 lexical=each.lexical,
                 vector=each.vector,
-                link=link_to(place.root if single else place.at(path), line, page),
+                link=link_to(place.root if single else place.root / os.fsdecode(path), line, page),
             )
         )
     return found

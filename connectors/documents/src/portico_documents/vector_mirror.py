@@ -96,13 +96,13 @@ class VectorMirror:
         while remove and (extra := await in_thread(_extra_ids, connection)):
             await self.store.delete(self.namespace, extra)
         done = embedded = 0
-        total = await in_thread(_count_missing, connection)
+        total = await in_thread(catalogue.count_passages, connection)
         async with aclosing(filling.each(self._missing(connection))) as filled:
             async for passages, texts in filled:
                 done += passages
                 embedded += texts
                 if progress is not None:
-                    progress(done, max(done, total))
+                    progress(done, total)
         return embedded
 
     async def _known(
@@ -163,11 +163,6 @@ def _extra_ids(connection: sqlite3.Connection) -> list[str]:
     rows = connection.execute(query, (_PAGE,)).fetchall()
     connection.executemany("DELETE FROM temp.stored WHERE id = ?", rows)
     return [id for (id,) in rows]
-
-
-def _count_missing(connection: sqlite3.Connection) -> int:
-    row = connection.execute("SELECT count(*) FROM passages WHERE id NOT IN temp.stored").fetchone()
-    return int(row[0])
 
 
 _Missing: TypeAlias = tuple[int, VectorRecord, bytes, str]

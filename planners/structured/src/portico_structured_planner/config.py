@@ -54,9 +54,6 @@ class StructuredSettings:
         default=True,
         metadata={"doc": "Let the model say that the goal cannot be reached. Small models say so of anything."},
     )
-    reasons: bool = field(
-        default=True, metadata={"doc": "Have the model write a sentence with each step that says why."}
-    )
     repairs: int = field(
         default=2,
         validator=_between(0, 20),
@@ -78,13 +75,8 @@ class StructuredSettings:
         default=500,
         validator=_between(1, 100_000),
         metadata={
-            "doc": "Characters of a text that the model writes, at most. OpenAI's strict mode has no such bound."
+            "doc": "Characters of a text that the model writes, at most. OpenAI's strict mode has no such limit."
         },
-    )
-    list_length: int = field(
-        default=16,
-        validator=_between(1, 1_000),
-        metadata={"doc": "Elements of a list that the model writes, at most; more where a function needs more."},
     )
     max_tokens: int | None = field(
         default=1_500,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
@@ -36,7 +37,7 @@ _RULES = """\
 You make a plan that reaches a goal by calling functions, one call at a time. You only write the plan: the calls run
 later. Answer with one JSON object {"next": …} and nothing else. What stands under "next" is one of these:
 """
-_CALL = '{"function": NAME, %s"arguments": {…}} calls a function.'
+_CALL = '{"function": NAME, "reason": "why this step", "arguments": {…}} calls a function.'
 _FINISH = (
     '{"function": "%s", "result": {"from": "s2", "path": "$"}} ends the plan; the result is what the goal asks for. '
     "End as soon as the steps give it."
@@ -58,12 +59,11 @@ _MOST = 1_500
 _MOST_FAULTS = 12
 
 
-def opening(task: Task, spec: str, form: StepForm, *, held: bool, reasons: bool) -> list[Message]:
+def opening(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Message]:
     """Return the beginning of the conversation: the system's words, then the goal and what was done for it."""
-    call = _CALL % ('"reason": "why this step", ' if reasons else "")
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
-    system = f"{_RULES}- " + "\n- ".join([call, *ends]) + f"\n{arguments}\n\nThe functions:\n{spec}"
+    system = f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + f"\n{arguments}\n\nThe functions:\n{spec}"
     parts = [f"The goal: {task.goal}"]
     if task.input is not None:
         parts.append(
@@ -118,9 +118,8 @@ def _short(text: str) -> str:
 
 
 _OPEN: dict[str, Any] = {}
-_PATHS = (16, 4, 1)
-_ORIGINS = (1_000, 20, 10, 5, 2, 1)
-_TOKENS_AT_LEAST = 50
+_ELEMENTS = 16
+"""Elements of a list that the model writes, at most; more where a function needs more."""
 
 
 class StructuredPlanner:
@@ -179,10 +178,11 @@ class _Writing:
 
     async def plan(self) -> Plan | Infeasible:
         self.origins = list(self.known())
-        spec = self.offered()
+        tokens = self.settings.manual_tokens
+        spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
         returns = {each.name: each.returns for each in self.task.functions}
         form = self.form(spec.functions)
-        self.messages = opening(self.task, spec.text, form, held=self.held, reasons=self.settings.reasons)
+        self.messages = opening(self.task, spec.text, form, held=self.held)
         while True:
             following, reply = await self.next(form)
             if isinstance(following, GiveUp):
@@ -217,51 +217,28 @@ class _Writing:
         return found
 
     @property
-    def strict(self) -> bool:
-        return self.chat.capabilities.response_schema and self.chat.capabilities.strict
-
-    @property
     def held(self) -> bool:
         return self.chat.capabilities.response_schema
 
-    def offered(self) -> FittedFunctions:
-        """Return the functions that the manual has room for, fewer where a strict schema has not."""
-        tokens = self.settings.manual_tokens
-        while True:
-            fitted = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
-            try:
-                self.form(fitted.functions)
-            except SchemaUnsupported:
-                tokens = (tokens or sum(len(PromptText.signatures([each])) for each in fitted.functions)) // 2
-                if tokens < _TOKENS_AT_LEAST:
-                    raise
-            else:
-                return fitted
-
     def form(self, functions: tuple[FunctionSpec, ...]) -> StepForm:
-        """Return the form of the next step, with fewer references where strict mode has no room for all."""
+        """Return the form of the next step; without strict mode where that has no room for it."""
         made = len(self.steps) + len(self.task.own_steps)
         left = self.steps_left()
+        strict = self.held and self.chat.capabilities.strict
         rules = Rules(
-            Bounds(None if self.strict else self.settings.text_length, self.settings.list_length, not self.strict),
+            Bounds(None if strict else self.settings.text_length, _ELEMENTS, levels=not strict),
             calls=left > 0,
             ends=made >= self.settings.min_steps or left < 1,
             give_up=self.settings.give_up,
             force_references=self.settings.force_references,
-            reasons=self.settings.reasons,
         )
-        sizes = [*((paths, _ORIGINS[0]) for paths in _PATHS), *((1, origins) for origins in _ORIGINS[1:])]
-        for paths, origins in sizes if self.strict and self.origins else sizes[:1]:
-            form = step_form(functions, self.origins, self.forms, replace(rules, paths=paths, origins=origins))
-            if not (form.functions or form.can_finish or form.can_give_up):
-                raise PlanError(self.nothing_left(form))
-            if not self.strict:
-                return form
-            try:
-                return replace(form, schema=StrictForm.limit(form.schema))
-            except SchemaUnsupported as error:
-                refused = error
-        raise refused
+        form = step_form(functions, self.origins, self.forms, rules)
+        if not (form.functions or form.can_finish or form.can_give_up):
+            raise PlanError(self.nothing_left(form))
+        if strict:
+            with suppress(SchemaUnsupported):
+                return replace(form, schema=StrictForm.limit(form.schema), strict=True)
+        return form
 
     def nothing_left(self, form: StepForm) -> str:
         if form.left_out:
@@ -284,7 +261,7 @@ class _Writing:
             tuple(self.messages),
             response_schema=form.schema if self.held else None,
             response_name="step",
-            response_strict=self.strict,
+            response_strict=form.strict,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens if "max_tokens" in self.chat.capabilities.sampling else None,
             seed=settings.seed,

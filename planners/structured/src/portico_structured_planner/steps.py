@@ -142,20 +142,13 @@ _PREFIX = "#/$defs/"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the next step may be, and within which bounds.
-
-    ``paths`` is how many places in one origin are offered for one kind of parameter, ``origins`` how many of the
-    latest are: the schema of a long plan would else outgrow what services take.
-    """
+    """What the next step may be, and within which bounds."""
 
     bounds: Bounds
     calls: bool = True
     ends: bool = True
     give_up: bool = True
     force_references: bool = False
-    reasons: bool = True
-    paths: int = 16
-    origins: int = 1_000
 
 
 @dataclass(slots=True)
@@ -174,6 +167,7 @@ class StepForm:
     """Functions that cannot be called in this step, with the reason."""
     allowed: Mapping[str, Mapping[str, Mapping[Path, None]]]
     """What may be referred to: by the key of a parameter's form, the step id, the paths."""
+    strict: bool = False
 
 
 def step_form(functions: Sequence[FunctionSpec], origins: Sequence[Origin], forms: Forms, rules: Rules) -> StepForm:
@@ -182,7 +176,7 @@ def step_form(functions: Sequence[FunctionSpec], origins: Sequence[Origin], form
     The root is an object with the one property ``next``, whose alternatives each begin with a constant: the name
     of a function, ``finish`` or ``infeasible`` (with underscores behind where a function is called so).
     """
-    return _Making(origins[-rules.origins :] if origins else (), forms, rules).form(functions)
+    return _Making(origins, forms, rules).form(functions)
 
 
 @dataclass(slots=True)
@@ -243,8 +237,8 @@ class _Making:
                 problem = parameter.problem or "no value of it ends"
                 return f"its parameter {name!r} takes nothing that can be written here: {problem}"
             arguments[name] = _optional(expression) if not required else expression
-        reason = {"reason": self.text(_REASON)} if self.rules.reasons else {}
-        return _closed({"function": _constant(form.name), **reason, "arguments": _closed(arguments)})
+        call = {"function": _constant(form.name), "reason": self.text(_REASON), "arguments": _closed(arguments)}
+        return _closed(call)
 
     def expression(self, form: ParameterForm, *, inner: bool = False) -> dict[str, Any] | None:
         """Return a reference to what an argument may be, None where nothing is; ``inner`` of a list or an object."""
@@ -282,7 +276,7 @@ class _Making:
         if form.key not in self.referable:
             options = []
             for origin in self.origins:
-                paths = self.forms.paths(origin, form)[: self.rules.paths]
+                paths = self.forms.paths(origin, form)
                 if paths:
                     self.allowed.setdefault(form.key, {})[origin.id] = dict.fromkeys(paths)
                     options.append(self.places(origin, paths))

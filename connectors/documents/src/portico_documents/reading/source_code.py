@@ -28,7 +28,6 @@ _SQL = re.compile(
     r"(?:table|view|function|procedure|trigger|index|type)\s+(?:if\s+not\s+exists\s+)?([\w.\"`\[\]]+)",
     re.IGNORECASE,
 )
-_TABLE = re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:[#;].*)?$")
 _PYTHON = re.compile(r"(?:async\s+def|def|(class))\s+(\w+)")
 
 
@@ -41,7 +40,7 @@ _RULES = {
     **_rules("js mjs cjs jsx ts mts cts tsx vue svelte", _CLASS_LIKE, _CONSTANT_FUNCTION),
     **_rules("go rs rb kt kts scala swift php dart ex exs jl lua zig nim groovy proto cr sol", _CLASS_LIKE),
     **_rules("sh bash zsh ksh fish", _SHELL, _CLASS_LIKE),
-    **_rules("toml ini cfg conf properties desktop service", _TABLE),
+    **_rules("toml ini cfg conf properties desktop service"),
     **_rules("sql", _SQL),
     **_rules("json jsonl ndjson json5 yaml yml xml xsd xsl csv tsv log diff patch ipynb graphql hcl nix cmake mk"),
     **_rules("css scss sass less hs ml mli fs clj cljs el lisp scm erl hrl pl pm r tcl vim bat cmd ps1 psm1"),
@@ -65,8 +64,7 @@ def read(text: str, suffix: str) -> list[Section]:
     """
     lines = text.split("\n")
     rules = _RULES.get(suffix, ())
-    starts = _tables(lines) if rules == (_TABLE,) else _definitions(lines, rules)
-    return _write(lines, starts)
+    return _write(lines, _definitions(lines, rules))
 
 
 def read_python(text: str) -> list[Section]:
@@ -141,12 +139,6 @@ def _defined(line: str, rules: tuple[re.Pattern[str], ...]) -> str:
         if match := rule.match(line):
             return match[1]
     return ""
-
-
-def _tables(lines: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    for index, line in enumerate(lines):
-        if line.startswith("[") and (match := _TABLE.match(line[:_LONGEST_DEFINITION])):
-            yield index, (match[1],)
 
 
 def _write(lines: list[str], starts: Iterable[tuple[int, tuple[str, ...]]]) -> list[Section]:
