@@ -33,7 +33,7 @@ def portico_function_plugins() -> list[Registration]:
         _offer(
             "plans",
             "plan_folder.functions:PlanFiles",
-            "plan_folder.config:PlanFilesSettings",
+            "plan_folder.config:PlanFolderSettings",
             "Makes a function of each plan in a folder.",
         ),
         _offer(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico_basics.plan_folder.config import PlanFilesSettings, PlanFolderSettings
+from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
 from portico_basics.plan_folder.store import FolderPlanStore
 from portico_testkit.function_source import FunctionSourceKit
@@ -46,8 +46,8 @@ class TestPlanFiles(FunctionSourceKit):
         (tmp_path / "greet.json").write_text(json.dumps(GREETING))
         (tmp_path / "greet twice.json").write_text(json.dumps(GREETING))
         (tmp_path / "broken.json").write_text("{")
-        return PlanFiles(PlanFilesSettings(path=tmp_path))
+        return PlanFiles(PlanFolderSettings(path=tmp_path))
 
     @pytest.fixture
     def unreadable_source(self, tmp_path: Path) -> PlanFiles:
-        return PlanFiles(PlanFilesSettings(path=tmp_path / "recipse"))
+        return PlanFiles(PlanFolderSettings(path=tmp_path / "recipse"))

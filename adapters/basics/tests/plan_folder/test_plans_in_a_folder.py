@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import portico_basics.plan_folder.store
 from portico import Kernel, function
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico.plans import From, Plan, Step, plan_to_json
 from portico.ports import SavedPlan
 from portico_basics.plan_folder._wire import SAVED_NAME, file_name, read_saved, written
-from portico_basics.plan_folder.config import PlanFilesSettings, PlanFolderSettings
+from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
 from portico_basics.plan_folder.store import FolderPlanStore
 
@@ -163,11 +164,12 @@ async def test_what_a_killed_writer_leaves_is_removed_later_and_what_is_being_wr
     assert set(folder.glob(".*")) == {fresh, other}
 
 
-async def test_what_is_too_large_is_refused_with_the_bound(tmp_path: Path) -> None:
-    store = FolderPlanStore(PlanFolderSettings(path=tmp_path, maximum_file_bytes=300))
-    with pytest.raises(StoreError, match=r"its file would have [0-9,]+ bytes, and maximum_file_bytes is 300"):
+async def test_what_is_too_large_is_refused_with_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FolderPlanStore(PlanFolderSettings(path=tmp_path))
+    await store.put(SAVED)
+    monkeypatch.setattr(portico_basics.plan_folder.store, "MOST_BYTES", 300)
+    with pytest.raises(StoreError, match=r"its file would have [0-9,]+ bytes, and at most 300 are allowed"):
         await store.put(SAVED)
-    await FolderPlanStore(PlanFolderSettings(path=tmp_path)).put(SAVED)
     with pytest.raises(StoreDamaged, match="more than 300 bytes"):
         await store.get("Shout it", "c1")
 
@@ -252,7 +254,7 @@ def folder_of(folder: Path, **files: Any) -> PlanFiles:
     for name, contents in files.items():
         text = contents if isinstance(contents, str) else json.dumps(contents)
         (folder / name.replace("__", ".")).write_text(text, "utf-8")
-    return PlanFiles(PlanFilesSettings(path=folder))
+    return PlanFiles(PlanFolderSettings(path=folder))
 
 
 async def test_each_plan_is_a_function_and_plans_may_call_each_other(tmp_path: Path) -> None:
@@ -275,7 +277,7 @@ async def test_each_plan_is_a_function_and_plans_may_call_each_other(tmp_path: P
 
 async def test_a_plan_that_was_saved_is_a_function_without_its_digest(tmp_path: Path, store: FolderPlanStore) -> None:
     await store.put(SAVED)
-    plugin = await PlanFiles(PlanFilesSettings(path=store.settings.path)).load("recipes")
+    plugin = await PlanFiles(PlanFolderSettings(path=store.settings.path)).load("recipes")
     assert [each.full_name for each in plugin] == ["recipes-shout_it"]
 
 
@@ -318,5 +320,5 @@ async def test_a_folder_without_plans_is_a_configuration_error(tmp_path: Path, m
     if made:
         folder.mkdir()
     with pytest.raises(ConfigurationError, match="holds no plans" if made else "cannot be read") as raised:
-        await PlanFiles(PlanFilesSettings(path=folder)).load("recipes")
+        await PlanFiles(PlanFolderSettings(path=folder)).load("recipes")
     assert str(folder) in str(raised.value)

@@ -13,14 +13,14 @@ from hypothesis import given, strategies as st
 from portico import FunctionPlugin, Kernel
 from portico.errors import PlanError
 from portico.plans import Answer, Plan, Step, Value, plan_to_json
-from portico_basics.plan_folder.config import PlanFilesSettings
+from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
 
 
 async def recipes(folder: Path, plans: Mapping[str, Plan]) -> FunctionPlugin:
     for name, plan in plans.items():
         (folder / f"{name}.json").write_text(json.dumps(plan_to_json(plan)), "utf-8")
-    return await PlanFiles(PlanFilesSettings(path=folder)).load("recipes")
+    return await PlanFiles(PlanFolderSettings(path=folder)).load("recipes")
 
 
 FOLDERS = st.dictionaries(st.sampled_from("abcd"), st.lists(st.sampled_from("abcd"), max_size=3), min_size=1)

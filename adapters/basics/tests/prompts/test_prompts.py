@@ -268,7 +268,7 @@ FOLDERS: dict[str, tuple[dict[str, str], str]] = {
     "another language": ({"prompt.hbs": "Hi", "prompt.yaml": "language: jinja2"}, "language: 'jinja2' is not that of"),
     "no such language": ({"prompt.txt": "Hi", "prompt.yaml": "language: liquid"}, "liquid"),
     "not UTF-8": ({"prompt.txt": "\udcff"}, "prompt.txt is not UTF-8"),
-    "too large": ({"prompt.txt": "x" * 3_000}, "prompt.txt is larger than 2,000 bytes"),
+    "too large": ({"prompt.txt": "x" * 1_000_001}, "prompt.txt is larger than 1,000,000 bytes"),
     "broken YAML": ({"prompt.txt": "Hi", "prompt.yaml": "a: 1\nb: [\n"}, "prompt.yaml: this is not YAML"),
     "broken TOML": ({"prompt.txt": "Hi", "prompt.toml": "a = 1\nb = \n"}, "line 2"),
     "broken JSON": (
@@ -338,7 +338,7 @@ async def test_a_prompt_that_cannot_be_used_says_why_with_file_and_key(
         (folder / name).write_text(text, "utf-8", errors="surrogateescape")
     (tmp_path / "Good").mkdir()
     (tmp_path / "Good" / "prompt.txt").write_text("Hi")
-    source = PromptFiles(PromptFilesSettings(path=tmp_path, maximum_file_bytes=2_000), FixedServices({}))
+    source = PromptFiles(PromptFilesSettings(path=tmp_path), FixedServices({}))
     assert [function.name for function in await source.load("p")] == ["Good"]
     [lost] = source.lost
     assert lost.place.split("/")[0] == "Bad"

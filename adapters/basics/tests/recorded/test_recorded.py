@@ -156,7 +156,10 @@ async def test_a_file_that_cannot_be_read_is_named_with_the_reason(write: Write,
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [(RecordedSettings(), "neither plan nor run is set"), (RecordedSettings(plan=Path("a"), run="b"), "both plan and run")],
+    [
+        (RecordedSettings(), "neither plan nor run is set"),
+        (RecordedSettings(plan=Path("a"), run="b"), "both plan and run"),
+    ],
 )
 async def test_what_to_replay_is_said_once(settings: RecordedSettings, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

@@ -4,38 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import field, frozen, validators
+from attrs import field, frozen
 
-_BYTES = 10_000_000
+MOST_BYTES = 10_000_000
+"""Bytes of one plan's file."""
 
 
 @frozen
 class PlanFolderSettings:
-    """What can be set for the plan store `folder`.
+    """What can be set for the plan store `folder`, and for a function plugin that uses `plans`.
 
-    >>> PlanFolderSettings(path=Path("plans")).maximum_file_bytes
-    10000000
-
-    Raises ``ValueError`` for a number out of its range.
+    >>> PlanFolderSettings(path=Path("plans")).path.name
+    'plans'
     """
 
-    path: Path = field(metadata={"doc": "The folder of the plans. It is created with the first one."})
-    maximum_file_bytes: int = field(
-        default=_BYTES, validator=validators.ge(1), metadata={"doc": "Bytes of one plan's file at most."}
-    )
-
-
-@frozen
-class PlanFilesSettings:
-    """What can be set for a function plugin that uses `plans`.
-
-    >>> PlanFilesSettings(path=Path("recipes")).maximum_file_bytes
-    10000000
-
-    Raises ``ValueError`` for a number out of its range.
-    """
-
-    path: Path = field(metadata={"doc": "The folder that holds the plans: a JSON or XML file for each."})
-    maximum_file_bytes: int = field(
-        default=_BYTES, validator=validators.ge(1), metadata={"doc": "Bytes of one plan's file at most."}
-    )
+    path: Path = field(metadata={"doc": "The folder of the plans: a JSON file for each, or XML for `plans`."})

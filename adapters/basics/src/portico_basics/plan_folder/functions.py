@@ -17,7 +17,7 @@ from portico.plugins import Services
 from portico.ports import SchemaValidator
 from portico_basics.lost import Lost
 from portico_basics.plan_folder._wire import SAVED_NAME
-from portico_basics.plan_folder.config import PlanFilesSettings
+from portico_basics.plan_folder.config import MOST_BYTES, PlanFolderSettings
 
 _KINDS = (".json", ".xml")
 _DIGEST = re.compile(r"-[0-9a-f]{24}$")
@@ -32,7 +32,7 @@ class PlanFile:
     plan: Plan
 
 
-def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[Lost]]:
+def read_plans(folder: Path) -> tuple[list[PlanFile], list[Lost]]:
     """Read all plans of a folder, in the order of their names; raises ``ConfigurationError`` for the folder itself."""
     try:
         names = sorted(path.name for path in folder.iterdir() if _is_plan(path.name))
@@ -47,7 +47,7 @@ def read_plans(folder: Path, most: int) -> tuple[list[PlanFile], list[Lost]]:
             name = _function_name(file)
             if name in found:
                 raise ValueError(f"it would be the function {name!r}, as {found[name].place} is")
-            found[name] = PlanFile(name, file, _read(folder / file, most))
+            found[name] = PlanFile(name, file, _read(folder / file))
         except (ValueError, PlanFormatError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             lost.append(Lost(file, reason or str(error)))
@@ -69,11 +69,11 @@ def _function_name(file: str) -> str:
     return name
 
 
-def _read(path: Path, most: int) -> Plan:
+def _read(path: Path) -> Plan:
     with path.open("rb") as stream:
-        contents = stream.read(most + 1)
-    if len(contents) > most:
-        raise ValueError(f"it has more than {most:,} bytes, which is maximum_file_bytes")
+        contents = stream.read(MOST_BYTES + 1)
+    if len(contents) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     try:
         text = contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -104,7 +104,7 @@ class PlanFiles:
     >>> folder = Path(tempfile.mkdtemp())
     >>> (folder / "greet.json").write_text('{"version": 1, "goal": "Greet", "steps": [], "result": {"value": "Hi"}}')
     71
-    >>> source = PlanFiles(PlanFilesSettings(path=folder))
+    >>> source = PlanFiles(PlanFolderSettings(path=folder))
     >>> [function.full_name for function in asyncio.run(source.load("recipes"))]
     ['recipes-greet']
 
@@ -112,7 +112,7 @@ class PlanFiles:
     each other, but not in a circle.
     """
 
-    def __init__(self, settings: PlanFilesSettings, services: Services | None = None) -> None:
+    def __init__(self, settings: PlanFolderSettings, services: Services | None = None) -> None:
         self._settings = settings
         self._services = services
         self.lost: tuple[Lost, ...] = ()
@@ -123,8 +123,8 @@ class PlanFiles:
         Raises ``ConfigurationError`` when the folder cannot be read or holds no plans, and for a schema validator that
         cannot be used.
         """
-        settings = self._settings
-        plans, lost = await asyncio.to_thread(read_plans, settings.path, settings.maximum_file_bytes)
+        path = self._settings.path
+        plans, lost = await asyncio.to_thread(read_plans, path)
         siblings = {f"{name}-{each.name}": each.plan for each in plans}
         validator: SchemaValidator | None = None
         if self._services is not None and self._services.names(SchemaValidator):
@@ -147,5 +147,5 @@ class PlanFiles:
                 lost.append(Lost(each.place, str(error)))
         self.lost = tuple(lost)
         if lost:
-            _log.warning("functions.%s, %s: %s", name, settings.path, Lost.listed(lost, len(functions), "plans"))
-        return FunctionPlugin(name, tuple(functions), f"The plans of {settings.path.name or settings.path}.")
+            _log.warning("functions.%s, %s: %s", name, path, Lost.listed(lost, len(functions), "plans"))
+        return FunctionPlugin(name, tuple(functions), f"The plans of {path.name or path}.")

@@ -12,7 +12,7 @@ from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Services
 from portico.ports import SavedPlan
 from portico_basics.plan_folder._wire import SAVED_NAME, file_name, moment, read_saved, written
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.plan_folder.config import MOST_BYTES, PlanFolderSettings
 
 
 def damaged(path: Path, reason: object) -> StoreDamaged:
@@ -74,11 +74,10 @@ class FolderPlanStore:
             contents = written(saved)
         except (TypeError, ValueError, RecursionError) as error:
             raise StoreError(f"The plan for {saved.goal[:60]!r} cannot be saved: {error}.") from error
-        most = self.settings.maximum_file_bytes
-        if len(contents) > most:
+        if len(contents) > MOST_BYTES:
             raise StoreError(
-                f"The plan for {saved.goal[:60]!r} cannot be saved: its file would have {len(contents):,} bytes, and "
-                f"maximum_file_bytes is {most:,}."
+                f"The plan for {saved.goal[:60]!r} cannot be saved: its file would have {len(contents):,} bytes, "
+                f"and at most {MOST_BYTES:,} are allowed."
             )
         await asyncio.to_thread(self._write, file_name(saved.goal.strip(), saved.catalogue), contents)
 
@@ -103,16 +102,15 @@ class FolderPlanStore:
         return [saved for saved, _ in found]
 
     def _read(self, path: Path) -> SavedPlan | None:
-        most = self.settings.maximum_file_bytes
         try:
             with path.open("rb") as stream:
-                contents = stream.read(most + 1)
+                contents = stream.read(MOST_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise unreadable(path, error) from error
-        if len(contents) > most:
-            raise StoreDamaged(f"The saved plan in {path} has more than {most:,} bytes, which is maximum_file_bytes.")
+        if len(contents) > MOST_BYTES:
+            raise damaged(path, f"it has more than {MOST_BYTES:,} bytes")
         try:
             return read_saved(contents)
         except ValueError as error:

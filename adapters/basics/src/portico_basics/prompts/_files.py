@@ -14,6 +14,8 @@ from portico_basics.prompts._settings import PromptSettings, read_settings
 
 OWN_LANGUAGE = "semantic-kernel"
 MOST_PROMPTS = 2_000
+MOST_BYTES = 1_000_000
+"""Bytes of one file."""
 
 _LANGUAGES = {
     ".txt": OWN_LANGUAGE,
@@ -41,7 +43,7 @@ class PromptFile:
     settings: PromptSettings
 
 
-def read_prompts(directory: Path, most_bytes: int) -> tuple[list[PromptFile], list[Lost]]:
+def read_prompts(directory: Path) -> tuple[list[PromptFile], list[Lost]]:
     """Return the prompts of a directory by their names, and those that are lost.
 
     Raises ``ConfigurationError`` when the directory cannot be read, or holds no prompt at all.
@@ -63,7 +65,7 @@ def read_prompts(directory: Path, most_bytes: int) -> tuple[list[PromptFile], li
     lost: list[Lost] = []
     for entry in found:
         try:
-            prompt = _read_folder(entry, most_bytes) if entry.is_dir() else _read_single(entry, most_bytes)
+            prompt = _read_folder(entry) if entry.is_dir() else _read_single(entry)
             if prompt.name in prompts:
                 raise PromptInvalid(f"the name {prompt.name!r} is taken by {prompts[prompt.name].place}")
             prompts[prompt.name] = prompt
@@ -79,14 +81,14 @@ def _single(path: Path) -> str | None:
     return next((end for end in _SINGLE if path.name.endswith(end) and path.name != end), None)
 
 
-def _read_single(path: Path, most_bytes: int) -> PromptFile:
+def _read_single(path: Path) -> PromptFile:
     ending = _single(path)
     assert ending is not None  # noqa: S101 - only such files are looked for
-    settings = _settings(path, _SINGLE[ending], most_bytes)
+    settings = _settings(path, _SINGLE[ending])
     return _prompt(path.name, path.name.removesuffix(ending), settings)
 
 
-def _read_folder(folder: Path, most_bytes: int) -> PromptFile:
+def _read_folder(folder: Path) -> PromptFile:
     files = sorted(each.name for each in folder.iterdir() if each.is_file())
     template = _only(files, _TEMPLATES, "templates")
     settings_file = _only(files, _SETTINGS, "settings")
@@ -94,7 +96,7 @@ def _read_folder(folder: Path, most_bytes: int) -> PromptFile:
         raise PromptInvalid(f"it holds no prompt: {', '.join(_TEMPLATES)} or one of {', '.join(_SETTINGS)}")
     settings = PromptSettings()
     if settings_file is not None:
-        settings = _settings(folder / settings_file, _SETTINGS[settings_file], most_bytes)
+        settings = _settings(folder / settings_file, _SETTINGS[settings_file])
     if template is None:
         return _prompt(f"{folder.name}/{settings_file}", folder.name, settings)
     if settings.template is not None:
@@ -104,7 +106,7 @@ def _read_folder(folder: Path, most_bytes: int) -> PromptFile:
         if language != OWN_LANGUAGE:
             raise PromptInvalid(f"{settings_file}: language: {settings.language!r} is not that of {template}")
         language = settings.language
-    settings = replace(settings, template=_text(folder / template, most_bytes), language=language)
+    settings = replace(settings, template=_text(folder / template), language=language)
     return _prompt(f"{folder.name}/{template}", folder.name, settings)
 
 
@@ -126,18 +128,18 @@ def _only(files: list[str], known: dict[str, str], noun: str) -> str | None:
     return there[0] if there else None
 
 
-def _settings(path: Path, kind: str, most_bytes: int) -> PromptSettings:
+def _settings(path: Path, kind: str) -> PromptSettings:
     try:
-        return read_settings(read_document(_text(path, most_bytes), kind))
+        return read_settings(read_document(_text(path), kind))
     except PromptInvalid as error:
         raise PromptInvalid(f"{path.name}: {error}") from error
 
 
-def _text(path: Path, most_bytes: int) -> str:
+def _text(path: Path) -> str:
     with path.open("rb") as file:
-        content = file.read(most_bytes + 1)
-    if len(content) > most_bytes:
-        raise PromptInvalid(f"{path.name} is larger than {most_bytes:,} bytes; maximum_file_bytes allows more")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise PromptInvalid(f"{path.name} is larger than {MOST_BYTES:,} bytes")
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -46,8 +46,8 @@ class PromptFiles:
         Raises ``ConfigurationError`` when the directory cannot be read or holds no prompts, and for a schema validator
         that cannot be used.
         """
-        settings = self._settings
-        prompts, lost = await asyncio.to_thread(read_prompts, settings.path, settings.maximum_file_bytes)
+        path = self._settings.path
+        prompts, lost = await asyncio.to_thread(read_prompts, path)
         validator: SchemaValidator | None = None
         if self._services is not None and self._services.names(SchemaValidator):
             validator = self._services.get(SchemaValidator)
@@ -59,8 +59,8 @@ class PromptFiles:
                 lost.append(Lost(prompt.place, str(error)))
         self.lost = tuple(lost)
         if lost:
-            _log.warning("functions.%s, %s: %s", name, settings.path, Lost.listed(lost, len(functions), "prompts"))
-        return FunctionPlugin(name, tuple(functions), f"The prompts of {settings.path.name or settings.path}.")
+            _log.warning("functions.%s, %s: %s", name, path, Lost.listed(lost, len(functions), "prompts"))
+        return FunctionPlugin(name, tuple(functions), f"The prompts of {path.name or path}.")
 
     def _function(self, plugin: str, prompt: PromptFile, validator: SchemaValidator | None) -> Function:
         settings = prompt.settings
