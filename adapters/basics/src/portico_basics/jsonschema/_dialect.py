@@ -107,6 +107,8 @@ class _Check(threading.local):
         self.steps += 1
         if self.steps > MAXIMUM_STEPS:
             raise TooMuch
+        if self.steps % 8:
+            return
         # Below the vendor is native code that panics when Python's stack ends in it, and a panic is no Exception: it
         # would pass by every handler. So the last quarter of the stack is not entered.
         try:
@@ -143,6 +145,9 @@ class Dialect:
                 return list(dict.fromkeys(sentences))
             except RecursionError:
                 return ["$: nested too deeply to be checked"]
+            except ValueError:
+                # The vendor cannot write a number of thousands of digits into its message.
+                return ["$: it has a number of too many digits to be checked"]
             except TooMuch:
                 return [f"$: too large or too entangled to be checked: it takes more than {MAXIMUM_STEPS:,} steps"]
 
@@ -261,16 +266,11 @@ def _check_references(schema: Any, places: Mapping[int, str]) -> None:
 
 
 def _bounded(keyword: Keyword, check: _Check) -> Keyword:
-    def bounded(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    def bounded(validator: Any, argument: Any, value: Any, schema: Any) -> Any:
         check.step()
         if check.matches_keys and isinstance(value, dict) and max(map(len, value), default=0) > MAXIMUM_PATTERN_TEXT:
-            yield ValidationError(f"a key is longer than {MAXIMUM_PATTERN_TEXT:,} characters", validator="too long")
-            return
-        try:
-            yield from keyword(validator, argument, value, schema) or ()
-        except ValueError:
-            # The vendor cannot write a number of many digits into its message.
-            yield ValidationError("")
+            return [ValidationError(f"a key is longer than {MAXIMUM_PATTERN_TEXT:,} characters", validator="too long")]
+        return keyword(validator, argument, value, schema)
 
     return bounded
 

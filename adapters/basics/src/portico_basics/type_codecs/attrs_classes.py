@@ -6,7 +6,10 @@ import dataclasses
 import threading
 import typing
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import replace
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import attrs
@@ -17,6 +20,7 @@ from portico.plugins import Compiled, Fault, Mismatch
 _BOUNDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 _LOCK = threading.Lock()
+_DRAFTING: ContextVar[bool] = ContextVar("portico_attrs_drafting", default=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -35,31 +39,23 @@ def compile_class(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
     with _LOCK:  # two threads must not make two dataclasses of one class
         mirror = _mirror(hint)
     compiled = inner(mirror)
-    names = [(field.name, str(field.alias)) for field in attrs.fields(cls) if field.init]
-
-    def structure(value: Any) -> Any:
-        mirrored = compiled.structure(value)
-        try:
-            return cls(**{alias: getattr(mirrored, alias) for _, alias in names})
-        except Exception as error:  # converters and validators may raise anything
-            raise Mismatch([Fault((), f"a valid {cls.__name__}", _reason(error))]) from error
+    names = {str(field.alias): field.name for field in attrs.fields(cls) if field.init}
 
     def unstructure(value: Any) -> Any:
-        return compiled.unstructure(mirror(**{alias: getattr(value, name) for name, alias in names}))
+        return compiled.unstructure(SimpleNamespace(**{alias: getattr(value, name) for alias, name in names.items()}))
 
     def draft(value: Any) -> Any:
         try:
-            return structure(value)
+            return compiled.structure(value)
         except Mismatch:
-            mirrored = (compiled.draft or compiled.structure)(value)
-        # Without its __init__, which would validate what has not come yet.
-        made = object.__new__(cls)
-        for field in attrs.fields(cls):
-            part = getattr(mirrored, str(field.alias), None)
-            object.__setattr__(made, field.name, None if part is attrs.NOTHING else part)
-        return made
+            token = _DRAFTING.set(True)
+            try:
+                return (compiled.draft or compiled.structure)(value)
+            finally:
+                _DRAFTING.reset(token)
 
-    return Compiled(compiled.schema, structure, unstructure, draft, compiled.whole)
+    renamed = any(alias != name for alias, name in names.items())
+    return replace(compiled, unstructure=unstructure if renamed else compiled.unstructure, draft=draft)
 
 
 def compile_validated(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
@@ -86,9 +82,9 @@ def compile_validated(hint: Any, inner: Callable[[object], Compiled]) -> Compile
 
 @lru_cache(256)
 def _mirror(hint: Any) -> Any:
-    """Return a dataclass with the fields of a class of attrs, under the names of its arguments.
+    """Return a dataclass with the fields of a class of attrs, which makes objects of that class.
 
-    Core compiles it, and knows it again where a class contains itself.
+    Core compiles it, and recognises it where a class contains itself.
     """
     cls = typing.get_origin(hint) or hint
     hints = _hints(cls, typing.get_args(hint))
@@ -100,9 +96,27 @@ def _mirror(hint: Any) -> Any:
         if field.validator is not None and field.converter is None:
             kind = Annotated[kind, Validated(field)]
         fields.append((str(field.alias), kind, _default(field)))
-    mirror = dataclasses.make_dataclass(cls.__name__, fields, kw_only=True)
+
+    def make(mirror: Any, **values: Any) -> Any:
+        try:
+            return cls(**values)
+        except Exception as error:  # converters and validators may raise anything
+            if _DRAFTING.get():
+                return _unfinished(cls, values)
+            raise ValueError(_reason(error)) from error
+
+    mirror = dataclasses.make_dataclass(cls.__name__, fields, kw_only=True, namespace={"__new__": make})
     mirror.__doc__ = cls.__doc__
     return mirror
+
+
+def _unfinished(cls: type[Any], values: dict[str, Any]) -> Any:
+    """Make an object without its ``__init__``, which would validate what has not come yet."""
+    made = object.__new__(cls)
+    for field in attrs.fields(cls):
+        default = None if field.default is attrs.NOTHING or hasattr(field.default, "takes_self") else field.default
+        object.__setattr__(made, field.name, values.get(str(field.alias), default))
+    return made
 
 
 def _default(field: attrs.Attribute[Any]) -> Any:
@@ -110,8 +124,7 @@ def _default(field: attrs.Attribute[Any]) -> Any:
     if default is attrs.NOTHING:
         return dataclasses.field()
     if hasattr(default, "takes_self"):
-        # attrs calls the factory itself where it is given NOTHING.
-        return dataclasses.field(default_factory=(lambda: attrs.NOTHING) if default.takes_self else default.factory)
+        return dataclasses.field(default_factory=default.factory)
     if default.__hash__ is None:
         return dataclasses.field(default_factory=lambda: default)
     return dataclasses.field(default=default)

@@ -15,7 +15,7 @@ import pydantic
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from portico.errors import SchemaUnsupported
 from portico.plugins import Compiled, Fault, Mismatch, compile_type
@@ -57,7 +57,9 @@ def compile_pydantic(hint: Any, codec: TypeCodec) -> Compiled:
     def structure(value: Any) -> Any:
         try:
             # From JSON text: only there does the strict mode of pydantic take dates.
-            text = json.dumps(value, allow_nan=False)
+            text = to_json(value)
+            if b"NaN" in text or b"Infinity" in text:
+                json.dumps(value, allow_nan=False)  # raises an error for the numbers, not for the words
             return adapter.validate_json(
                 text, strict=True, extra="forbid" if closed else None, by_alias=aliased, by_name=not aliased
             )
