@@ -7,7 +7,7 @@ import logging
 import math
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, Source
 from portico.errors import ConfigurationError, PluginError, ServiceError
@@ -23,16 +23,6 @@ _MOST_TERMS = 64
 _MOST_CANDIDATES = 10_000
 _BEGINNING = 5
 _ALONE = 0.85
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """The part of a source that is read."""
-
-    number: int
-    text: str
-    name: str | None
-    link: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +48,7 @@ class Judged:
     score: float
 
 
-def candidates(passages: Sequence[Passage], units: Sequence[Sequence[Unit]], words: Words) -> list[Candidate]:
+def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], words: Words) -> list[Candidate]:
     """Return the units that can be quoted, 10,000 at most, with their words and those around them."""
     found: list[Candidate] = []
     for place, (passage, every) in enumerate(zip(passages, units, strict=True)):
@@ -186,7 +176,7 @@ class Quote:
 
 def select(
     judged: Sequence[Judged],
-    passages: Sequence[Passage],
+    passages: Sequence[Source],
     units: Sequence[Sequence[Unit]],
     *,
     minimum_relevance: float,
@@ -227,7 +217,7 @@ def _alike(one: Judged, other: Judged) -> bool:
     return bool(both) and len(first.terms & second.terms) >= _ALIKE * len(both)
 
 
-def _announced(one: Judged, passages: Sequence[Passage], units: Sequence[Sequence[Unit]]) -> Quote:
+def _announced(one: Judged, passages: Sequence[Source], units: Sequence[Sequence[Unit]]) -> Quote:
     """Return the candidate as a quote, with the list or code after its colon, or the sentence before it."""
     place, unit = one.candidate.passage, one.candidate.unit
     text, siblings = passages[place].text, units[place]
@@ -259,24 +249,19 @@ def _leads(text: str, before: Unit, unit: Unit) -> bool:
     )
 
 
-def _joined(new: Quote, quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Quote]:
+def _joined(new: Quote, quotes: Sequence[Quote], passages: Sequence[Source]) -> list[Quote]:
     """Return the quotes with the new one, joined to those that it overlaps or touches."""
     rest = []
     for quote in quotes:
         if _touch(new, quote, passages):
-            new = Quote(
-                passage=new.passage,
-                start=min(new.start, quote.start),
-                end=max(new.end, quote.end),
-                score=max(new.score, quote.score),
-                lines=new.lines or quote.lines,
-            )
+            start, end = min(new.start, quote.start), max(new.end, quote.end)
+            new = Quote(new.passage, start, end, max(new.score, quote.score), new.lines or quote.lines)
         else:
             rest.append(quote)
     return [*rest, new]
 
 
-def _touch(one: Quote, other: Quote, passages: Sequence[Passage]) -> bool:
+def _touch(one: Quote, other: Quote, passages: Sequence[Source]) -> bool:
     if one.passage != other.passage:
         return False
     first, second = sorted((one, other), key=lambda quote: quote.start)
@@ -300,7 +285,7 @@ def question_of(request: ChatRequest) -> str:
     return next((message.text for message in reversed(request.messages) if message.role == "user"), "")
 
 
-def passages_of(request: ChatRequest) -> list[Passage]:
+def passages_of(request: ChatRequest) -> list[Source]:
     """Return the parts of the sources that are read, in order."""
     passages = []
     left = MOST_OF_ALL
@@ -309,11 +294,11 @@ def passages_of(request: ChatRequest) -> list[Passage]:
             if isinstance(part, Source) and left > 0:
                 text = part.text[: min(MOST_OF_ONE, left)]
                 left -= len(text)
-                passages.append(Passage(part.number, text, part.name, part.link))
+                passages.append(replace(part, text=text))
     return passages
 
 
-def citation_of(quote: Quote, passages: Sequence[Passage]) -> Citation:
+def citation_of(quote: Quote, passages: Sequence[Source]) -> Citation:
     """Return the citation of a quote; a link to a line of a file leads to the line where the quote begins."""
     passage = passages[quote.passage]
     link = passage.link
