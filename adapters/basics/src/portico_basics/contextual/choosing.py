@@ -19,6 +19,12 @@ from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, Req
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near
 
 _RANKINGS = ("fused", "lexical", "vector")
+_REMEMBERED = 8
+"""Sets of functions that are kept in memory: turns may offer parts of a catalogue."""
+_MOST_REQUESTS = 16
+_MOST_CHARACTERS = 8_000
+_LOOKED_AT = 24
+"""How many functions are considered for each request, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +110,6 @@ def requests_in(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _empty() -> frozenset[str]:
     return frozenset(words(_EMPTY))
-
-
-_REMEMBERED = 8
-"""Sets of functions that are kept in memory: turns may offer parts of a catalogue."""
-_MOST_REQUESTS = 16
-_MOST_CHARACTERS = 8_000
-_LOOKED_AT = 24
-"""How many functions are considered for each request, at least."""
 
 
 class ContextualSelector:

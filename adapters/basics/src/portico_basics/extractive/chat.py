@@ -17,12 +17,33 @@ from portico_basics.extractive._units import Unit, split
 from portico_basics.extractive._words import Words, language_of
 from portico_basics.extractive.config import ExtractiveSettings
 
+MOST_OF_ONE = 20_000
+"""Characters read of one source."""
+MOST_OF_ALL = 500_000
+"""Characters read of all sources together."""
+_MOST_CANDIDATES = 10_000
+"""Sentences, list items, rows and blocks of code that are compared with the question."""
+_MOST_EMBEDDED = 200
+"""Candidates that the embedding generator compares."""
+_MOST_TRIED = 200
+"""Candidates that may become a quote."""
+_MOST_TERMS = 64
+"""Terms of a question."""
+_BEGINNING = 5
+"""Letters that two terms must share to be alike."""
+_ALONE = 0.85
+"""The weight of a candidate that has one word of several."""
+_ALIKE = 0.7
+"""The share of common terms with which two candidates say the same."""
+_FALL = 0.55
+"""The share of the best score that a quote must have."""
+_WITH_LEAD = 900
+"""Characters of a quote with the list or code after its colon."""
+
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b(?:[A-Z][\w-]*|\w*\d\w*|\w+_\w+)|`[^`]+`")
 _HOW = re.compile(r"\b(?:how (?:do|can|to|should|would)|example|command|code|snippet)\b", re.IGNORECASE)
-_MOST_TERMS = 64
-_MOST_CANDIDATES = 10_000
-_BEGINNING = 5
-_ALONE = 0.85
+_FILE_LINE = re.compile(r"(file:[^#]*#L)(\d{1,9})(?:-L?\d+)?")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +174,6 @@ def _match(term: str, known: Mapping[str, float], candidate: Candidate, *, conte
     return best
 
 
-_ALIKE = 0.7
-_FALL = 0.55
-_WITH_LEAD = 900
-_MOST_TRIED = 200
-
-
 @dataclass(frozen=True, slots=True)
 class Quote:
     """A quote: ``text[start:end]`` of a passage.
@@ -271,15 +286,6 @@ def _touch(one: Quote, other: Quote, passages: Sequence[Source]) -> bool:
     return not (one.lines or other.lines) and not between.strip() and between.count("\n") <= 1
 
 
-MOST_OF_ONE = 20_000
-"""Characters read of one source."""
-
-MOST_OF_ALL = 500_000
-"""Characters read of all sources together."""
-
-_FILE_LINE = re.compile(r"(file:[^#]*#L)(\d{1,9})(?:-L?\d+)?")
-
-
 def question_of(request: ChatRequest) -> str:
     """Return the text of the last user message."""
     return next((message.text for message in reversed(request.messages) if message.role == "user"), "")
@@ -316,11 +322,6 @@ def paragraph(quote: Quote, citation: Citation) -> str:
         fence = "`" * max(3, 1 + max(runs, default=0))
         return f"{fence}\n{citation.quote}\n{fence}\n[{citation.number}]"
     return f"{citation.quote}\n[{citation.number}]"
-
-
-_MOST_EMBEDDED = 200
-
-_log = logging.getLogger(__name__)
 
 
 class ExtractiveChat:
