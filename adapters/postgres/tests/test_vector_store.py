@@ -386,7 +386,6 @@ def test_settings_have_words_and_bounds() -> None:
         {"hnsw_from": 0},
         {"hnsw_search": 1_001},
         {"hnsw_neighbours": 1},
-        {"hnsw_neighbours": 50, "hnsw_construction": 64},
         {"hnsw_scan": 0},
         {"language": ""},
         {"language": "eng\x00lish"},

@@ -1,4 +1,4 @@
-"""Names of ours as identifiers of DBOS, and back.
+"""Jobs and their names as workflows and identifiers of DBOS, and back.
 
 A name is any text. DBOS and PostgreSQL take no empty or blank identifier, no NUL and no half of a surrogate pair, and
 an index of PostgreSQL takes no long one. What they do not take is written as in a URI; all else stays readable.
@@ -6,8 +6,18 @@ an index of PostgreSQL takes no long one. What they do not take is written as in
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
+
+from portico.ports import JobStatus
+
+if TYPE_CHECKING:
+    from dbos import WorkflowStatus
+
 
 _LONGEST = 1_000
 _ESCAPED = re.compile("[%#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -76,3 +86,76 @@ def kind_of(workflow: str) -> str | None:
 
 def _percent(letter: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in letter[0].encode("utf-8", "surrogatepass"))
+
+
+def json_text(value: Any, what: str) -> str:
+    """Return a value as JSON; ``ValueError`` for what is none, so that nothing else is ever recorded.
+
+    >>> json_text({"b": [1.0, None]}, "the result")
+    '{"b":[1.0,null]}'
+    """
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{what} is not JSON: {error}") from error
+
+
+def moment(seconds: float) -> str:
+    """Return a moment in UTC as ISO 8601.
+
+    >>> moment(0.0)
+    '1970-01-01T00:00:00.000+00:00'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+PUT_BACK = "portico.put_back"
+"""The attribute of a workflow that counts how often a worker gave the job back in order."""
+
+_STATES: dict[str, str] = {
+    "ENQUEUED": "waiting",
+    "DELAYED": "waiting",
+    "PENDING": "running",
+    "SUCCESS": "done",
+    "ERROR": "failed",
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "failed",
+    "CANCELLED": "cancelled",
+}
+
+
+def statuses_of(states: Collection[str]) -> list[str]:
+    """Return what DBOS calls these states."""
+    return [theirs for theirs, ours in _STATES.items() if ours in states]
+
+
+def status_of(workflow: WorkflowStatus) -> JobStatus | None:
+    """Return how a job is; None for a workflow that is no job."""
+    kind = kind_of(workflow.name)
+    if kind is None:
+        return None
+    state = _STATES[workflow.status]
+    error = None
+    if state == "failed":
+        error = getattr(workflow.error, "message", None) or str(workflow.error or "DBOS gave it up.")
+    return JobStatus(
+        name_of(workflow.workflow_id),
+        kind,
+        state,
+        attempts=workflow.recovery_attempts or 0,
+        worker=workflow.executor_id or "",
+        submitted_at=moment((workflow.created_at or 0) / 1000),
+        # In SQLite DBOS writes full seconds.
+        updated_at=moment(max(workflow.updated_at or 0, workflow.created_at or 0) / 1000),
+        result=json.loads(workflow.output) if isinstance(workflow.output, str) else None,
+        error=error,
+        body=_body(workflow.input),
+    )
+
+
+def _body(given: object) -> dict[str, Any] | None:
+    """Return what was submitted; None where it was not read, and for what is none."""
+    match given:
+        case {"args": [str(text), *_]}:
+            body = json.loads(text)
+            return body if isinstance(body, dict) else None
+    return None

@@ -16,8 +16,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from portico.errors import StoreBusy, StoreError
 from portico_dbos._database import APPLICATION, Database
-from portico_dbos._errors import mapped_errors, other_database, own_dbos, second_worker
+from portico_dbos._errors import mapped_errors
 from portico_dbos._names import RUN_KIND, queue_of, workflow_of
 
 T = TypeVar("T")
@@ -97,7 +98,9 @@ class RunningDbos:
         from dbos._queue import queue_worker_thread
 
         if self._carry_out is not None:
-            raise second_worker(self.database.place)
+            raise StoreBusy(
+                f"This process is a worker on {self.database.place} already. Begin another in its own process."
+            )
         self._carry_out, self._no_more = carry_out, threading.Event()
         for kind in kinds:
             # No bound of DBOS's: who was stopped in order gave a job back, and that is no reason to give it up.
@@ -159,7 +162,10 @@ class RunningDbos:
             }
         )
         if DBOS.executor_id != self.executor:
-            raise own_dbos()
+            raise StoreError(
+                "This process runs its own DBOS, and DBOS is there once in a process. Call `DBOS.destroy()` before "
+                "the runner is used, or let another process run and work."
+            )
         try:
             DBOS.listen_queues([])
             self._run_goal = DBOS.workflow(name=RUN_KIND, max_recovery_attempts=None)(self._ended_run())
@@ -228,7 +234,10 @@ class Process:
             running = self._running
             if running is not None and not running.database.same_as(database):
                 if running.uses:
-                    raise other_database(running.database.place, database.place)
+                    raise StoreBusy(
+                        f"Another runner of this process is running or working on {running.database.place}, and DBOS "
+                        f"is there once in a process. Use {database.place} when that has ended, or in another process."
+                    )
                 self._stop(running)
                 running = None
             if running is None:

@@ -14,16 +14,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from contextvars import Context
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import StoreBusy, StoreError
+from portico_dbos._database import Database, Opened
 from portico_dbos._errors import closed, mapped_errors
-from portico_dbos._json import json_text
-from portico_dbos._names import step_name
+from portico_dbos._names import attempt_id, id_of, json_text, name_of, step_name
+
+if TYPE_CHECKING:
+    from dbos import StepInfo
+
+T = TypeVar("T")
 
 _log = logging.getLogger("portico_dbos")
 
@@ -105,55 +111,39 @@ class Recording:
 
 
 class _Step:
-    """One step of the workflow, from the side of the caller's loop."""
+    """One step of the workflow. The caller's loop and DBOS's meet in futures that belong to no loop."""
 
     def __init__(self, recording: Recording, name: str) -> None:
         self._recording = recording
         self._name = step_name(name)
-        self._home = asyncio.get_running_loop()
-        self._began: asyncio.Future[bool] = self._home.create_future()
-        self._recorded: asyncio.Future[bool] = self._home.create_future()
-        self._result: asyncio.Future[str]  # made where it belongs, in DBOS's loop
+        self._began: Future[None] = Future()
+        self._result: Future[str] = Future()
+        self._ended: Future[bool] = Future()
         self._task: asyncio.Task[None] | None = None
-        self._given_up = False
 
     async def begin(self) -> None:
         """Wait until DBOS has begun the step."""
-        self._there(self._create)
-        await self._began
+        try:
+            self._recording.loop.call_soon_threadsafe(self._create)
+        except RuntimeError as error:
+            raise closed(self._recording.place) from error
+        await asyncio.wrap_future(self._began)
 
     async def record(self, text: str) -> bool:
         """Record what the action gave; False where another worker has the run by now, and records it."""
-        self._there(self._tell_result, text)
-        return await self._recorded
+        with suppress(InvalidStateError):  # the runner was closed, and `_ended` says so
+            self._result.set_result(text)
+        return await asyncio.wrap_future(self._ended)
 
     def give_up(self) -> None:
         """Record nothing: the action failed or was cancelled, and will be executed again."""
-        self._given_up = True
-        with suppress(StoreError):
-            self._there(self._cancel)
-
-    def _there(self, call: Callable[..., object], *arguments: Any) -> None:
-        try:
-            self._recording.loop.call_soon_threadsafe(call, *arguments)
-        except RuntimeError as error:
-            raise closed(self._recording.place) from error
+        self._result.cancel()
 
     # What follows runs in DBOS's loop.
 
     def _create(self) -> None:
-        loop = self._recording.loop
-        self._result = loop.create_future()
         # A copy for each: DBOS sets the step in it. The number is drawn from the workflow, which all of them share.
-        self._task = loop.create_task(self._run(), context=self._recording.context.copy())
-
-    def _tell_result(self, text: str) -> None:
-        if not self._result.done():
-            self._result.set_result(text)
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self._task = self._recording.loop.create_task(self._run(), context=self._recording.context.copy())
 
     async def _run(self) -> None:
         from dbos import DBOS, error as dbos_errors
@@ -168,34 +158,94 @@ class _Step:
         except dbos_errors.DBOSWorkflowConflictIDError:
             # What was done is done, and the journal says who may write it. Only this record is another's.
             _log.info("The step %r of %r ended after another worker took the run.", self._name, recording.run)
-            self._settle(self._recorded, False)
+            _settle(self._ended, False)
         except dbos_errors.DBOSWorkflowCancelledError:
             self._fail(StoreBusy(f"The run {recording.run!r} was cancelled at {recording.place}."))
         except Exception as error:  # noqa: BLE001 - raised in the caller's task
             self._fail(error)
         else:
-            self._settle(self._recorded, True)
+            _settle(self._ended, True)
 
     async def _wait(self) -> str:
-        self._settle(self._began, True)
-        return await self._result
-
-    def _settle(self, future: asyncio.Future[bool], value: bool) -> None:
-        with suppress(RuntimeError):  # the caller's loop has ended, and no one waits
-            self._home.call_soon_threadsafe(_set, future, value)
+        _settle(self._began, None)
+        return await asyncio.wrap_future(self._result)
 
     def _fail(self, error: Exception) -> None:
-        with suppress(RuntimeError):
-            self._home.call_soon_threadsafe(self._raise, error)
-
-    def _raise(self, error: Exception) -> None:
-        if self._given_up:
-            return
-        waiting = self._recorded if self._began.done() else self._began
-        if not waiting.done():
-            waiting.set_exception(error)
+        for future in (self._began, self._ended):
+            with suppress(InvalidStateError):
+                future.set_exception(error)
 
 
-def _set(future: asyncio.Future[bool], value: bool) -> None:
-    if not future.done():
+def _settle(future: Future[T], value: T) -> None:
+    with suppress(InvalidStateError):  # the caller was cancelled
         future.set_result(value)
+
+
+_AT_ONCE = 8
+"""Attempts of a run that are asked for with one query."""
+
+
+class Recordings:
+    """The open records by run: what is executed for a run while it is open is recorded."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open: dict[str, Recording] = {}
+
+    def get(self, run: str) -> Recording | None:
+        """Return the open record of a run."""
+        return self._open.get(run)
+
+    @contextmanager
+    def open(self, recording: Recording) -> Iterator[None]:
+        """Record what is executed for the run within the block."""
+        before = self._open.get(recording.run)
+        self._open[recording.run] = recording
+        try:
+            yield
+        finally:
+            if before is None:
+                self._open.pop(recording.run, None)
+            else:
+                self._open[recording.run] = before
+
+    def of_job(self, run: str, id: str, attempts: int) -> Recording:
+        """Return the record of a job, in whose workflow this is called. In DBOS's loop."""
+
+        async def load() -> Recorded:
+            recorded, _ = await self._database.call(lambda opened: read_recorded(opened, run, into=id))
+            return recorded
+
+        return Recording(run, self._database.place, asyncio.get_running_loop(), copy_context(), load)
+
+
+def read_recorded(opened: Opened, run: str, *, into: str | None = None) -> tuple[Recorded, int]:
+    """Return what all attempts of a run recorded, the latest last, and the number of the next attempt.
+
+    ``into`` is the workflow that goes on: the last number is its own that steps.
+    """
+    recorded, number = Recorded(), 1
+    ids = [id_of(run)]
+    while True:
+        last = number + _AT_ONCE
+        ids += [attempt_id(run, each) for each in range(number, last)]
+        there = opened.client.list_workflows(workflow_ids=ids, load_input=False, load_output=False)
+        known = {each.workflow_id for each in there}
+        for id in ids:
+            if id in known:
+                _add(recorded, opened.client.list_workflow_steps(id), own=id == into)
+        taken = [each for each in range(number, last) if attempt_id(run, each) in known]
+        number = taken[-1] + 1 if taken else number
+        if number < last:
+            return recorded, number
+        ids = []
+
+
+def _add(recorded: Recorded, steps: list[StepInfo], *, own: bool) -> None:
+    for step in steps:
+        if own:
+            recorded.last = max(recorded.last, step["function_id"])
+        output = step["output"]
+        # Failures are executed again; what is no text is none of ours.
+        if step["error"] is None and isinstance(output, str):
+            recorded.results[name_of(step["function_name"])] = output

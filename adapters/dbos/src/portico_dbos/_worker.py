@@ -8,21 +8,18 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from portico.errors import StoreError
 from portico.ports import Job, JobStatus
 from portico_dbos._database import Database, Opened
-from portico_dbos._heartbeat import Seen, beat, put_back, take_over, tidy
-from portico_dbos._json import json_text
-from portico_dbos._names import name_of
-from portico_dbos._recordings import Recordings
-from portico_dbos._statuses import PUT_BACK, status_of
+from portico_dbos._names import PUT_BACK, RUN_KIND, json_text, name_of, status_of
+from portico_dbos._recording import Recordings
 
 Why = Literal["cancelled", "lost", "put back"]
 _AFTER: dict[Why, str] = {"cancelled": "cancelled", "lost": "waiting", "put back": "waiting"}
@@ -42,33 +39,32 @@ class Stopped(Exception):
 
 
 class Carrying:
-    """Carries out one job in the application's loop, and tells DBOS's loop what came of it."""
+    """Carries out one job in the application's loop, and gives DBOS's loop what came of it."""
 
     def __init__(
         self, job: Job, action: Callable[[], Awaitable[str]], home: asyncio.AbstractEventLoop, context: Context
     ) -> None:
         self.job = job
+        self.runs = True
         self._action = action
         self._home = home
         self._context = context
-        self._there = asyncio.get_running_loop()
-        self._ended: asyncio.Future[str] = self._there.create_future()
         self._task: asyncio.Task[str] | None = None
         self._why: Why | None = None
 
     async def result(self) -> str:
         """Carry it out and return its result as JSON; raises `JobFailed` or `Stopped`. In DBOS's loop."""
-        self._home.call_soon_threadsafe(self._begin)
+        run = self._run()
         try:
-            return await self._ended
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run, self._home))
         except asyncio.CancelledError:
             self.stop("put back")
             raise
-
-    @property
-    def runs(self) -> bool:
-        """Whether it has not ended yet."""
-        return not self._ended.done()
+        except RuntimeError as error:  # the application's loop has ended
+            run.close()
+            raise Stopped("put back") from error
+        finally:
+            self.runs = False
 
     def stop(self, why: Why) -> None:
         """Cancel what it is at; from any loop."""
@@ -81,48 +77,116 @@ class Carrying:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    def _begin(self) -> None:
-        if self._why is not None:
-            self._tell(Stopped(self._why))
-            return
-        self._task = self._home.create_task(self._run(), context=self._context.copy())
-        self._task.add_done_callback(self._told)
-
     async def _run(self) -> str:
+        if self._why is not None:
+            raise Stopped(self._why)
+        self._task = task = self._home.create_task(self._call(), context=self._context.copy())
+        await asyncio.wait([task])
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, JobFailed):
+            raise error
+        if error is not None:
+            raise JobFailed(str(error) or type(error).__name__)
+        if self._why is not None:
+            raise Stopped(self._why)
+        if task.cancelled():
+            # It awaited something that was cancelled, and that is its failure.
+            raise JobFailed("it was cancelled from inside")
+        return task.result()
+
+    async def _call(self) -> str:
         return await self._action()
 
     def _cancel(self, why: Why) -> None:
-        if self._why is None:
-            self._why = why
+        self._why = self._why or why
         if self._task is not None:
             self._task.cancel()
 
-    def _told(self, task: asyncio.Task[str]) -> None:
-        if task.cancelled():
-            # No one wanted it to end: it awaited something that was cancelled, and that is its failure.
-            self._tell(JobFailed("it was cancelled from inside") if self._why is None else Stopped(self._why))
-        elif (error := task.exception()) is not None:
-            self._tell(error if isinstance(error, JobFailed) else JobFailed(_text(error)))
-        elif self._why is not None:
-            self._tell(Stopped(self._why))
-        else:
-            self._tell(task.result())
 
-    def _tell(self, outcome: str | Exception) -> None:
-        def settle() -> None:
-            if self._ended.done():
-                return
-            if isinstance(outcome, Exception):
-                self._ended.set_exception(outcome)
-            else:
-                self._ended.set_result(outcome)
-
-        with suppress(RuntimeError):  # DBOS's loop has ended; the job is put back
-            self._there.call_soon_threadsafe(settle)
+_REMOVED_AT_ONCE = 500
+_ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 
 
-def _text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a worker saw of its jobs: those it has by the database, and what became of those that it has no more."""
+
+    mine: frozenset[str]
+    others: dict[str, str]
+
+
+def beat(opened: Opened, worker: str, carrying: Collection[str]) -> Seen:
+    """Say that the worker is there, and see which of the workflows that it carries out are still its own."""
+    opened.workers.beat(worker, len(carrying))
+    mine = frozenset(each.workflow_id for each in _running(opened, executor_id=worker))
+    gone = [id for id in carrying if id not in mine]
+    # What is not there any more was cancelled and removed.
+    others: dict[str, str] = dict.fromkeys(gone, "cancelled")
+    if gone:
+        for each in opened.client.list_workflows(workflow_ids=gone, load_input=False, load_output=False):
+            status = status_of(each)
+            if status is not None:
+                others[each.workflow_id] = status.state
+    return Seen(mine, others)
+
+
+def take_over(opened: Opened, timeout: float) -> list[str]:
+    """Put the jobs of workers that are gone back into their queues, and return their names.
+
+    A job that was begun just now is left alone: its worker may be one that was away and is about to be heard again.
+    """
+    workers, now = opened.workers.living_at()
+    living = {worker.name for worker in workers}
+    taken = []
+    for each in _running(opened):
+        executor, queue, since = each.executor_id, each.queue_name, each.dequeued_at
+        if executor is None or queue is None or executor in living or since is None:
+            continue
+        if since < (now - timeout) * 1000 and opened.requeue(each.workflow_id, executor, queue):
+            taken.append(each.workflow_id)
+    return taken
+
+
+def put_back(opened: Opened, worker: str, ids: Collection[str] | None = None) -> None:
+    """Put what this worker has back into the queues: it gives it up in order, which does not count as its death."""
+    for each in _running(opened, executor_id=worker):
+        if each.queue_name is None or (ids is not None and each.workflow_id not in ids):
+            continue
+        count = (each.attributes or {}).get(PUT_BACK, 0) + 1
+        opened.client.update_workflow_attributes(each.workflow_id, {PUT_BACK: count}, merge=True)
+        opened.requeue(each.workflow_id, worker, each.queue_name)
+
+
+def tidy(opened: Opened, keep_days: float) -> int:
+    """Remove workflows of ours that ended long ago, some at a time; return how many."""
+    _, now = opened.workers.living_at()
+    before = datetime.fromtimestamp(now - keep_days * 86_400, UTC).isoformat()
+    options: dict[str, Any] = {"limit": _REMOVED_AT_ONCE, "load_input": False, "load_output": False}
+    found = opened.client.list_workflows(status=_ENDED, completed_before=before, **options)
+    # A run whose process was killed has no end; another attempt at the run is another workflow.
+    found += opened.client.list_workflows(status="PENDING", name=RUN_KIND, end_time=before, **options)
+    ids = [each.workflow_id for each in found if each.name.startswith("portico.")]
+    if ids:
+        opened.client.delete_workflows(ids)
+    opened.workers.sweep()
+    return len(ids)
+
+
+def remove_ended(opened: Opened, ids: Sequence[str]) -> None:
+    """Remove those of these workflows that have ended."""
+    for at in range(0, len(ids), _REMOVED_AT_ONCE):
+        some = opened.client.list_workflows(
+            workflow_ids=list(ids[at : at + _REMOVED_AT_ONCE]), status=_ENDED, load_input=False, load_output=False
+        )
+        if some:
+            opened.client.delete_workflows([each.workflow_id for each in some])
+
+
+def _running(opened: Opened, **filters: Any) -> list[Any]:
+    """Return the jobs that are carried out; runs of applications are in no queue."""
+    return opened.client.list_workflows(
+        status="PENDING", queues_only=True, load_input=False, load_output=False, **filters
+    )
 
 
 _log = logging.getLogger("portico_dbos")
@@ -358,8 +422,8 @@ def _body_of(text: object) -> tuple[dict[str, Any], str | None]:
     """Return the body of a job, and why there is none where something else wrote the row."""
     try:
         body = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError) as error:
-        return {}, f"The body of the job cannot be read, so it was not written by Portico: {error}."
+    except (ValueError, RecursionError):
+        body = None
     if not isinstance(body, dict):
         return {}, "The body of the job is not a JSON object, so it was not written by Portico."
     return body, None

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import re
 from pathlib import Path
-from typing import Any
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
 from portico.plugins import Secret, ValueForm
 
-_LONGEST_NAME = 63
-"""Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
-
-
-def _schema(_: object, attribute: Attribute[Any], value: str) -> None:
-    # DBOS writes it into statements in which a colon or a percent sign means something.
-    if not re.fullmatch(r"[^\W\d][\w-]*", value) or len(value.encode()) > _LONGEST_NAME:
-        raise ValueError(
-            f"{attribute.name} is a name of letters, digits, '_' and '-' that begins with a letter, of at most "
-            f"{_LONGEST_NAME} bytes"
-        )
-    if value.startswith("pg_"):
-        raise ValueError(f"{attribute.name} begins with 'pg_', which PostgreSQL keeps for itself")
-
-
-def _version(_: object, attribute: Attribute[Any], value: str) -> None:
-    if not value.strip() or not value.isprintable() or len(value) > 100:
-        raise ValueError(f"{attribute.name} is a text of 1 to 100 characters that can be printed, not {value[:100]!r}")
-
-
-def _finite(_: object, attribute: Attribute[Any], value: float) -> None:
-    if not math.isfinite(value):
-        raise ValueError(f"{attribute.name} is a number, not {value}")
+# DBOS writes it into statements in which a colon or a percent sign means something.
+_SCHEMA = ValueForm(
+    "(?!pg_)[A-Za-z_][A-Za-z0-9_-]{0,62}", "up to 63 letters, digits, _ and -, a letter first, not beginning with pg_"
+)
+_VERSION = ValueForm("(?! )[ -~]{1,100}", "a text of 1 to 100 ASCII characters")
 
 
 @frozen
@@ -45,7 +24,7 @@ class Rate:
     )
     seconds: float = field(
         default=1.0,
-        validator=[_finite, validators.ge(0.01), validators.le(86_400)],
+        validator=[validators.ge(0.01), validators.le(86_400)],
         metadata={"doc": "Within how many seconds."},
     )
 
@@ -70,7 +49,7 @@ class DbosSettings:
     )
     schema: str = field(
         default="portico_dbos",
-        validator=_schema,
+        validator=_SCHEMA,
         metadata={"doc": "The schema of the tables in PostgreSQL; it is made where it is missing."},
     )
     path: Path | None = field(
@@ -97,12 +76,12 @@ class DbosSettings:
     )
     poll: float = field(
         default=0.1,
-        validator=[_finite, validators.ge(0.01), validators.le(60)],
+        validator=[validators.ge(0.01), validators.le(60)],
         metadata={"doc": "Seconds between two looks of a worker for jobs of a kind."},
     )
     worker_timeout: float = field(
         default=10.0,
-        validator=[_finite, validators.ge(0.5), validators.le(3_600)],
+        validator=[validators.ge(0.5), validators.le(3_600)],
         metadata={
             "doc": "Seconds after which a worker that was not heard of is gone: others carry out its jobs, and it "
             "stops them itself. The same for all."
@@ -115,12 +94,12 @@ class DbosSettings:
     )
     version: str = field(
         default="1",
-        validator=_version,
+        validator=_VERSION,
         metadata={"doc": "Workers take the jobs that were submitted with the same version, whatever their build."},
     )
     keep_days: float = field(
         default=30.0,
-        validator=[_finite, validators.ge(0.01), validators.le(36_500)],
+        validator=[validators.ge(0.01), validators.le(36_500)],
         metadata={"doc": "Days that ended jobs and the records of ended runs are kept; workers remove them."},
     )
     pool_size: int = field(

@@ -11,14 +11,10 @@ from portico.plugins import Services
 from portico.ports import Job, JobStatus, Runner, Worker
 from portico_dbos._database import Database, Opened
 from portico_dbos._errors import closed, mapped_errors
-from portico_dbos._heartbeat import remove_ended
-from portico_dbos._json import json_text
-from portico_dbos._names import attempt_id, id_of, queue_of, workflow_of
+from portico_dbos._names import attempt_id, id_of, json_text, queue_of, status_of, statuses_of, workflow_of
 from portico_dbos._process import PROCESS, Begun, RunningDbos
-from portico_dbos._recording import Recorded, Recording
-from portico_dbos._recordings import Recordings, read_recorded
-from portico_dbos._statuses import status_of, statuses_of
-from portico_dbos._worker import Worker as _Worker
+from portico_dbos._recording import Recorded, Recording, Recordings, read_recorded
+from portico_dbos._worker import Worker as _Worker, remove_ended
 from portico_dbos.config import DbosSettings
 
 if TYPE_CHECKING:

@@ -1,23 +1,44 @@
-"""The connection to Milvus: made when it is first needed, from any thread."""
+"""The connection to Milvus, made when it is first needed, from any thread; and its errors as errors of ours."""
 
 from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from portico_milvus._errors import mapped_errors
+from portico.errors import PorticoError, StoreBusy, StoreError
+from portico.plugins import Secret
 from portico_milvus.config import MilvusSettings
 
+_MISSING = 100
+"""The code of a server that has no such collection."""
+_LONGEST_MESSAGE = 500
+
 # A folder is locked to a process, and two servers on one folder in a process would destroy it, so this cannot belong
-# to one store: whoever opens a folder that is open shares its server.
+# to one store: a store that opens a folder that is open shares its server.
 _RUNNING: dict[str, LiteServer] = {}
 _GUARD = threading.Lock()
+
+
+class WrongDimensions(ValueError):
+    """The caller's vectors are not as long as those in the namespace."""
+
+    def __init__(self, what: str, dimensions: int, known: int) -> None:
+        super().__init__(f"{what} {dimensions} dimensions, those in the namespace {known}")
+
+
+def is_missing(error: Exception) -> bool:
+    """Tell whether the server says that there is no such collection."""
+    return getattr(error, "code", None) == _MISSING
+
+
+def is_answer(error: Exception) -> bool:
+    """Tell whether the server itself refused, rather than being silent or out of reach."""
+    return isinstance(getattr(error, "code", None), int)
 
 
 class LiteServer:
@@ -28,10 +49,10 @@ class LiteServer:
         self.turn = threading.RLock()
         """Held during a call: Milvus Lite takes one writer at a time, and a search while it flushes may miss rows."""
         self.unflushed: dict[str, int] = {}
+        self.users = 1
         self._folder = folder
         self._server = server
         self._database = database
-        self.users = 1
 
     @classmethod
     def acquire(cls, folder: str) -> LiteServer:
@@ -50,14 +71,13 @@ class LiteServer:
             return running
 
     def release(self) -> None:
-        """Stop the server when no one uses it any more; what is in memory is then in files."""
+        """Stop the server when the last store lets go of it; what is in memory is then in files."""
         with _GUARD:
             self.users -= 1
-            if self.users:
-                return
-            del _RUNNING[self._folder]
-            self._server.stop(grace=2).wait()
-            self._database.close()
+            if not self.users:
+                del _RUNNING[self._folder]
+                self._server.stop(grace=2).wait()
+                self._database.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +92,7 @@ class Link:
     """Whether Milvus Lite answers, here or at an address."""
     turn: AbstractContextManager[Any]
     """What is held during a call."""
-    unflushed: dict[str, int]
+    unflushed: dict[str, int] = field(default_factory=dict)
     """Rows written to each collection since Milvus Lite put them into files, as far as is known here."""
 
 
@@ -87,14 +107,17 @@ class Connection:
     @contextmanager
     def opened(self) -> Iterator[Link]:
         """Give the client for one call; what goes wrong in it is mapped. Milvus Lite has one call at a time."""
-        with mapped_errors(self._settings):
-            link = self._link or self._connected()
+        with _mapped_errors(self._settings):
+            with self._connecting:
+                if self._link is None:
+                    self._link = self._connect()
+                link = self._link
             with link.turn:
                 yield link
 
     def close(self) -> None:
         """Disconnect, and stop Milvus Lite unless another store uses it."""
-        with self._connecting, mapped_errors(self._settings):
+        with self._connecting, _mapped_errors(self._settings):
             link, self._link = self._link, None
             if link is None:
                 return
@@ -104,19 +127,13 @@ class Connection:
                 if link.lite is not None:
                     link.lite.release()
 
-    def _connected(self) -> Link:
-        with self._connecting:
-            if self._link is None:
-                self._link = self._connect()
-            return self._link
-
     def _connect(self) -> Link:
         settings = self._settings
-        pymilvus = _imported()
+        client_class = import_client()
         lite = None if settings.is_server else LiteServer.acquire(settings.uri)
         client = None
         try:
-            client = pymilvus.MilvusClient(
+            client = client_class(
                 uri=settings.uri if lite is None else lite.uri,
                 token="" if settings.token is None else settings.token.reveal(),
                 db_name=settings.database or "",
@@ -134,27 +151,71 @@ class Connection:
             raise error.with_traceback(None) from None
         if lite is not None:
             return Link(client, lite, True, lite.turn, lite.unflushed)
-        return Link(client, None, is_lite, threading.RLock() if is_lite else nullcontext(), {})
+        return Link(client, None, is_lite, threading.RLock() if is_lite else nullcontext())
 
 
-def _imported() -> Any:
-    """Import pymilvus, which takes a second, without what else it would do to the process."""
-    if "pymilvus" not in sys.modules:
-        # It reads a file `.env` of whatever folder it is installed below into the environment.
-        before = os.environ.get("PYTHON_DOTENV_DISABLED")
-        os.environ["PYTHON_DOTENV_DISABLED"] = "1"
-        try:
-            import pymilvus  # type: ignore[import-untyped]
-        finally:
-            if before is None:
-                del os.environ["PYTHON_DOTENV_DISABLED"]
-            else:
-                os.environ["PYTHON_DOTENV_DISABLED"] = before
-    # It logs each refused request with a traceback, and all that a server says in it, and raises the same.
+def import_client() -> Any:
+    """Import pymilvus, which takes a second, without the file `.env` that it would read into the environment."""
+    before = os.environ.get("PYTHON_DOTENV_DISABLED")
+    os.environ["PYTHON_DOTENV_DISABLED"] = "1"
+    try:
+        from pymilvus import MilvusClient  # type: ignore[import-untyped]
+    finally:
+        if before is None:
+            del os.environ["PYTHON_DOTENV_DISABLED"]
+        else:
+            os.environ["PYTHON_DOTENV_DISABLED"] = before
+    # It logs what it raises too: each refused request with a traceback, and each vain attempt to connect.
     logging.getLogger("pymilvus.decorators").setLevel(logging.CRITICAL)
-    # It warns of each vain attempt to connect again, which it raises too, and of Milvus Lite's having no clock whenever
-    # a whole collection is read.
     logging.getLogger("pymilvus.client").setLevel(logging.ERROR)
-    import pymilvus
+    return MilvusClient
 
-    return pymilvus
+
+@contextmanager
+def _mapped_errors(settings: MilvusSettings) -> Iterator[None]:
+    """Raise ``StoreError`` or ``StoreBusy`` for whatever goes wrong in the block; the token is in neither.
+
+    Other mistakes of a caller are found before, so a ``ValueError`` in the block is the client's.
+    """
+    try:
+        yield
+    except (PorticoError, WrongDimensions):
+        raise
+    except Exception as error:  # noqa: BLE001 - the client raises its own, gRPC's and those of what it packs rows with
+        mapped = _mapped(settings, error)
+        # A server may repeat the token, and a traceback shows the cause.
+        raise mapped from (None if _hidden(settings, str(error)) != str(error) else error)
+
+
+def _mapped(settings: MilvusSettings, error: Exception) -> StoreError:
+    place = f"The Milvus server {settings.uri}" if settings.is_server else f"Milvus Lite in {settings.uri}"
+    if isinstance(error, ImportError) and not settings.is_server:
+        return StoreError(f"{place} cannot run: {error}. Run `pip install 'portico-milvus[lite]'`.")
+    if type(error).__name__ == "DataDirLockedError":
+        return StoreBusy(
+            f"{place} is in use by another process, and Milvus Lite lets only one in. Stop that one, or run "
+            "`milvus-lite server --host 127.0.0.1` and set its address as `uri`."
+        )
+    code = getattr(error, "code", None)
+    # It is a method of a gRPC error, and a property of the client's.
+    code = str(getattr(code() if callable(code) else code, "name", ""))
+    details = getattr(error, "details", None)
+    said = details() if callable(details) else getattr(error, "message", None) or str(error) or type(error).__name__
+    words = _hidden(settings, " ".join(str(said).split()).rstrip("."))[:_LONGEST_MESSAGE]
+    if code == "DEADLINE_EXCEEDED" or "timeout" in words.lower():
+        advice = f"It did not answer within {settings.timeout:g} s: try again, or raise `timeout` in [vectors.milvus]."
+    elif code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "auth" in words or "permission deny" in words:
+        advice = "It does not accept the `token` in [vectors.milvus] for this."
+    elif code in ("UNAVAILABLE", "UNIMPLEMENTED") or "connect" in words.lower():
+        advice = "It cannot be reached: start it, or correct `uri` in [vectors.milvus], its gRPC address."
+    else:
+        return StoreError(f"{place} failed: {words}.")
+    return StoreError(f"{place} failed: {words}. {advice}")
+
+
+def _hidden(settings: MilvusSettings, words: str) -> str:
+    """Return words without the token, and without the password in it."""
+    if settings.token is None:
+        return words
+    password = settings.token.reveal().partition(":")[2]
+    return Secret.redact(words, [settings.token, *([Secret(password)] if len(password) > 3 else [])])

@@ -11,9 +11,9 @@ Two columns beside the metadata make that possible, and hold no matter what is i
 - ``bounds``, a JSON object: for each field that has numbers, and for each that has texts, the least and the greatest,
   as texts that sort as the values do.
 
-An expression keeps all that the filter keeps. In two cases it keeps more, so `portico.search.matches` has the last
-word: a range with two ends over a list of several values, and an end that is an integer no float holds or a text
-longer than a key.
+An expression keeps all that the filter keeps. In some cases it keeps more, so `portico.search.matches` has the last
+word: a range with two ends, since a list may go round it; an end that is an integer no float holds or a text longer
+than a key; and Not of these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
@@ -63,72 +63,66 @@ def bounds(metadata: dict[str, Any]) -> dict[str, str]:
 
 def expression(filter: Filter) -> Expression:
     """Return an expression that holds for every record that the filter keeps, and for hardly any other."""
-    return _translated(filter, surely=False)
+    return _translate(filter)[0]
 
 
-def _translated(filter: Filter, *, surely: bool) -> Expression:
-    """Translate so that what holds may be kept; or, with ``surely``, so that what holds is kept for sure."""
+def _translate(filter: Filter) -> tuple[Expression, bool]:
+    """Return an expression that holds for every record that the filter keeps, and whether for no other."""
     match filter:
         case Equal(field, value):
-            return _any_of(field, (value,))
+            return _any_of(field, (value,)), True
         case AnyOf(field, values):
-            return _any_of(field, values)
+            return _any_of(field, values), True
         case Range():
-            return _range(filter, surely=surely)
+            return _range(filter)
         case And(parts):
-            return _joined(" and ", (_translated(part, surely=surely) for part in parts), absorbing=False)
+            return _join(" and ", [_translate(part) for part in parts], absorbing=False)
         case Or(parts):
-            return _joined(" or ", (_translated(part, surely=surely) for part in parts), absorbing=True)
+            return _join(" or ", [_translate(part) for part in parts], absorbing=True)
         case Not(part):
-            inner = _translated(part, surely=not surely)
-            return not inner if isinstance(inner, bool) else f"(not {inner})"
+            inner, exact = _translate(part)
+            if not exact:
+                return True, False
+            return (not inner if isinstance(inner, bool) else f"(not {inner})"), True
 
 
 def _any_of(field: str, values: Sequence[Scalar]) -> Expression:
-    # A NaN is no one's equal.
+    # A NaN equals nothing.
     wanted = dict.fromkeys(_term(field, value) for value in values if not _is_nan(value))
     if not wanted:
         return False
     return f"array_contains_any(terms, [{', '.join(map(_quoted, wanted))}])"
 
 
-def _range(filter: Range, *, surely: bool) -> Expression:
-    lower = [(filter.at_least, False), (filter.above, True)]
-    upper = [(filter.at_most, False), (filter.below, True)]
-    given = [bound for bound, _ in (*lower, *upper) if bound is not None]
-    kinds = {_kind(bound) for bound in given}
+def _range(filter: Range) -> tuple[Expression, bool]:
+    ends: list[tuple[str, str, Any, bool]] = [
+        ("h", ">", filter.at_least, False),
+        ("h", ">", filter.above, True),
+        ("l", "<", filter.at_most, False),
+        ("l", "<", filter.below, True),
+    ]
+    given = [end for end in ends if end[2] is not None]
+    kinds = {_kind(bound) for _, _, bound, _ in given}
     if len(kinds) != 1 or (kind := kinds.pop()) is None:
-        return False
-    name = _bound(filter.field, kind)
-    lowest, highest = f'bounds["{name}l"]', f'bounds["{name}h"]'
-    both = any(bound is not None for bound, _ in lower) and any(bound is not None for bound, _ in upper)
-    # One value lies within two ends for sure when all do, and none when the greatest lies below or the least above.
-    if both and surely:
-        lowest, highest = highest, lowest
+        return False, True
+    exact = len({side for side, *_ in given}) == 1
     clauses = [f"array_contains(terms, {_quoted(_presence(filter.field, kind))})"]
-    clauses += _ends(highest, ">", lower, surely=surely)
-    clauses += _ends(lowest, "<", upper, surely=surely)
-    return f"({' and '.join(clauses)})"
+    for side, sign, bound, strict in given:
+        key, sure = _sort_key(bound)
+        exact = exact and sure
+        # Of values with the key of an end that is not sure, some lie on either side of it.
+        equal = "" if strict and sure else "="
+        clauses.append(f'bounds["{_bound(filter.field, kind)}{side}"] {sign}{equal} {_quoted(key)}')
+    return f"({' and '.join(clauses)})", exact
 
 
-def _ends(name: str, sign: str, ends: Iterable[tuple[Scalar | None, bool]], *, surely: bool) -> Iterator[str]:
-    for bound, strict in ends:
-        if bound is not None:
-            key, exact = _sort_key(bound)
-            # Of values with the key of an end that is not exact, some lie on either side of it.
-            open_end = strict if exact else surely
-            yield f"{name} {sign}{'' if open_end else '='} {_quoted(key)}"
-
-
-def _joined(word: str, parts: Iterable[Expression], *, absorbing: bool) -> Expression:
+def _join(word: str, parts: list[tuple[Expression, bool]], *, absorbing: bool) -> tuple[Expression, bool]:
     """Join parts, of which one that is ``absorbing`` decides, and one that is the contrary is left out."""
-    kept: list[str] = []
-    for part in parts:
-        if part is absorbing:
-            return absorbing
-        if isinstance(part, str):
-            kept.append(part)
-    return f"({word.join(kept)})" if kept else not absorbing
+    exact = all(sure for _, sure in parts)
+    if any(part is absorbing for part, _ in parts):
+        return absorbing, exact
+    kept = [part for part, _ in parts if isinstance(part, str)]
+    return (f"({word.join(kept)})" if kept else not absorbing), exact
 
 
 def _kind(value: object) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import select
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar, cast
 from weakref import WeakSet
@@ -175,25 +174,12 @@ class Connections:
         return _Lost(StoreUnavailable(f"{said}{self.table} if the server is only slow."), cause)
 
     async def _taken(self, pool: _Pool) -> Connection:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._settings.connect_timeout
-        while True:
-            try:
-                connection = await pool.getconn(timeout=max(until - loop.time(), 0.001))
-            except PoolTimeout as error:
-                raise self._loop().unreachable() from (self._loop().failed or error)
-            except PoolClosed as error:
-                raise StoreError(f"The connections to {self.place} were closed meanwhile.") from error
-            try:
-                if await _is_usable(connection):
-                    return connection
-                # A server that restarted has ended all of them; the pool would try one after another, with pauses.
-                await connection.close()
-            except BaseException:
-                await pool.putconn(connection)
-                raise
-            await pool.putconn(connection)
-            await pool.drain()
+        try:
+            return await pool.getconn(timeout=self._settings.connect_timeout)
+        except PoolTimeout as error:
+            raise self._loop().unreachable() from (self._loop().failed or error)
+        except PoolClosed as error:
+            raise StoreError(f"The connections to {self.place} were closed meanwhile.") from error
 
     def _loop(self) -> _Loop:
         running = asyncio.get_running_loop()
@@ -336,24 +322,3 @@ async def _closing(made: WeakSet[Connection]) -> AsyncGenerator[None, None]:
     finally:
         for connection in list(made):
             await connection.close()
-
-
-async def _is_usable(connection: Connection) -> bool:
-    """Tell whether a connection from the pool still is one, without asking the server in the usual case."""
-    if connection.closed or not _has_input(connection.fileno()):
-        return not connection.closed
-    # There is something to read: the server ended the session, or sent a notice.
-    try:
-        async with asyncio.timeout(_GRACE):
-            await connection.execute("")
-    except (psycopg.Error, TimeoutError):
-        return False
-    return True
-
-
-def _has_input(descriptor: int) -> bool:
-    if not hasattr(select, "poll"):
-        return bool(select.select([descriptor], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))

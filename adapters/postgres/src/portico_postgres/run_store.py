@@ -175,9 +175,6 @@ _TRIES = 20
 
 _REMOVED_AT_ONCE = 100
 _BETWEEN_CLEANINGS = 60.0
-_PARSED_AT_ONCE = 200_000
-"""Characters of entries that are parsed in a few milliseconds; more are parsed in a thread."""
-
 _SECONDS_PER_DAY = 86_400
 
 
@@ -188,15 +185,8 @@ class _Written:
     length: int = -1
     batch: uuid.UUID | None = None
     texts: list[str] = field(default_factory=list)
-    loop: asyncio.AbstractEventLoop | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def in_turn(self) -> asyncio.Lock:
-        """Return the lock that keeps appends in the order of their calls, on the running loop."""
-        loop = asyncio.get_running_loop()
-        if loop is not self.loop:
-            self.loop, self.turn = loop, asyncio.Lock()
-        return self.turn
+    """Keeps appends in the order of their calls."""
 
 
 class PostgresRunStore(RunStore):
@@ -282,7 +272,7 @@ class PostgresRunStore(RunStore):
         texts = [Rows.encode(lease.run, entry) for entry in entries]
         end = Rows.ended(entries)
         known = self._held.setdefault((lease.run, lease.token), _Written())
-        async with known.in_turn():
+        async with known.turn:
             batch = known.batch if known.batch is not None and known.texts == texts else uuid.uuid4()
             values = {**_key(lease), "count": len(texts), "end": end, "batch": batch, "entries": texts}
 
@@ -315,9 +305,7 @@ class PostgresRunStore(RunStore):
         rows = await self._connections.read(
             lambda connection: _rows(connection, self._statements["read"], values), none
         )
-        if sum(len(text) for _, text in rows) > _PARSED_AT_ONCE:
-            return await asyncio.to_thread(self._parsed, run, rows)
-        return self._parsed(run, rows)
+        return await asyncio.to_thread(self._parsed, run, rows)
 
     async def held(self, run: str) -> bool:
         """Tell whether a process that may be there holds the run."""

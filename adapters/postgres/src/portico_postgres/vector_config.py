@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
 from portico_postgres.config import ConnectionSettings
-
-
-def _enough_to_choose_from(settings: PostgresVectorSettings, attribute: Attribute[Any], value: int) -> None:
-    if value < 2 * settings.hnsw_neighbours:
-        raise ValueError(
-            f"{attribute.name} is {value}; it is twice hnsw_neighbours at least, here {2 * settings.hnsw_neighbours}"
-        )
 
 
 @frozen(kw_only=True)
@@ -42,8 +35,11 @@ class PostgresVectorSettings(ConnectionSettings):
     )
     hnsw_construction: int = field(
         default=64,
-        validator=[validators.ge(4), validators.le(1_000), _enough_to_choose_from],
-        metadata={"doc": "With `hnsw`: candidates looked at when a vector is linked (ef_construction)."},
+        validator=[validators.ge(4), validators.le(1_000)],
+        metadata={
+            "doc": "With `hnsw`: candidates looked at when a vector is linked (ef_construction), at least "
+            "twice `hnsw_neighbours`."
+        },
     )
     hnsw_search: int = field(
         default=100,
