@@ -97,7 +97,6 @@ class WorkersTable:
         self._now: Any = sa.literal_column(clock, sa.Double)
 
     def make(self) -> None:
-        """Make the table where it is missing."""
         import sqlalchemy as sa
 
         with self._engine.begin() as connection:
@@ -119,7 +118,6 @@ class WorkersTable:
             )
 
     def living(self) -> list[Worker]:
-        """Return the workers that are there, the longest at work first."""
         return self.living_at()[0]
 
     def living_at(self) -> tuple[list[Worker], float]:
@@ -138,7 +136,6 @@ class WorkersTable:
         return [Worker(row.name, moment(row.since), moment(row.seen), row.jobs) for row in rows], float(now)
 
     def remove(self, name: str) -> None:
-        """Forget a worker that ended."""
         import sqlalchemy as sa
 
         with self._engine.begin() as connection:
@@ -291,7 +288,6 @@ class Database:
         return f"sqlite {self._file()}"
 
     def same_as(self, other: Database) -> bool:
-        """Tell whether another runner's is this very one."""
         mine, its = self.settings, other.settings
         alike = (mine.uri, mine.schema, mine.version) == (its.uri, its.schema, its.version)
         return alike and (mine.uri is not None or self._file() == other._file())
@@ -305,7 +301,6 @@ class Database:
         return self._pool().submit(function, *arguments, **options)
 
     async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Do something that takes long in a thread of the database's, and wait for it."""
         return await asyncio.wrap_future(self.submit(function, *arguments, **options))
 
     def opened(self) -> Opened:
@@ -327,7 +322,6 @@ class Database:
             self._holders.add(id(holder))
 
     def held(self, holder: object) -> bool:
-        """Tell whether somebody holds it."""
         return id(holder) in self._holders
 
     def let_go(self, holder: object) -> None:

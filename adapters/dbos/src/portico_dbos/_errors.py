@@ -15,7 +15,6 @@ from portico.plugins import Secret, Sqlite
 
 
 def closed(place: str) -> StoreError:
-    """Return the error for what was under way when the runner was closed."""
     return StoreError(f"The runner on {place} was closed meanwhile.")
 
 

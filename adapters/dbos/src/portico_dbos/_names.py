@@ -70,7 +70,6 @@ def attempt_id(run: str, number: int) -> str:
 
 
 def workflow_of(kind: str) -> str:
-    """Return the name of the workflow that carries out jobs of a kind."""
     return _JOBS + id_of(kind, "kind of a job")
 
 

@@ -70,7 +70,6 @@ class RunningDbos:
         self._level = logging.getLogger("dbos").level
 
     def start(self) -> None:
-        """Launch DBOS; blocks."""
         self.database.hold(self)
         self._thread.start()
         try:
@@ -192,7 +191,6 @@ class RunningDbos:
 
     def _job(self, kind: str) -> Callable[[str], Coroutine[Any, Any, str]]:
         async def job(body: str) -> str:
-            """Be the workflow of a job, which this process carries out."""
             if self._carry_out is None:
                 raise asyncio.CancelledError  # taken in the moment in which the worker ended, which puts it back
             return await self._carry_out(kind, body)
@@ -225,7 +223,6 @@ class Process:
 
     @property
     def running(self) -> RunningDbos | None:
-        """DBOS, where it runs."""
         return self._running
 
     def use(self, user: object, database: Database, token: object) -> RunningDbos:

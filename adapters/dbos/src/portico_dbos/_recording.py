@@ -193,7 +193,6 @@ class Recordings:
         self._open: dict[str, Recording] = {}
 
     def get(self, run: str) -> Recording | None:
-        """Return the open record of a run."""
         return self._open.get(run)
 
     @contextmanager

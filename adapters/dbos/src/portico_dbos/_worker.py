@@ -173,7 +173,6 @@ def tidy(opened: Opened, keep_days: float) -> int:
 
 
 def remove_ended(opened: Opened, ids: Sequence[str]) -> None:
-    """Remove those of these workflows that have ended."""
     for at in range(0, len(ids), _REMOVED_AT_ONCE):
         some = opened.client.list_workflows(
             workflow_ids=list(ids[at : at + _REMOVED_AT_ONCE]), status=_ENDED, load_input=False, load_output=False
@@ -183,7 +182,6 @@ def remove_ended(opened: Opened, ids: Sequence[str]) -> None:
 
 
 def _running(opened: Opened, **filters: Any) -> list[Any]:
-    """Return the jobs that are carried out; runs of applications are in no queue."""
     return opened.client.list_workflows(
         status="PENDING", queues_only=True, load_input=False, load_output=False, **filters
     )

@@ -42,7 +42,6 @@ def folder_name(namespace: str) -> str:
 
 
 def vectors_file(folder: Path, generation: int) -> Path:
-    """Return the file that holds the vectors of a generation."""
     return folder / f"vectors-{generation}.f32"
 
 

@@ -238,7 +238,6 @@ class FolderNamespace:
         self._link()
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove records and return how many there were."""
         with self._change() as change:
             return 0 if change is None else _bury(change[0], ids)
 
@@ -260,12 +259,10 @@ class FolderNamespace:
             return (records, view.rows[slots]) if slots else ([], None)
 
     def count(self) -> int:
-        """Return how many records there are."""
         with self._snapshot() as snapshot:
             return 0 if snapshot is None else snapshot[0].count
 
     def ids(self) -> list[str]:
-        """Return every id."""
         with self._snapshot() as snapshot:
             rows = [] if snapshot is None else snapshot[1].execute("SELECT id FROM records")
             return [decoded_id(id) for (id,) in rows]
@@ -426,7 +423,6 @@ def _write_state(connection: sqlite3.Connection, state: _State) -> None:
 
 
 def _bury(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
-    """Move the slots of these records to the dead; return how many there were."""
     keys = [(encoded_id(id),) for id in ids]
     connection.executemany("INSERT INTO dead (slot) SELECT slot FROM records WHERE id = ?", dict.fromkeys(keys))
     return connection.executemany("DELETE FROM records WHERE id = ?", keys).rowcount

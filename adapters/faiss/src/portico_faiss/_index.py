@@ -43,7 +43,6 @@ class FaissIndex:
 
     @classmethod
     def empty(cls, dimensions: int, settings: FaissSettings) -> FaissIndex:
-        """Return an index without rows."""
         faiss = _faiss()
         index = faiss.IndexHNSWFlat(dimensions, settings.hnsw_neighbours, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = settings.hnsw_construction

@@ -64,7 +64,6 @@ class MemoryNamespace:
             self._put(View(view.generation, room[:end], _with(view, dead), entries))
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove records and return how many there were."""
         with self._writing:
             view = self._view
             dead = [slot for id in ids if (slot := self._slots.pop(id, None)) is not None]
@@ -73,7 +72,6 @@ class MemoryNamespace:
             return len(dead)
 
     def get(self, ids: Sequence[str]) -> tuple[list[VectorRecord], Rows | None]:
-        """Return the records known among ``ids`` and a copy of their vectors."""
         with self._writing:
             view = self._view
             slots = [slot for id in ids if (slot := self._slots.get(id)) is not None]
@@ -82,11 +80,9 @@ class MemoryNamespace:
             return [VectorRecord(id, metadata.copy()) for id, metadata in view.read(slots)], view.rows[slots]
 
     def count(self) -> int:
-        """Return how many records there are."""
         return len(self._slots)
 
     def ids(self) -> list[str]:
-        """Return every id."""
         with self._writing:
             return list(self._slots)
 

@@ -50,7 +50,6 @@ class View:
 
     @property
     def count(self) -> int:
-        """How many records there are."""
         return len(self.rows) - len(self.dead)
 
     def read(self, slots: Sequence[int]) -> list[Entry]:
@@ -103,7 +102,6 @@ def encoded_id(id: str) -> bytes:
 
 
 def decoded_id(id: bytes) -> str:
-    """Return the id that `encoded_id` encoded."""
     return id.decode("utf-8", "surrogatepass")
 
 

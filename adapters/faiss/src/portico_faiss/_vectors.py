@@ -23,7 +23,6 @@ _DEAD_BEFORE_COMPACTION = 1_000
 
 
 def as_rows(vectors: Vectors) -> Rows:
-    """Return vectors as an array, without a copy."""
     return np.frombuffer(vectors.buffer.cast("B"), dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
 
 

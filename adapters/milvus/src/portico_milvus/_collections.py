@@ -66,7 +66,6 @@ class Collections:
         self._options = {"consistency_level": settings.consistency.title(), "timeout": settings.timeout}
 
     def forget(self) -> None:
-        """Read what is known of every namespace anew."""
         self._shapes.clear()
 
     def use(self, namespace: str, nothing: T, work: Callable[[Link, Shape], T]) -> T:
@@ -117,8 +116,6 @@ class Collections:
         return self.use(namespace, 0, work) if ids else 0
 
     def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Rows | None]:
-        """Return the records known among ``ids``, in that order, and their vectors."""
-
         def work(link: Link, shape: Shape) -> tuple[list[VectorRecord], Rows | None]:
             found = {}
             for row in self._rows(link, shape, ids, ["id", "metadata", shape.field]):
@@ -134,8 +131,6 @@ class Collections:
         return self.use(namespace, nothing, work) if ids else nothing
 
     def count(self, namespace: str) -> int:
-        """Return how many records there are."""
-
         def work(link: Link, shape: Shape) -> int:
             [row] = link.client.query(shape.name, filter="", output_fields=["count(*)"], **self._options)
             return int(row["count(*)"])
@@ -154,7 +149,6 @@ class Collections:
             iterator.close()
 
     def drop(self, namespace: str) -> None:
-        """Remove the collection with everything in it."""
         name = collection_name(self._settings.prefix, namespace)
         with self._connection.opened() as link:
             self._shapes.pop(namespace, None)

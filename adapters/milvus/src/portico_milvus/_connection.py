@@ -32,7 +32,6 @@ class WrongDimensions(ValueError):
 
 
 def is_missing(error: Exception) -> bool:
-    """Tell whether the server says that there is no such collection."""
     return getattr(error, "code", None) == _MISSING
 
 

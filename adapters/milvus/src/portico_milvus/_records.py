@@ -67,7 +67,6 @@ def as_text(value: str) -> str:
 
 
 def from_text(text: str) -> str:
-    """Return the string that `as_text` encoded."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", text)
 
 

@@ -207,7 +207,6 @@ class _Loop:
         self._at_end: AsyncGenerator[None, None] | None = None
 
     async def opened(self) -> _Pool:
-        """Return the pool; it is opened by the first call."""
         async with self._opening:
             if self._pool is None:
                 # Here rather than in the pool, which tries for long before it says that a password is wrong.

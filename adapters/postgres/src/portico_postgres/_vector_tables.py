@@ -174,7 +174,6 @@ async def make(
 
 
 async def _language(connection: Connection, wanted: str) -> str:
-    """Return the full name of a text search configuration."""
     try:
         async with connection.transaction():
             cursor = await connection.execute("SELECT %s::regconfig::text", (wanted,))

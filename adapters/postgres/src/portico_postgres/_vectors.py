@@ -37,12 +37,10 @@ class PackedDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: Any) -> bytes:
-        """Return the bytes."""
         return bytes(obj)
 
 
 def as_rows(vectors: Vectors) -> Rows:
-    """Return vectors as an array, without a copy."""
     return np.frombuffer(vectors.buffer.cast("B"), dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
 
 
@@ -65,7 +63,6 @@ def unit_rows(rows: Rows, *, numbers: Sequence[int] | None = None) -> Rows:
 
 
 def row_bytes(dimensions: int) -> int:
-    """Return how many bytes a vector has in binary form."""
     return _HEADER + 4 * dimensions
 
 
@@ -92,7 +89,6 @@ def packed_queries(queries: Vectors) -> list[PackedVector]:
 
 
 def unpacked(vectors: Sequence[bytes], dimensions: int) -> Vectors:
-    """Return vectors of their binary forms."""
     form = np.frombuffer(b"".join(vectors), dtype=_form(dimensions))
     return Vectors(np.ascontiguousarray(form["numbers"], dtype=np.float32), len(vectors), dimensions)
 
