@@ -154,7 +154,7 @@ def planner_of(name: str, chat: ChatService) -> Planner:
     services = FixedServices({ChatService: chat, (TemplateLanguage, "handlebars"): HandlebarsTemplates()})
     made: dict[str, Planner] = {
         "stepwise": StepwisePlanner(StepwiseSettings(), services),
-        "function_calling": FunctionCallingPlanner(FunctionCallingSettings(strict=False), services),
+        "function_calling": FunctionCallingPlanner(FunctionCallingSettings(), services),
         "structured": StructuredPlanner(StructuredSettings(), services),
         "sequential": SequentialPlanner(SequentialSettings(), services),
         "handlebars": HandlebarsPlanner(HandlebarsPlannerSettings(), services),

@@ -229,11 +229,11 @@ async def test_on_the_last_proposal_the_model_must_answer() -> None:
 
 async def test_more_calls_than_are_allowed_are_not_carried_out() -> None:
     weather = Weather()
-    calls = [ToolCall(str(n), "Weather-forecast", json.dumps({"city": str(n)})) for n in range(5)]
+    calls = [ToolCall(str(n), "Weather-forecast", json.dumps({"city": str(n)})) for n in range(20)]
     chat = scripted(calls, "Clear.")
-    await run_goal(chat, weather=weather, calls=2)
-    assert len(weather.asked) == 2
-    assert [result.error for result in tool_results(chat.requests[1])] == [False, False, True, True, True]
+    await run_goal(chat, weather=weather, budget=Budget(steps=30))
+    assert len(weather.asked) == 16
+    assert [result.error for result in tool_results(chat.requests[1])] == [False] * 16 + [True] * 4
     chat = scripted(calls, "Clear.")
     weather = Weather()
     await run_goal(chat, weather=weather, budget=Budget(steps=3))

@@ -9,27 +9,13 @@ from attrs import field, frozen, validators
 class FunctionCallingSettings:
     """``[planner.function_calling]`` in `portico.toml`.
 
-    >>> FunctionCallingSettings(calls=4).strict
-    True
+    >>> FunctionCallingSettings(manual_tokens=4_000).observation_tokens
+    8000
     """
 
     chat: str | None = field(
         default=None,
         metadata={"doc": "The chat service that calls the functions, by name; the configured one by default."},
-    )
-    strict: bool = field(
-        default=True,
-        metadata={"doc": "Offer tools in strict form to a service that takes it. It may take longer the first time."},
-    )
-    calls: int = field(
-        default=16,
-        validator=[validators.ge(1), validators.le(100)],
-        metadata={"doc": "Calls of one reply that are carried out; the model learns of those beyond; 1 to 100."},
-    )
-    failures: int = field(
-        default=3,
-        validator=[validators.ge(1), validators.le(100)],
-        metadata={"doc": "Replies in a row without one call that succeeds before the planner gives up; 1 to 100."},
     )
     manual_tokens: int = field(
         default=16_000,

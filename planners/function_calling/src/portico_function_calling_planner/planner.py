@@ -404,6 +404,8 @@ class HeldWords:
 
 
 _REASON = 500
+_FAILURES = 3
+_CALLS = 16
 _BETWEEN = "\n\n"
 _EMPTY = "Your reply was empty. Call a function, or answer the goal in words."
 _NOT_ALONE = (
@@ -452,7 +454,7 @@ class FunctionCallingPlanner:
                 f"The chat service {chat.name!r} cannot call functions, which the planner 'function_calling' rests on. "
                 "Choose another planner, such as 'stepwise' or 'sequential', or another chat service."
             )
-        offer = self._offer(task, strict=chat.capabilities.strict and self._settings.strict)
+        offer = self._offer(task, strict=chat.capabilities.strict)
         before, refused = exchanges_of(task)
         since = list(refused)
         while True:
@@ -460,11 +462,10 @@ class FunctionCallingPlanner:
             seen = _BETWEEN.join(exchange.shown for exchange in exchanges if exchange.shown)
             words = AnswerWords(emit, before=_BETWEEN if seen else "")
             errors = failed_in_a_row(exchanges, task)
-            if len(errors) >= self._settings.failures:
-                count = "The last reply" if len(errors) == 1 else f"The last {len(errors)} replies"
+            if len(errors) >= _FAILURES:
                 raise PlanError(
-                    f"{count} of the chat service {chat.name!r} came to nothing, so the planner gives up. "
-                    f"The last error: {errors[0]}"
+                    f"The last {len(errors)} replies of the chat service {chat.name!r} came to nothing, so the planner "
+                    f"gives up. The last error: {errors[0]}"
                 )
             last = task.budget.proposals <= 1 or task.budget.steps <= 0
             held = HeldWords(words, calls_may_follow=not last)
@@ -520,7 +521,7 @@ class FunctionCallingPlanner:
         ids = task.fresh_ids()
         id = next(ids)
         reason = reply.text.strip()[:_REASON]
-        most = min(self._settings.calls, task.budget.steps)
+        most = min(_CALLS, task.budget.steps)
         calls = _calls(message)
         for place, call in enumerate(calls):
             error = ""

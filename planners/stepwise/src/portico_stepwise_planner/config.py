@@ -16,27 +16,10 @@ class StepwiseSettings:
     chat: str | None = field(
         default=None, metadata={"doc": "The chat service that thinks, by name; the configured one by default."}
     )
-    schema: bool = field(
-        default=True,
-        metadata={"doc": "Make replies match a JSON Schema, where the service can; otherwise they are lines of text."},
-    )
     repairs: int = field(
         default=2,
         validator=[validators.ge(0), validators.le(20)],
         metadata={"doc": "How often a reply that cannot be read is sent back before the planner gives up; 0 to 20."},
-    )
-    failures: int = field(
-        default=3,
-        validator=[validators.ge(1), validators.le(100)],
-        metadata={"doc": "Steps in a row that may fail before the planner gives up; 1 to 100."},
-    )
-    repeats: int = field(
-        default=3,
-        validator=[validators.ge(1), validators.le(100)],
-        metadata={
-            "doc": "Steps in a row that are the same call with the same result before the model is asked for the "
-            "answer alone; 1 to 100."
-        },
     )
     manual_tokens: int = field(
         default=8_000,

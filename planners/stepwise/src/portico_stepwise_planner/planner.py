@@ -34,6 +34,8 @@ from portico_stepwise_planner.config import StepwiseSettings
 
 _LONGEST_THOUGHT = 2_000
 _SHOWN = 200
+_FAILURES = 3
+_REPEATS = 3
 _SENT_BACK = 2_000
 _REFERENCE: dict[str, Any] = {
     "type": "object",
@@ -192,24 +194,24 @@ class StepwisePlanner:
         schema = turn_schema(
             () if last else fitted.functions,
             None if last and results else infeasible,
-            chat.capabilities if self._settings.schema else ChatCapabilities(),
+            chat.capabilities,
             references=results or task.input is not None,
         )
         return _Offer(fitted, schema, infeasible)
 
     def _give_up(self, task: Task) -> None:
         """Stop after several failures in a row: a model that sees nothing but errors tries the same for ever."""
-        last = task.own_steps[-self._settings.failures :]
-        if len(last) == self._settings.failures and all(record.error is not None for record in last):
-            count = "The last step" if len(last) == 1 else f"The last {len(last)} steps"
+        last = task.own_steps[-_FAILURES:]
+        if len(last) == _FAILURES and all(record.error is not None for record in last):
             raise PlanError(
-                f"{count} failed, so the planner gives up. The last one, {last[-1].step.id}: {last[-1].error}"
+                f"The last {_FAILURES} steps failed, so the planner gives up. The last one, {last[-1].step.id}: "
+                f"{last[-1].error}"
             )
 
     def _is_last_turn(self, task: Task) -> bool:
         """Tell whether nothing but an answer makes sense: the budget is used up, or the model goes round in circles."""
         budget = task.budget
-        return budget.proposals <= 1 or budget.steps <= 0 or task.repeats() >= self._settings.repeats
+        return budget.proposals <= 1 or budget.steps <= 0 or task.repeats() >= _REPEATS
 
     def _request(self, task: Task, chat: ChatService, offer: _Offer) -> ChatRequest:
         schema = offer.schema

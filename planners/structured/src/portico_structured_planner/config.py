@@ -59,11 +59,6 @@ class StructuredSettings:
         validator=_between(0, 20),
         metadata={"doc": "How often a step that is not valid is sent back with its faults, 0 to 20."},
     )
-    failures: int = field(
-        default=4,
-        validator=_between(0, 100),
-        metadata={"doc": "How many steps may fail one after the other before the planner stops, 0 to 100."},
-    )
     manual_tokens: int | None = field(
         default=6_000,
         validator=_unless_none(50),

@@ -57,6 +57,7 @@ _COLLECTIONS = """
 - {"list": [ARGUMENT, …]} and {"object": {"name": ARGUMENT, …}} have references in them."""
 _MOST = 1_500
 _MOST_FAULTS = 12
+_FAILURES = 4
 
 
 def opening(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Message]:
@@ -157,7 +158,7 @@ class StructuredPlanner:
 
     def _stop_after_failures(self, task: Task) -> None:
         failed = list(takewhile(lambda record: record.error is not None, reversed(task.own_steps)))
-        if len(failed) > self._settings.failures:
+        if len(failed) > _FAILURES:
             shown = "; ".join(f"{record.step.id}: {record.error}" for record in failed[:3])
             raise PlanError(f"The last {len(failed)} steps failed, and no other plan is made. The latest: {shown}")
 
