@@ -119,10 +119,6 @@ def test_broken_pages_read_as_in_a_browser(page, text):
     assert [section.text.strip() for section in _read(page)] == [text]
 
 
-def test_headings_alone_are_kept():
-    assert _places("<h1>A</h1>\n<h2>B</h2>\n<h2>C</h2>") == [("B", 2, ("A", "B")), ("C", 3, ("A", "C"))]
-
-
 def test_a_page_with_no_text_is_empty():
     for page in ("<html></html>", "<head><title>A</title></head><body><img src=x></body>", "<script>x</script>"):
         with pytest.raises(Unreadable, match="empty"):

@@ -90,4 +90,4 @@ def test_other_directives_keep_their_content_as_text():
 
 
 def test_a_title_alone_is_kept():
-    assert [(s.text, s.headings) for s in _read("Title\n=====\n")] == [("Title\n=====", ("Title",))]
+    assert [(s.text, s.headings) for s in _read("Title\n=====\n")] == [("Title\n=====\n", ())]

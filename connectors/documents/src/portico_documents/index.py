@@ -69,7 +69,7 @@ class FolderIndex:
     async def prepare(self) -> None:
         """Make sure that there is something to search: build what was never built, refill an emptied store."""
         async with self._preparing:
-            state = await in_thread(self._state)
+            state = await self._state()
             if state is None:
                 await self.update()
                 return
@@ -86,21 +86,18 @@ class FolderIndex:
                         await self._synchronise(mirror, remove=True)
             self._synchronised = revision
 
-    def _state(self) -> tuple[int, int] | None:
+    async def _state(self) -> tuple[int, int] | None:
         """Return the catalogue's revision and size; None when this version never built it to the end."""
         if not self._place.catalogue.exists():
             return None
         try:
-            connection = catalogue.connect(self._place.catalogue)
+            async with self._connection() as connection:
+                if await in_thread(catalogue.get_meta, connection, "complete") is None:
+                    return None
+                passages = await in_thread(catalogue.count_passages, connection)
+                return await in_thread(catalogue.revision, connection), passages
         except CatalogueOutdated:
             return None
-        try:
-            with store_errors(self._place.catalogue):
-                if catalogue.get_meta(connection, "complete") is None:
-                    return None
-                return catalogue.revision(connection), catalogue.count_passages(connection)
-        finally:
-            connection.close()
 
     async def _synchronise(self, mirror: VectorMirror, *, remove: bool) -> None:
         async with self._connection() as connection, self._filling(mirror) as filling:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote_from_bytes
 
 import numpy as np
@@ -83,8 +84,7 @@ def link_to(path: Path, line: int, page: int | None) -> str:
     return f"file://{slash}{quote_from_bytes(name, safe='/:')}#{place}"
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A passage by its number, with its scores."""
 
     number: int
@@ -116,26 +116,15 @@ def hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ranked])
     """Return passages with their texts and places, in the order given."""
     single = place.root.is_file()
     found: list[DocumentHit] = []
-    for each in ranked:
+    for number, score, lexical, vector in ranked:
         path, shown, text, headings, line, end_line, page = connection.execute(
             "SELECT path, shown, text, headings, line, end_line, page FROM passages JOIN files ON files.id = file"
             " WHERE number = ?",
-            (each.number,),
+            (number,),
         ).fetchone()
-        found.append(
-            DocumentHit(
-                text=text,
-                path=shown,
-                headings=catalogue.headings(headings),
-                line=line,
-                end_line=end_line,
-                page=page,
-                score=each.score,
-                lexical=each.lexical,
-                vector=each.vector,
-                link=link_to(place.root if single else place.root / os.fsdecode(path), line, page),
-            )
-        )
+        link = link_to(place.root if single else place.root / os.fsdecode(path), line, page)
+        under = catalogue.headings(headings)
+        found.append(DocumentHit(text, shown, under, line, end_line, page, score, lexical, vector, link))
     return found
 
 

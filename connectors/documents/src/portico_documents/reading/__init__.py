@@ -49,14 +49,11 @@ def _read_text(suffix: str, data: bytes) -> list[Section]:
         if suffix != ".pdf" or error.reason == "empty":
             raise
         raise Unreadable("damaged", "no PDF header") from error
-    if suffix in _MARKDOWN:
-        from portico_documents.reading import markdown
+    if suffix in _MARKDOWN or suffix in _RESTRUCTUREDTEXT:
+        from portico_documents.reading import markup
 
-        return markdown.read(text)
-    if suffix in _RESTRUCTUREDTEXT:
-        from portico_documents.reading import restructuredtext
-
-        return restructuredtext.read(text)
+        read = markup.read_markdown if suffix in _MARKDOWN else markup.read_restructuredtext
+        return read(text) or [Section(text, line=1)]
     from portico_documents.reading import source_code
 
     if suffix in _PYTHON:

@@ -11,7 +11,7 @@ import re
 from html import unescape
 
 from portico_documents.chunking import Section
-from portico_documents.reading.outline import Outline
+from portico_documents.reading.markup import Outline
 
 # An unclosed comment or tag takes the rest of the file, as in a browser; possessive quantifiers keep that linear.
 _MARKUP = re.compile(
@@ -90,7 +90,6 @@ class _Page:
         self._headings = self._outline.headings
         self._continues = False
         self._heading = 0
-        self._bare: tuple[int, str, int] | None = None
         self._row = False
         self._code = False
         self._bullet = False
@@ -118,7 +117,6 @@ class _Page:
         self._text(text[position:])
         self._end_heading()
         self._flush("")
-        self._keep_bare(0)
 
     def _advance(self, text: str, start: int, end: int) -> None:
         newlines = text.count("\n", start, end)
@@ -197,21 +195,12 @@ class _Page:
         if not self._heading:
             return
         raw = "".join(self._pieces)
-        line = self._line + raw[: len(raw) - len(raw.lstrip())].count("\n")
         text = " ".join(unescape(raw.lstrip()[:1000]).split()).rstrip(_PERMALINKS)
         level, self._heading = self._heading, 0
         self._pieces.clear()
         if text:
-            self._keep_bare(level)
             self._headings = self._outline.enter(level, text)
-            self._bare = (level, text, line)
             self._continues = False
-
-    def _keep_bare(self, level: int) -> None:
-        """Keep the words of the heading before, when it had no text and no heading below it."""
-        if self._bare is not None and level <= self._bare[0]:
-            self.sections.append(Section(self._bare[1], self._bare[2], self._headings))
-        self._bare = None
 
     def _flush(self, end: str) -> None:
         """Make the open block a section; ``end`` is what parts it from the next."""
@@ -245,4 +234,3 @@ class _Page:
             Section(text, self._line + leading, self._headings, code=self._code, continues=self._continues)
         )
         self._continues = True
-        self._bare = None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from portico_documents.chunking import Section
-from portico_documents.reading.outline import LineSections, Outline
+from portico_documents.reading.markup import LineSections, Outline
 
 _LONGEST_DEFINITION = 300
 
