@@ -105,7 +105,7 @@ async def test_a_cache_of_what_is_not_installed_names_what_is_near(file: Path) -
             kernel.service(EmbeddingGenerator)
     (problem,) = problems_of(caught.value, "EmbeddingGenerator", "cached")
     assert problem.subject == "embedding generator cached"
-    assert problem.mend == 'Write "wordllama" in place of "wordlama".', "the cache itself is installed"
+    assert problem.mend == "Did you mean wordllama?", "the cache itself is installed"
 
 
 async def test_a_cache_of_nothing_is_a_mistake_in_the_configuration(file: Path) -> None:

@@ -10,14 +10,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from portico.errors import StoreBusy, StoreError
+from portico.errors import StoreBusy, StoreDamaged, StoreError
 from portico.plugins import Rows, Services, Sqlite
 from portico.ports import Lease, RunStore
-from portico_basics.sqlite._errors import damaged, mapped_errors, not_a_journal, too_new
 from portico_basics.sqlite.config import SqliteSettings
 
 try:
@@ -106,6 +105,25 @@ def _is_same(file: Path, descriptor: int) -> bool:
         return False
 
 
+_SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
+
+
+def _mapped_errors(file: Path) -> AbstractContextManager[None]:
+    """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for errors of SQLite and the file system."""
+    return Sqlite.errors(f"The journal {file}", damaged=_mend(file), advice=f"Make it writable, or {_SWITCH}.")
+
+
+def _damaged(file: Path, why: str) -> StoreDamaged:
+    return StoreDamaged(f"The journal {file} is damaged: {why}. {_mend(file)}")
+
+
+def _mend(file: Path) -> str:
+    return (
+        f"Move it away, with {file.name}-wal and {file.name}-shm if they are there, and a new one is begun; the runs "
+        f"in it cannot be resumed then. `sqlite3 {file} .recover` shows what can still be read."
+    )
+
+
 VERSION = 1
 _APPLICATION = 0x506F7274
 """How `file` and SQLite recognise the journal: "Port"."""
@@ -163,12 +181,15 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
-        raise not_a_journal(file)
+        raise StoreError(f"{file} is not a journal of Portico but another database; {_SWITCH}.")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
-        raise too_new(file, version, VERSION)
+        raise StoreError(
+            f"The journal {file} is of version {version}, and this portico-basics knows up to {VERSION}. "
+            "Run `pip install --upgrade portico-basics`."
+        )
     if version < 1:
-        raise damaged(file, f"its version is {version}")
+        raise _damaged(file, f"its version is {version}")
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
@@ -203,7 +224,7 @@ class Journal:
         connection = self._open()
         if self._presence is None:
             self._presence = Presence(self._processes)
-        with mapped_errors(self.file), self._writing(connection, synchronous=False):
+        with _mapped_errors(self.file), self._writing(connection, synchronous=False):
             now = self._clock()
             row = connection.execute(
                 "SELECT owner, expires, presence FROM runs WHERE name = ?", (Rows.encode_name(run),)
@@ -225,7 +246,7 @@ class Journal:
         """Extend the newest lease of a run."""
         connection = self._open()
         presence = self._presence.name if self._presence else None
-        with mapped_errors(self.file), self._writing(connection, synchronous=False):
+        with _mapped_errors(self.file), self._writing(connection, synchronous=False):
             changed = connection.execute(
                 "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
                 (
@@ -242,7 +263,7 @@ class Journal:
     def release(self, lease: Lease) -> None:
         """Give a run back, unless there is a newer lease. Then remove a few of the oldest finished runs."""
         connection = self._open()
-        with mapped_errors(self.file), self._writing(connection, synchronous=False):
+        with _mapped_errors(self.file), self._writing(connection, synchronous=False):
             given = connection.execute(
                 "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
                 "RETURNING finished",
@@ -256,7 +277,7 @@ class Journal:
     def append(self, lease: Lease, entries: Sequence[str], *, synchronous: bool, finished: bool | None) -> None:
         """Add entries, all or none. ``finished`` is the new state of the run, or None if it does not change."""
         connection = self._open()
-        with mapped_errors(self.file), self._writing(connection, synchronous=synchronous):
+        with _mapped_errors(self.file), self._writing(connection, synchronous=synchronous):
             row = connection.execute(
                 "SELECT id, token, expires FROM runs WHERE name = ?", (Rows.encode_name(lease.run),)
             ).fetchone()
@@ -276,7 +297,7 @@ class Journal:
         if not self._is_begun():
             return []
         connection = self._open()
-        with mapped_errors(self.file):
+        with _mapped_errors(self.file):
             rows = connection.execute(
                 "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
                 (Rows.encode_name(run),),
@@ -288,7 +309,7 @@ class Journal:
         if not self._is_begun():
             return False
         connection = self._open()
-        with mapped_errors(self.file):
+        with _mapped_errors(self.file):
             row = connection.execute(
                 "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (Rows.encode_name(run),)
             ).fetchone()
@@ -299,11 +320,11 @@ class Journal:
         if not self._is_begun():
             return []
         connection = self._open()
-        with mapped_errors(self.file):
+        with _mapped_errors(self.file):
             return [Rows.decode_name(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
 
     def _clean(self, connection: sqlite3.Connection) -> None:
-        with mapped_errors(self.file):
+        with _mapped_errors(self.file):
             rows = connection.execute(
                 "SELECT id FROM runs WHERE finished ORDER BY id DESC LIMIT ? OFFSET ?",
                 (_REMOVED_AT_ONCE, self._settings.keep),
@@ -329,12 +350,12 @@ class Journal:
             self._presence.close()
             self._presence = None
         if self._connection is not None:
-            with closing(self._connection), mapped_errors(self.file):
+            with closing(self._connection), _mapped_errors(self.file):
                 self._connection = None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            with mapped_errors(self.file):
+            with _mapped_errors(self.file):
                 self._connection = connect(self.file, self._settings.wait)
             self._synchronous = False
         return self._connection
@@ -353,7 +374,7 @@ class Journal:
         try:
             return Rows.decode(text)
         except ValueError as error:
-            raise damaged(self.file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
+            raise _damaged(self.file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
 
     def _held(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
