@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import typing
 from collections.abc import Callable
@@ -22,6 +23,7 @@ def compile_type(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
 
     Raises ``SchemaUnsupported``.
     """
+    inner = functools.cache(inner)
     kind = typing.get_origin(hint) or hint
     if kind is msgspec.Struct:
         raise SchemaUnsupported("Struct itself has no fields: name a class of it.")
