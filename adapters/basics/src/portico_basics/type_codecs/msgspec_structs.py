@@ -23,13 +23,13 @@ def compile_type(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
 
     Raises ``SchemaUnsupported``.
     """
-    inner = functools.cache(inner)
+    compiled: Callable[[Any], Compiled] = functools.cache(inner)
     kind = typing.get_origin(hint) or hint
     if kind is msgspec.Struct:
         raise SchemaUnsupported("Struct itself has no fields: name a class of it.")
     try:
         (schema,), definitions = msgspec.json.schema_components(
-            [hint], schema_hook=lambda foreign: dict(inner(foreign).schema), ref_template="#/$defs/{name}"
+            [hint], schema_hook=lambda foreign: dict(compiled(foreign).schema), ref_template="#/$defs/{name}"
         )
     except (TypeError, RuntimeError, NameError) as error:
         raise SchemaUnsupported(f"{getattr(kind, '__qualname__', kind)} has no JSON form: {error}.") from error
@@ -41,14 +41,16 @@ def compile_type(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
 
     def structure(value: Any) -> Any:
         try:
-            return msgspec.convert(value, hint, str_keys=True, dec_hook=lambda kind, part: inner(kind).structure(part))
+            return msgspec.convert(
+                value, hint, str_keys=True, dec_hook=lambda kind, part: compiled(kind).structure(part)
+            )
         except msgspec.ValidationError as error:
             raise Mismatch([_fault(error)]) from error
         except Exception as error:  # a value that is too deep, or whatever a class of the user raised
             raise Mismatch([Fault((), "a valid value", f"{type(error).__name__}: {error}")]) from error
 
     def unstructure(value: Any) -> Any:
-        return msgspec.to_builtins(value, str_keys=True, enc_hook=lambda part: inner(type(part)).unstructure(part))
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=lambda part: compiled(type(part)).unstructure(part))
 
     config = getattr(kind, "__struct_config__", None)
     return Compiled(plain_schema(schema), structure, unstructure, whole=config is not None and not config.omit_defaults)
