@@ -91,13 +91,13 @@ def test_each_step_with_effects_is_asked_for(talk: Talk, folder: Path) -> None:
 def test_ctrl_c_at_a_question_or_in_a_step_is_one_line_and_the_run_can_be_resumed(talk: Talk, folder: Path) -> None:
     code, shown = talk("run", "plan.json", answers=[("ave it:", CTRL_C)])
     assert code == 130
-    assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
+    assert re.search(r"Interrupted\. `portico resume \w+` continues the run\.\s*$", shown)
     assert "Traceback" not in shown
     slow = {**PLAN, "steps": [{"id": "s1", "function": "shelf-Search", "arguments": {"query": {"value": "q"}}}]}
     (folder / "slow.json").write_text(json.dumps({**slow, "result": {"from": "s1"}}))
     code, shown = talk("run", "slow.json", answers=[("Running shelf-Search", CTRL_C)])
     assert code == 130
-    assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
+    assert re.search(r"Interrupted\. `portico resume \w+` continues the run\.\s*$", shown)
 
 
 def test_a_run_that_broke_off_at_the_question_asks_it_again(talk: Talk, folder: Path) -> None:

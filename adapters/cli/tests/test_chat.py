@@ -208,7 +208,7 @@ def test_a_thread_that_another_process_wrote_is_not_overwritten(started: Any, fi
     thread.write_text("somebody else's")
     out, err = process.communicate("Two\n", timeout=60)
     assert out == "You said: One\n\nYou said: Two\n"
-    assert "thread.json was changed by another process meanwhile. It is not overwritten" in err
+    assert "thread.json was written by another process meanwhile. It is not overwritten" in err
     assert process.returncode == 1
     assert thread.read_text() == "somebody else's"
 
@@ -218,7 +218,7 @@ def test_a_thread_that_was_made_meanwhile_is_not_overwritten(started: Any, file:
     (folder / "thread.json").write_text("somebody else's")
     (folder / "on").touch()
     _, err = process.communicate(timeout=60)
-    assert "thread.json was made by another process meanwhile" in err
+    assert "thread.json was written by another process meanwhile" in err
     assert (folder / "thread.json").read_text() == "somebody else's"
 
 
@@ -230,11 +230,11 @@ def test_a_thread_that_cannot_be_kept_is_told_of_before_a_turn(portico: Any, fil
     assert done.code == 2
 
 
-def test_a_line_that_is_far_too_long_is_passed_over(portico: Any, file: Path) -> None:
-    done = portico("chat", stdin=lines("x" * 1_500_000, "Hello"))
+def test_a_line_that_is_far_too_long_ends_the_conversation(portico: Any, file: Path) -> None:
+    done = portico("chat", stdin=lines("Hello", "x" * 1_500_000))
     assert done.out == "You said: Hello\n"
-    assert done.err.endswith("Error: A line has more than 1,000,000 bytes; it was skipped.\n")
-    assert done.code == 1
+    assert done.err.endswith("Error: A line has more than 1,000,000 bytes.\n")
+    assert done.code == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")

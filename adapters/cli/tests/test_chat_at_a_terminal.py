@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminal
 
 ERASED = re.compile(r"[^\r\n]*(?:\r\n\x1b\[\?25h)?\r(?:\x1b\[1A)?\x1b\[2K")
 """What was written and taken away again: the line that says what goes on."""
-READY = "\x1b[?2004h\x1b[1m> \x1b[22m"
+READY = "\x1b[?2004h> "
 """The prompt of the line editor, which has just asked the terminal to mark what is pasted."""
 SEND = 'call tools-send {"text": "hey"}\n'
 Talk = Callable[..., tuple[int, str]]
@@ -32,7 +32,9 @@ def talk(folder: Path, terminal: Callable[..., Shown]) -> Talk:
 
     def run(*arguments: str, steps: Sequence[tuple[str, str]] = (), columns: int = 80) -> tuple[int, str]:
         done = terminal("chat", *arguments, steps=steps, columns=columns)
-        return done.code, without_escapes(ERASED.sub("", done.written)).replace("\r", "")
+        shown = without_escapes(ERASED.sub("", done.written)).replace("\r", "")
+        # Markdown fills its lines with spaces.
+        return done.code, re.sub(r" {2,}\n", "\n", shown)
 
     return run
 
@@ -51,7 +53,7 @@ def sent(folder: Path) -> str:
 def test_an_answer_is_followed_by_the_next_prompt_and_ctrl_d_leaves(talk: Talk) -> None:
     code, shown = talk(steps=[(READY, "Hello\n"), (READY, CTRL_D)])
     assert code == 0
-    assert "You talk with parrot. Source: shelf (3 documents). 5 functions. /help lists" in shown
+    assert "You talk with parrot. /help lists commands, Ctrl-D leaves. Source: shelf" in " ".join(shown.split())
     assert "> Hello\nYou said: Hello\n\n> \n" in shown
 
 
@@ -76,15 +78,15 @@ def test_each_call_is_a_line(talk: Talk) -> None:
     steps = [(READY, 'call tools-shout {"text": "hey"}\n'), (READY, "call tools-fetch\n"), (READY, "/quit\n")]
     code, shown = talk(steps=steps)
     assert code == 0
-    assert re.search(r'✓ tools-shout\(text="hey"\)  \d+\.\d s\n', shown), shown
-    assert re.search(r"✗ tools-fetch\(\)  \d+\.\d s\n  The arguments do not fit", shown), shown
+    assert re.search(r'✓  \d+\.\d s  tools-shout\(text="hey"\)\n', shown), shown
+    assert re.search(r"✗  \d+\.\d s  tools-fetch\(\)\n  The arguments do not fit", shown), shown
 
 
 @pytest.mark.parametrize("columns", [20, 40])
 def test_a_call_is_one_line_on_a_narrow_terminal_too_and_why_it_failed_is_told_whole(talk: Talk, columns: int) -> None:
     long = 'call tools-shout {"text": "' + "hey " * 30 + '"}\n'
     _, shown = talk(steps=[(READY, long), (READY, "call tools-fetch\n"), (READY, "/quit\n")], columns=columns)
-    called = re.search(r"^✓ tools-.*…  \d+\.\d s$", shown, re.MULTILINE)
+    called = re.search(r"^✓  \d+\.\d s  tools?.*…$", shown, re.MULTILINE)
     assert called, shown
     assert len(called.group()) <= columns
     why = shown[shown.index("✗ ") :].partition("\n\n")[0]
@@ -137,27 +139,11 @@ def test_ctrl_c_clears_the_line_and_twice_leaves(talk: Talk) -> None:
 
 
 def test_a_message_may_have_several_lines(talk: Talk) -> None:
-    goes_on = "\x1b[?2004h\x1b[1m. \x1b[22m"
+    goes_on = "\x1b[?2004h. "
     steps = [(READY, "One \\\n"), (goes_on, "two\n"), (READY, "\x1b[200~three\n\nfour\x1b[201~\n"), (READY, CTRL_D)]
     _, shown = talk(steps=steps)
     assert "You said: One two\n" in shown
     assert "You said: three\n\nfour\n" in shown
-
-
-def test_without_a_line_editor_a_pasted_block_is_one_message_too(talk: Talk, site: Path) -> None:
-    (site / "readline.py").write_text('raise ImportError("no readline here")')
-    prompt = "\r\n> "
-    steps = [
-        (prompt, "one\ntwo\n"),
-        ("said: one", ""),
-        (prompt, "three \\\n"),
-        (". ", "four\n"),
-        ("said: three", CTRL_D),
-    ]
-    code, shown = talk(steps=steps)
-    assert code == 0
-    assert "You said: one two\n" in shown
-    assert "You said: three four\n" in shown
 
 
 def test_what_was_said_is_in_the_history_of_the_line_editor(talk: Talk, folder: Path) -> None:
@@ -185,7 +171,7 @@ def test_the_commands_do_what_the_help_says(talk: Talk, folder: Path) -> None:
         (READY, "/save kept.json\n"),
         (READY, "/save kept.json\n"),
         (READY, "/save\n"),
-        (READY, "/fun\t\n"),
+        (READY, "/functions\n"),
         (READY, "/clera\n"),
         (READY, "//etc\n"),
         (READY, "/clear\n"),
@@ -200,7 +186,7 @@ def test_the_commands_do_what_the_help_says(talk: Talk, folder: Path) -> None:
     assert "Saved. `portico chat --thread kept.json` continues from here." in shown
     assert "kept.json exists already. Name another file.\n" in shown
     assert "Name a file: /save FILE\n" in shown
-    assert "  shelf-GetTextSearchResults  Search shelf and return passages with text" in shown
+    assert "  GetTextSearchResults(query" in shown
     assert "There is no command /clera. Did you mean /clear?" in shown
     assert "You said: /etc\n" in shown
     assert said_before(shown) == [["user", "history"]]

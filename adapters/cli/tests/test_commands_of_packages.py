@@ -64,27 +64,6 @@ def test_none_takes_the_place_of_ours(portico: Any) -> None:
 
 
 @pytest.mark.usefixtures("extended")
-def test_one_that_is_never_reached_is_to_note_and_not_listed(install: Callable[..., Path], portico: Any) -> None:
-    install("portico-jello", {"portico.commands": {"hello": "portico_hello:hello", "ask": "portico_hello:hello"}})
-    done = portico("doctor", "--json")
-    noted = {
-        check["message"]: check["mend"]
-        for check in done.json["checks"]
-        if check["subject"] in ("command ask", "command hello") and check["state"] != "ok"
-    }
-    authors = "Run `pip install --upgrade portico-{0}`, `pip uninstall portico-{0}`, or set PORTICO_DISABLE={0}."
-    never = "That of portico-{} is never run: {} has a command of the same name."
-    assert noted == {
-        never.format("cuckoo", "portico"): authors.format("cuckoo"),
-        never.format("jello", "portico"): authors.format("jello"),
-        never.format("jello", "portico-hello"): "Run `pip uninstall portico-hello` or `pip uninstall portico-jello`.",
-    }
-    listed = portico("plugins", "--json").json["commands"]
-    assert [command["name"] for command in listed] == ["hello", "odd", "torn"]
-    assert not re.search(r"cuckoo|jello", portico("plugins").out)
-
-
-@pytest.mark.usefixtures("extended")
 def test_a_disabled_package_has_no_command(portico: Any) -> None:
     env = {"PORTICO_DISABLE": "hello, portico-torn,odd"}
     for arguments in (("--help",), ("plugins",), ("doctor",)):

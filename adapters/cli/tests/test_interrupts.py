@@ -89,7 +89,7 @@ def test_a_thread_of_a_package_does_not_keep_the_command(package: Make, portico:
         f"import threading, time\nthreading.Thread(target=time.sleep, args=(500,), name='poller').start()\n{PLUGIN}"
     )
     done = portico("plugins", "acme", "--json")
-    assert (done.code, done.err) == (0, "Ended, though a thread of some package goes on: 'poller'.\n")
+    assert (done.code, done.err) == (0, "Ended, though a thread of a package continues: 'poller'.\n")
     assert done.json["packages"][0]["distribution"] == "portico-acme", "what was written is whole"
     assert portico("plugins", "no-such-thing").code == 2
 

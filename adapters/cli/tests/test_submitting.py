@@ -267,12 +267,12 @@ def carried_out_meanwhile(in_process: Any, monkeypatch: pytest.MonkeyPatch, *arg
 
     def first(work: Any, runs: list[str]) -> Any:
         async def then() -> Any:
-            from portico_cli.commands import worker
+            from portico_cli.commands.worker import Working
             from portico_cli.sources import choose_sources
 
-            chosen, approvals = choose_sources(work.invocation), worker._Approvals()
-            arguments = (chosen.application, chosen.sources, lambda event: None, approvals)
-            assert await worker._work(*arguments, grace=1.0, until_empty=True) == 0
+            chosen = choose_sources(work.invocation)
+            async with chosen.application.kernel(chosen.sources) as kernel:
+                await Working(kernel, kernel.runner.jobs, lambda event: None, grace=1.0).work(until_empty=True)
             return await follow(work, runs)
 
         return then()

@@ -1,17 +1,20 @@
-"""Read the arguments of a command: goals, JSON values, files, and files of many goals."""
+"""Read the arguments of a command, goals and JSON values, and the files that they name; write files."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from portico.errors import StoreError
 from portico_cli.failures import Misused
 
 _GOAL_BYTES = 1_000_000
 _VALUE_BYTES = 10_000_000
-_GOALS_BYTES = 100_000_000
 
 
 def clean_argument(argument: str) -> str:
@@ -21,6 +24,49 @@ def clean_argument(argument: str) -> str:
     'caf\ufffd'
     """
     return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def read_goal(argument: str) -> str:
+    """Return the goal, or the one on standard input for ``-``. Raises ``Misused`` for a blank or a huge one."""
+    if argument == "-":
+        goal = read_bytes("-", _GOAL_BYTES, "The goal on standard input").decode("utf-8-sig", "replace")
+    else:
+        goal = clean_argument(argument)
+    if not goal.strip():
+        raise Misused("The goal is blank. Ask something, or give `-` to read it from standard input.")
+    return goal.strip()
+
+
+def read_value(argument: str, option: str) -> Any:
+    """Return the value of an option: JSON, a plain text, or JSON from ``@FILE`` or from standard input for ``-``.
+
+    >>> read_value('{"days": 3}', "--input"), read_value("3", "--input"), read_value("Berlin", "--input")
+    ({'days': 3}, 3, 'Berlin')
+
+    A value that begins like an object, an array or a string and is not JSON raises ``Misused``.
+    """
+    text = clean_argument(argument)
+    if argument == "-" or (argument.startswith("@") and len(argument) > 1):
+        name = argument.removeprefix("@")
+        return load_json(read_text(name, _VALUE_BYTES, f"{option}: {name}"), option)
+    if text.lstrip()[:1] in ("{", "[", '"'):
+        return load_json(text, option)
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def load_json(text: str, subject: str) -> Any:
+    """Return the value of a JSON text. Raises ``Misused`` for any other text, also for NaN and Infinity."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise Misused(f"{subject}: not JSON: {error}.") from error
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
 
 
 def read_bytes(name: str, most: int, subject: str) -> bytes:
@@ -41,101 +87,33 @@ def read_bytes(name: str, most: int, subject: str) -> bytes:
     return content
 
 
-def read_goal(argument: str) -> str:
-    """Return the goal, or the one on standard input for ``-``. Raises ``Misused`` for a blank or a huge one."""
-    if argument == "-":
-        goal = read_bytes("-", _GOAL_BYTES, "The goal on standard input").decode("utf-8-sig", "replace")
-    else:
-        goal = clean_argument(argument)
-    if not goal.strip():
-        raise Misused("The goal is blank. Ask something, or give `-` to read it from standard input.")
-    return goal.strip()
-
-
-def given_value(argument: str, option: str) -> Any:
-    """Return the value of an option: JSON, a plain text, or JSON from ``@FILE`` or from standard input for ``-``.
-
-    >>> given_value('{"days": 3}', "--input"), given_value("3", "--input"), given_value("Berlin", "--input")
-    ({'days': 3}, 3, 'Berlin')
-
-    A value that begins like an object, an array or a string and is not JSON raises ``Misused``.
-    """
-    if argument == "-" or (argument.startswith("@") and len(argument) > 1):
-        name = argument.removeprefix("@")
-        return _json(_decoded(read_bytes(name, _VALUE_BYTES, f"{option}: {name}"), f"{option}: {name}"), option)
-    text = clean_argument(argument)
-    if text.lstrip()[:1] in ("{", "[", '"'):
-        return _json(text, option)
+def read_text(name: str, most: int, subject: str) -> str:
+    """Return the text of a file, as `read_bytes` does; ``Misused`` is raised for one that is not UTF-8 too."""
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return text
-
-
-def read_goals(name: str) -> list[tuple[str, Any]]:
-    """Return the goals of a file, or of standard input for ``-``, each with its input. Raises ``Misused``."""
-    shown = "standard input" if name == "-" else name
-    text = _decoded(read_bytes(name, _GOALS_BYTES, f"--file: {shown}"), f"--file: {shown}")
-    goals = goals_of(text, shown)
-    if not goals:
-        raise Misused(f"--file: there is no goal in {shown}. Write one on each line.")
-    return goals
-
-
-def goals_of(text: str, name: str) -> list[tuple[str, Any]]:
-    r"""Return the goals of a text, each with its input. Blank lines are skipped.
-
-    >>> goals_of('Sum up the week\n\n{"goal": "Forecast", "input": {"city": "Berlin"}}\n', "goals.txt")
-    [('Sum up the week', None), ('Forecast', {'city': 'Berlin'})]
-
-    Raises ``Misused`` with the line for an object that is not a goal, and for a file that is one JSON list.
-    """
-    if text.lstrip().startswith("["):
-        try:
-            is_list = isinstance(json.loads(text), list)
-        except (ValueError, RecursionError):
-            is_list = False
-        if is_list:
-            raise Misused(f"--file: {name} is one JSON list. Write each goal on its own line.")
-    # Not splitlines: a line of JSON may contain U+2028.
-    lines = [line.strip() for line in text.split("\n")]
-    return [_goal(line, f"--file: {name}, line {number}") for number, line in enumerate(lines, 1) if line]
-
-
-def _goal(line: str, place: str) -> tuple[str, Any]:
-    if not line.startswith("{"):
-        return line, None
-    try:
-        made = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise Misused(f"{place}: not JSON: {error}.") from error
-    unknown = sorted(made.keys() - {"goal", "input"})
-    if unknown:
-        raise Misused(f"{place}: there is no key {unknown[0]!r}. An object has goal and input.")
-    goal = made.get("goal")
-    if not isinstance(goal, str) or not goal.strip():
-        raise Misused(f"{place}: the goal is not a text, or blank.")
-    return goal.strip(), made.get("input")
-
-
-def _decoded(content: bytes, subject: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
+        return read_bytes(name, most, subject).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Misused(f"{subject} is not UTF-8 text.") from error
 
 
-def _json(text: str, subject: str) -> Any:
+def write_text(file: Path, text: str, *, private: bool = False) -> None:
+    """Write a file as a whole: a kill leaves the old one or the new one. Raises ``StoreError`` if that fails.
+
+    A ``private`` file is readable for its owner only (mode 0600).
+    """
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        message = error.msg[:1].lower() + error.msg[1:]
-        raise Misused(f"{subject}: line {error.lineno}, column {error.colno}: not JSON: {message}.") from error
-    except RecursionError as error:
-        raise Misused(f"{subject}: this JSON is nested too deeply.") from error
-    except ValueError as error:
-        raise Misused(f"{subject}: not JSON that can be read: {error}.") from error
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
+        # A link stays; its target is replaced.
+        target = file.resolve()
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+                stream.write(text if text.endswith("\n") else f"{text}\n")
+            if not private:
+                mask = os.umask(0)
+                os.umask(mask)
+                Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+            Path(temporary).replace(target)
+        finally:
+            with suppress(OSError):
+                Path(temporary).unlink()
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror or error}.") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from portico.errors import PluginBroken, nearest
+from portico.errors import PluginBroken
 from portico_cli.failures import DONE, report
 from portico_cli.invocation import Invocation, common_options
 from portico_cli.show.output import OutputClosed, use_utf8
@@ -57,7 +57,7 @@ class CommandTable(click.Group):
         if found is None:
             return None
         try:
-            return loaded(found)
+            return load_command(found)
         except PluginBroken:
             if ctx.resilient_parsing:  # shell completion must not fail
                 return None
@@ -66,14 +66,11 @@ class CommandTable(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name, or say which names are near."""
-        name = args[0]
-        if not ctx.resilient_parsing and not name.startswith("-") and name not in BUILT_IN:
+        """Find the command that the arguments name; if there is none, suggest a near name."""
+        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in BUILT_IN:
             names = self.list_commands(ctx)
-            if name not in names:
-                close = nearest(name, names)
-                advice = f"Did you mean {' or '.join(close)}?" if close else f"Commands: {', '.join(names)}."
-                ctx.fail(f"There is no command {name!r}. {advice}")
+            if args[0] not in names:
+                raise click.exceptions.NoSuchCommand(args[0], possibilities=names, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,45 +85,23 @@ class CommandTable(click.Group):
     def _of_packages(self) -> dict[str, Command]:
         import portico_host
 
-        return {command.name: command for command in reached(portico_host.commands())}
+        return {command.name: command for command in usable_commands(portico_host.commands())}
 
 
-def reached(commands: Iterable[Command]) -> tuple[Command, ...]:
+def usable_commands(commands: Iterable[Command]) -> tuple[Command, ...]:
     """Return the commands of packages that can be run: none takes the place of ours."""
     return tuple(command for command in commands if command.name not in BUILT_IN)
 
 
-def unreached(commands: Iterable[Command]) -> tuple[tuple[Command, str], ...]:
-    """Return the others, each with the distribution whose command of that name is run instead."""
-    found: list[tuple[Command, str]] = []
-    for command in commands:
-        if command.name in BUILT_IN:
-            found += [(each, "portico") for each in (command, *command.hidden)]
-        else:
-            found += [(each, command.distribution) for each in command.hidden]
-    return tuple(found)
-
-
-def loaded(found: Command) -> click.Command:
+def load_command(found: Command) -> click.Command:
     """Import a package's command. Raises ``PluginBroken`` when that fails or gives something else."""
     command: Any = found.load()
     if not isinstance(command, click.Command):
         from portico_host.packages import Defect
 
-        sentence = (
-            f"The command {found.name!r} of {found.distribution} is broken: its entry point is no click command "
-            f"but {type(command).__name__}."
-        )
+        sentence = f"The command {found.name!r} of {found.distribution} is broken: its entry point is no click command."
         raise PluginBroken(Defect(sentence, found.mend))
     return command
-
-
-def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"portico {version('portico')}")
-        context.exit()
 
 
 @click.command(
@@ -135,9 +110,7 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='Start with: portico ask "How does it work?" --docs FOLDER',
 )
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
-)
+@click.version_option(package_name="portico", message="portico %(version)s")
 @common_options
 def portico() -> None:
     """Ask your documents, and build applications on language models."""

@@ -1,37 +1,28 @@
-"""Hold a conversation with an agent: open it, take turn after turn, close it."""
+"""Hold a conversation with an agent: bring the sources in, take turn after turn, obey commands."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider
-from portico.errors import PorticoError, nearest
+from portico.errors import ContextOverflow, PorticoError, StoreDamaged, StoreError, nearest
 from portico.ports import ChatService, TextSearch
+from portico_cli.arguments import read_bytes, write_text
 from portico_cli.failures import DONE, FAILED, Misused
-from portico_cli.loops import KeptOpen, run_on
-from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen, Turn
-from portico_cli.show.functions import function_lines
-from portico_cli.show.layout import Hanging, count_words
+from portico_cli.loops import run_async
+from portico_cli.show.chat import PlainScreen, Turn, help_lines
+from portico_cli.show.functions import function_lines, selection_lines
 from portico_cli.show.output import OutputClosed, OutputFailed, show
-from portico_cli.terminal.lines import PipedLines, TerminalLines
-from portico_cli.terminal.person import ask_before_effects, person_at_terminal
-from portico_cli.terminal.progress import update_sources
-from portico_cli.thread_file import ThreadFile
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from portico import ChatAgent, FunctionSpec, Kernel, Thread
-    from portico.ports import IndexReport
-    from portico_cli.invocation import Invocation
-    from portico_cli.sources import Chosen
+    from portico import ChatAgent, Kernel, Thread
 
 
 _SEARCH_FIRST = (
@@ -49,11 +40,70 @@ _COMMANDS = {
     "/save FILE": "Save the conversation; --thread FILE continues it.",
     "/quit": "Leave; so does Ctrl-D.",
 }
-_NAMES = tuple(name.partition(" ")[0] for name in _COMMANDS)
+
+
+_MAXIMUM_BYTES = 100_000_000
+
+
+class ThreadFile:
+    """The file of one thread, readable for its owner only (mode 0600).
+
+    A change by another process is seen by inode, size and time; then the file is left as it is (``StoreError``).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stamp: tuple[int, int, int] | None = None
+
+    def load(self) -> Thread | None:
+        """Read the thread; None if there is no file yet.
+
+        Raises ``StoreDamaged`` for a file that is not a thread, ``Misused`` for one that cannot be read.
+        """
+        from portico import Thread
+
+        try:
+            self._stamp = self._read_stamp()
+        except OSError as error:
+            raise Misused(f"The thread {self.path} cannot be read: {error.strerror or error}.") from error
+        if self._stamp is None:
+            if not self.path.resolve().parent.is_dir():
+                raise Misused(f"There is no folder {self.path.resolve().parent} for the thread.")
+            return None
+        content = read_bytes(str(self.path), _MAXIMUM_BYTES, f"The thread {self.path}")
+        try:
+            return Thread.from_json(json.loads(content.decode("utf-8")))
+        except Exception as error:
+            # Whatever is wrong with it, it is a person's file, and stays as it is.
+            why = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+            raise StoreDamaged(
+                f"{self.path} is not a thread that can be continued: {why}. It was left as it is; name another file."
+            ) from error
+
+    def save(self, thread: Thread) -> None:
+        """Write the thread; a kill leaves the old one or the new one. Raises ``StoreError``."""
+        content = json.dumps(thread.to_json(), ensure_ascii=False, indent=1)
+        try:
+            if self._read_stamp() != self._stamp:
+                raise StoreError(
+                    f"{self.path} was written by another process meanwhile. It is not overwritten, and this "
+                    "conversation is not saved."
+                )
+            write_text(self.path, content, private=True)
+            self._stamp = self._read_stamp()
+        except OSError as error:
+            raise StoreError(f"The thread {self.path} cannot be written: {error.strerror or error}.") from error
+
+    def _read_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class Grounds:
-    """Bring the sources into a conversation, and tell what an answer cites.
+    """Bring the sources into a conversation, and check what an answer cites.
 
     A service that calls functions searches itself; the passages that it finds are numbered. For any other service the
     sources are searched before each turn. If a search plugin has a function whose passages can be cited, its functions
@@ -88,18 +138,12 @@ class Grounds:
                 offered.append(FunctionPlugin(plugin.name, others))
         return offered
 
-    def offered(self) -> Mapping[str, FunctionSpec]:
-        """Return the functions that the model may read of."""
-        return {function.full_name: function.spec for each in self.functions for function in each.functions}
+    def instructions(self, given: str) -> str:
+        """Return the instructions of the agent, with those for searching if it searches itself."""
+        search = _SEARCH_FIRST.format(names=", ".join(self._sources)) if self.calls and self._sources else ""
+        return "\n\n".join(filter(None, (given, search)))
 
-    def instructions(self, own: str) -> str:
-        """Return the instructions of the agent: its own, and how to use the sources if it searches itself."""
-        if not (self.calls and self._sources):
-            return own
-        how = _SEARCH_FIRST.format(names=", ".join(self._sources))
-        return f"{own}\n\n{how}" if own else how
-
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Forget the passages: a new conversation counts from 1."""
         self._passages = Passages()
 
@@ -113,10 +157,10 @@ class Grounds:
             check, failures = self.provider.check(thread, reply), latest.failures
             if latest.queries and not latest.sources:
                 turn.warnings.append(f"Nothing was found in {', '.join(self._sources)}.")
-        else:
+        elif self._passages.sources:
             check = self._passages.check(reply)
-            if not self._passages.sources:
-                return
+        else:
+            return
         turn.citations = check.cited
         turn.warnings += [f"The source {name!r} failed: {why}" for name, why in failures.items()]
         turn.warnings += [
@@ -125,65 +169,6 @@ class Grounds:
             else f"The answer links to {mark}, which no passage has."
             for mark in check.unbacked
         ]
-
-
-def hold_conversation(
-    invocation: Invocation, chosen: Chosen, instructions: str, file: ThreadFile | None, *, yes: bool
-) -> int:
-    """Open the kernel, update the indexes, talk, and close everything; return the exit code."""
-    from portico import ChatAgent, Thread
-
-    thread = (file.load() if file is not None else None) or Thread()
-    person_types = not invocation.json and sys.stdin.isatty() and sys.stdout.isatty()
-
-    async def update(kernel: Kernel) -> Mapping[str, IndexReport]:
-        assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
-        return await update_sources(invocation, kernel.services, chosen)
-
-    with asyncio.Runner() as runner, KeptOpen(runner, chosen.application.kernel(chosen.sources)) as kernel:
-        reports = run_on(runner, lambda: update(kernel))
-        grounds = Grounds(kernel, chosen.sources)
-        screen = TerminalScreen(sys.stdout) if person_types else JsonScreen() if invocation.json else PlainScreen()
-        if not yes:
-            kernel.middleware.function.append(ask_before_effects(person_at_terminal(kernel, invocation, screen.quiet)))
-        agent = ChatAgent(
-            "portico",
-            instructions=grounds.instructions(instructions),
-            kernel=kernel,
-            context_providers=() if grounds.provider is None else (grounds.provider,),
-            functions=grounds.functions,
-        )
-        if person_types:
-            screen.note(_greeting(grounds, chosen.sources, reports, thread, file))
-        conversation = Conversation(runner, agent, thread, grounds, screen, file, commands=person_types)
-        try:
-            return conversation.talk()
-        finally:
-            screen.close()
-
-
-def _greeting(
-    grounds: Grounds,
-    sources: Sequence[str],
-    reports: Mapping[str, IndexReport],
-    thread: Thread,
-    file: ThreadFile | None,
-) -> str:
-    words = [f"You talk with {grounds.service.name}."]
-    if sources:
-        listed = [
-            f"{name} ({count_words(reports[name].documents, 'document')})" if name in reports else name
-            for name in sources
-        ]
-        words.append(f"Source{'' if len(listed) == 1 else 's'}: {', '.join(listed)}.")
-    if functions := len(grounds.offered()):
-        words.append(f"{count_words(functions, 'function')}.")
-    words.append("/help lists commands, Ctrl-D leaves.")
-    if thread.turns:
-        words.append(f"The conversation continues after {count_words(len(thread.turns), 'turn')}.")
-    elif file is not None:
-        words.append(f"The conversation is kept in {file.path}.")
-    return " ".join(words)
 
 
 @dataclass(slots=True)
@@ -200,36 +185,26 @@ class Conversation:
     _grounds: Grounds
     _screen: PlainScreen
     _file: ThreadFile | None
-    commands: bool
+    at_terminal: bool
     _last: Turn | None = None
     _task: asyncio.Task[object] | None = None
     _room: int | None = None  # tokens of the history that are sent; None for all
     _code: int = DONE
 
-    def talk(self) -> int:
-        """Take turns until the messages end, and return the exit code: 1 if something failed and no one saw it."""
-        said = [message.text for message in self._thread.messages if message.role == "user"]
-        lines = TerminalLines(_NAMES, said) if self.commands else PipedLines()
-        while True:
-            try:
-                text = lines.read()
-            except Misused as error:
-                self._fail(error)
-                continue
-            if text is None:
-                break
+    def talk(self, lines: Iterable[str]) -> int:
+        """Take turns until the lines end, and return the exit code: 1 if something failed and no one saw it."""
+        for text in lines:
             first = text.strip()
-            if self.commands and first.startswith("/") and "\n" not in first:
-                if not first.startswith("//"):
-                    name, _, rest = first.partition(" ")
-                    if name.lower() == "/quit":
-                        break
-                    self._obey(name.lower(), rest.strip())
-                    continue
-                text = text.replace("//", "/", 1)
-            if first:
+            if self.at_terminal and first.startswith("//"):
+                self._answer(text.replace("//", "/", 1))
+            elif self.at_terminal and first.startswith("/") and "\n" not in first:
+                name, _, rest = first.partition(" ")
+                if name.lower() == "/quit":
+                    break
+                self._obey(name.lower(), rest.strip())
+            elif first:
                 self._answer(text)
-        return DONE if self.commands else self._code
+        return DONE if self.at_terminal else self._code
 
     def _answer(self, text: str) -> None:
         """Take one turn."""
@@ -237,7 +212,7 @@ class Conversation:
         try:
             turn = self._take(text)
         except KeyboardInterrupt:
-            if not self.commands or self._task is None or not self._task.done():
+            if not self.at_terminal or self._task is None or not self._task.done():
                 # No one is there to continue; or the person did not wait for the turn to end.
                 raise
             self._screen.stopped()
@@ -252,31 +227,26 @@ class Conversation:
             self._save()
 
     def _take(self, text: str) -> Turn:
-        """Take a turn; if the conversation is too long for the model, without its oldest turns."""
+        """Take a turn; if the conversation is too long for the model, send only its newest part."""
         from portico import Message
-        from portico.errors import ContextOverflow
 
         new = self._thread.count_tokens(Message.of("user", text))
         while True:
             turn = Turn()
             self._thread.budget = None if self._room is None else max(new + self._room, 1)
             try:
-                run_on(self._runner, lambda: self._stream(text, turn))  # noqa: B023 - it runs at once
+                run_async(lambda: self._stream(text, turn), self._runner)  # noqa: B023 - it runs at once
             except ContextOverflow:
+                sent = sum(map(self._thread.count_tokens, self._thread.messages))
+                sent = sent if self._room is None else min(sent, self._room)
                 # A call may have had effects: it is not made again without the person's word.
-                if turn.tools or not self._shorten():
+                if turn.tools or not sent:
                     raise
+                self._room = sent * 2 // 3
                 self._screen.note("The conversation is longer than the model can take; its oldest turns are left out.")
                 self._screen.begin()
             else:
                 return turn
-
-    def _shorten(self) -> bool:
-        """Send only two thirds of the history that was sent; False if there is nothing to leave out."""
-        said = sum(map(self._thread.count_tokens, self._thread.messages))
-        left = said if self._room is None else min(said, self._room)
-        self._room = left * 2 // 3
-        return left > 0
 
     async def _stream(self, text: str, turn: Turn) -> None:
         from portico import AgentReply, ToolFinished
@@ -294,25 +264,26 @@ class Conversation:
     def _obey(self, name: str, rest: str) -> None:
         match name:
             case "/help":
-                show(*_help_lines())
+                show(*help_lines(_COMMANDS))
             case "/functions" if not self._grounds.calls:
                 self._screen.note(f"The chat service {self._grounds.service.name!r} calls no functions.")
             case "/functions":
-                show(*function_lines(self._grounds.offered(), self._last.selection if self._last else None))
+                selection = self._last.selection if self._last else None
+                functions = [function for each in self._grounds.functions for function in each.functions]
+                show(*(selection_lines(selection) if selection is not None else function_lines(functions)))
             case "/undo":
                 self._undo()
             case "/clear":
                 self._thread, self._last = self._thread.branch(0), None
-                self._grounds.forget()
+                self._grounds.clear()
                 self._screen.note("A new conversation begins.")
                 self._save()
             case "/save":
                 self._save_as(rest)
             case _:
-                close = nearest(name, _NAMES, count=1)
+                close = nearest(name, [each.partition(" ")[0] for each in _COMMANDS], count=1)
                 advice = f"Did you mean {close[0]}?" if close else "/help lists the commands."
-                slashes = "Write two slashes to begin a message with one."
-                self._screen.note(f"There is no command {name}. {advice} {slashes}")
+                self._screen.note(f"There is no command {name}. {advice} A message begins with two slashes.")
 
     def _undo(self) -> None:
         turns = self._thread.turns
@@ -348,16 +319,3 @@ class Conversation:
     def _fail(self, error: BaseException) -> None:
         self._code = FAILED
         self._screen.failed(error)
-
-
-def _help_lines() -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    width = max(map(len, _COMMANDS)) + 2
-    for name, summary in _COMMANDS.items():
-        yield Hanging(Text(summary), name.ljust(width), " " * width, "cyan")
-    words = (
-        "A line that ends in a backslash continues in the next, and a pasted block is one message. Ctrl-C stops an "
-        "answer or clears the line."
-    )
-    yield Hanging(Text(words, style="dim"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -44,53 +44,43 @@ class Invocation:
     submitted: bool = False
 
 
-def _current(context: click.Context) -> Invocation:
-    return context.find_root().ensure_object(Invocation)
+pass_invocation = click.pass_obj
+"""Gives a command its `Invocation` as the first argument."""
 
 
-def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the command its `Invocation` as the first argument."""
-
-    def wrapped(*arguments: Any, **options: Any) -> Any:
-        return command(_current(click.get_current_context()), *arguments, **options)
-
-    # functools.wraps would be right, but click keeps its options on the function, which it copies too.
-    wrapped.__dict__.update(command.__dict__)
-    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    return wrapped
-
-
-def _kept(field: str, *flags: str, **options: Any) -> _Decorator:
+def _invocation_option(field: str, *flags: str, **options: Any) -> _Decorator:
     """Return an option whose value goes into the `Invocation`; a value that is not set changes nothing."""
 
-    def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
+    def store(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value:
-            setattr(_current(context), field, value)
+            setattr(context.ensure_object(Invocation), field, value)
 
-    return click.option(*flags, is_eager=True, expose_value=False, callback=keep, **options)
+    return click.option(*flags, is_eager=True, expose_value=False, callback=store, **options)
+
+
+_debug_option = _invocation_option(
+    "debug", "--debug", is_flag=True, help="Show the traceback of an error; PORTICO_DEBUG=1 does too."
+)
+_config_option = _invocation_option(
+    "config",
+    "--config",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Read this file instead of ./portico.toml.",
+)
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command; they may stand before the name of the command too."""
-    debug = _kept("debug", "--debug", is_flag=True, help="Show the traceback of an error; PORTICO_DEBUG=1 does too.")
-    file = click.Path(dir_okay=False, path_type=Path)
-    return _kept("config", "--config", metavar="FILE", type=file, help="Read this file instead of ./portico.toml.")(
-        debug(command)
-    )
-
-
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--json``: one object on standard output, and nothing else there."""
-    return _kept("json", "--json", is_flag=True, help="Write one JSON object to standard output and nothing else.")(
-        command
-    )
+    return _config_option(_debug_option(command))
 
 
 def json_lines_option(words: str) -> _Decorator:
     """Return ``--json`` for a command that writes an object on each line."""
-    return _kept("json", "--json", is_flag=True, help=words)
+    return _invocation_option("json", "--json", is_flag=True, help=words)
 
 
+json_option = json_lines_option("Write one JSON object to standard output and nothing else.")
 docs_option = click.option(
     "--docs",
     metavar="PATH",
@@ -107,6 +97,9 @@ source_option = click.option(
 )
 planner_option = click.option("--planner", metavar="NAME", help="Use this planner.")
 chat_option = click.option("--chat", metavar="NAME", help="Use this chat service.")
+input_option = click.option(
+    "--input", "given", metavar="JSON|@FILE|-", help="The input: JSON, a file of it, or words for a text."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +132,11 @@ def run_options(*others: _Decorator) -> _Decorator:
     ]
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
         def gathered(*arguments: Any, **values: Any) -> Any:
             options = RunOptions(**{field.name: values.pop(field.name) for field in fields(RunOptions)})
             return command(*arguments, options=options, **values)
 
-        made: Callable[..., Any] = gathered
+        made: Callable[..., Any] = update_wrapper(gathered, command)
         for option in reversed(added):
             made = option(made)
         return made

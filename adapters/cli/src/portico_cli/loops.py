@@ -1,4 +1,4 @@
-"""Run asynchronous work: Ctrl-C acts at once, and a thread or task that never ends does not keep the process."""
+"""Run asynchronous work: Ctrl-C acts at once, and a thread that does not end does not keep the process."""
 
 from __future__ import annotations
 
@@ -8,87 +8,63 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stdout, suppress
-from types import FrameType, TracebackType
-from typing import Any, Generic, TypeVar
+from types import FrameType
+from typing import TypeVar
 
 from portico_host.calling_out import is_called_out
 
 T = TypeVar("T")
-# Seconds for cancelled tasks to end, and for threads in all.
-_PATIENCE = 1.0
+# Seconds for all threads together.
 _THREAD_PATIENCE = 2.0
-# Event loops and tasks that do not end. If they were thrown away, Python would complain of them.
-_left: list[object] = []
 
 
-def run_alone(work: Callable[[], Awaitable[T]]) -> T:
-    """Run work as `asyncio.run` does, but leave a task behind that does not end when cancelled."""
-    runner = asyncio.Runner()
-    try:
-        return runner.run(interruptible(work))
-    finally:
-        stubborn = runner.run(_stubborn_tasks())
-        if stubborn:
-            _left.extend([runner, *stubborn])
-        else:
-            runner.close()
+def run_async(work: Callable[[], Awaitable[T]], runner: asyncio.Runner | None = None) -> T:
+    """Run asynchronous work to its end; what a library prints meanwhile goes to standard error.
 
-
-async def _stubborn_tasks() -> set[asyncio.Task[Any]]:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    return (await asyncio.wait(others, timeout=_PATIENCE))[1] if others else set()
-
-
-def run_on(runner: asyncio.Runner, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run work on the loop of a runner; what a library prints meanwhile goes to standard error."""
+    Without a ``runner``, whose loop continues afterwards, the work has a loop of its own.
+    """
     with redirect_stdout(sys.stderr):
-        return runner.run(interruptible(work))
+        if runner is not None:
+            return runner.run(interruptible(work))
+        with asyncio.Runner() as own:
+            return own.run(interruptible(work))
 
 
-class KeptOpen(Generic[T]):
-    """An asynchronous context that stays open between runs of the loop; one task opens and closes it."""
+@contextmanager
+def kept_open(runner: asyncio.Runner, opening: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Keep an asynchronous context open between runs of the loop; one task opens and closes it."""
+    end = asyncio.Event()
 
-    def __init__(self, runner: asyncio.Runner, opening: AbstractAsyncContextManager[T]) -> None:
-        self._runner = runner
-        self._opening = opening
-        self._end = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def __enter__(self) -> T:
-        return run_on(self._runner, self._start)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        run_on(self._runner, self._stop)
-
-    async def _start(self) -> T:
+    async def start() -> tuple[asyncio.Task[None], T]:
         opened: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._hold(opened))
-        waiting: list[asyncio.Future[Any]] = [self._task, opened]
+
+        async def hold() -> None:
+            async with opening as made:
+                opened.set_result(made)
+                await end.wait()
+
+        holding = asyncio.create_task(hold())
         try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((holding, opened), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            holding.cancel()
+            await asyncio.wait((holding,))
             raise
         if not opened.done():
-            await self._task
-        return opened.result()
+            await holding
+        return holding, opened.result()
 
-    async def _hold(self, opened: asyncio.Future[T]) -> None:
-        async with self._opening as made:
-            opened.set_result(made)
-            await self._end.wait()
+    async def stop() -> None:
+        end.set()
+        await holding
 
-    async def _stop(self) -> None:
-        self._end.set()
-        if self._task is not None:
-            await self._task
+    holding, made = run_async(start, runner)
+    try:
+        yield made
+    finally:
+        run_async(stop, runner)
 
 
 async def interruptible(work: Callable[[], Awaitable[T]]) -> T:
@@ -98,18 +74,10 @@ async def interruptible(work: Callable[[], Awaitable[T]]) -> T:
     seconds. While a package is imported and a service is made, nothing is held that must be given back, so
     ``KeyboardInterrupt`` is raised there instead.
     """
-    with _imports_interrupted():
-        return await work()
-
-
-@contextmanager
-def _imports_interrupted() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
+    cancel = signal.getsignal(signal.SIGINT)
     # Only the main thread may have a handler. None, or a number, is for a process that must not be interrupted.
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    cancel = before
+    if threading.current_thread() is not threading.main_thread() or not callable(cancel):
+        return await work()
 
     def interrupted(number: int, frame: FrameType | None) -> None:
         if is_called_out(frame):
@@ -118,14 +86,13 @@ def _imports_interrupted() -> Iterator[None]:
 
     signal.signal(signal.SIGINT, interrupted)
     try:
-        yield
+        return await work()
     finally:
-        if signal.getsignal(signal.SIGINT) is interrupted:
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, cancel)
 
 
 def end_though_threads_linger(code: int) -> None:
-    """End the process with ``code`` if threads continue that Python would wait for, or a task was left behind.
+    """End the process with ``code`` if threads continue that Python would wait for.
 
     The command is done and has closed everything. Functions of ``atexit`` are not called; we have none.
     """
@@ -135,12 +102,9 @@ def end_though_threads_linger(code: int) -> None:
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
     alive = ", ".join(sorted(repr(thread.name) for thread in threads if thread.is_alive()))
-    if not alive and not _left:
-        return
     if alive:
         with suppress(AttributeError, OSError, ValueError):
-            sys.stderr.write(f"Ended, though a thread of some package goes on: {alive}.\n")
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+            sys.stderr.write(f"Ended, though a thread of a package continues: {alive}.\n")
+            sys.stderr.flush()
+            sys.stdout.flush()
+        os._exit(code)

@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
 _INTERRUPTED = 130
 
 
@@ -20,29 +19,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         code = main(sys.argv[1:])
-        # Python waits for every thread without a word before it ends; where none was started, there is none.
+        # Python would wait for every thread before it ends.
         if "threading" in sys.modules:
             from portico_cli.loops import end_though_threads_linger
 
             end_though_threads_linger(code)
         return code
-    words = arguments
-    json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
         from portico_cli.command_table import run_command
 
-        return run_command(words, json=json)
+        return run_command(arguments, json=json)
     except KeyboardInterrupt:
-        # Before anything was begun: from then on an interrupt is told with what it broke off.
-        _tell_interrupted(json=json)
+        # The command has not begun: an interrupt after that is reported by `run_command`.
+        stream = sys.stdout if json else sys.stderr
+        try:
+            stream.write(
+                '{"error": {"type": "Interrupted", "message": "Interrupted."}}\n' if json else "Interrupted.\n"
+            )
+            stream.flush()
+        except (AttributeError, OSError):
+            pass  # the stream is closed
         return _INTERRUPTED
-
-
-def _tell_interrupted(*, json: bool) -> None:
-    stream = sys.stdout if json else sys.stderr
-    try:
-        stream.write('{"error": {"type": "Interrupted", "message": "Interrupted."}}\n' if json else "Interrupted.\n")
-        stream.flush()
-    except (AttributeError, OSError):
-        # The stream is closed, and there is no other place to say so; the exit code tells.
-        return

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import portico_host
 from portico.errors import StoreBusy, StoreError
-from portico.plugins import RunState
-from portico.ports import RunStore
+from portico.plugins import RunState, Services
+from portico.ports import JobQueue, JobStatus, Runner, RunStore, Worker
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from portico.plugins import Services
-    from portico.ports import JobQueue, JobStatus, Worker
     from portico_host import Application
 
 
@@ -72,71 +71,30 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A run, the folder in which it began, and the options with which it began."""
+class Origin:
+    """The options with which a run began. The journal has them as JSON, and the folder where it began."""
 
-    run: str
-    folder: str = ""
     docs: tuple[Path, ...] = ()
     names: tuple[str, ...] = ()
     chat: str | None = None
 
     @classmethod
-    def of(cls, run: str, origin: object) -> Begun:
-        """Read the origin of a journal; another application may have written it, so any value is borne."""
+    def from_json(cls, origin: object) -> Origin:
+        """Read the origin of a journal; what another application wrote there is ignored."""
         values = origin if isinstance(origin, Mapping) else {}
 
         def texts(name: str) -> list[str]:
             value = values.get(name)
             return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
-        folder, chat = values.get("folder"), values.get("chat")
-        return cls(
-            run,
-            folder if isinstance(folder, str) else "",
-            tuple(map(Path, texts("docs"))),
-            tuple(texts("sources")),
-            chat if isinstance(chat, str) else None,
-        )
+        chat = values.get("chat")
+        return cls(tuple(map(Path, texts("docs"))), tuple(texts("sources")), chat if isinstance(chat, str) else None)
 
 
 def origin_of(docs: Sequence[Path], names: Sequence[str], chat: str | None) -> dict[str, Any]:
     """Return the options of a run as JSON values for the journal; paths are absolute."""
     given = {"docs": [str(path.resolve()) for path in docs], "sources": list(names), "chat": chat}
     return {"folder": os.getcwd(), **{name: value for name, value in given.items() if value}}  # noqa: PTH109 - a text
-
-
-def run_command_line(file: Path, origin: Mapping[str, Any]) -> str:
-    """Return the command that runs the plan of a file with the sources that it was made for.
-
-    >>> run_command_line(Path("plan.json"), {"sources": ["wiki", "my notes"]})
-    'portico run plan.json --source wiki --source "my notes"'
-    """
-    begun = Begun.of("", origin)
-    words = ["portico", "run", str(file)]
-    for path in begun.docs:
-        words += ["--docs", str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)]
-    for name in begun.names:
-        words += ["--source", name]
-    words += ["--chat", begun.chat] if begun.chat is not None else []
-    return shlex.join(words)
-
-
-async def begun_with(invocation: Invocation, wanted: str) -> Begun:
-    """Find a run of the journal and the options with which it began. Raises ``Misused`` if there is none."""
-    import portico_host
-
-    application = portico_host.load(invocation.config)
-    async with application.services(()) as services:
-        store, queue = journal_of(application, services), queue_of(services)
-        run = await find_run(store, wanted, queue)
-        entries = await store.read(run)
-        if not entries and queue is not None and run not in await store.runs():
-            raise Misused(
-                f"The run {run} was submitted and has not begun, so there is nothing to resume. "
-                f"`portico runs {run}` shows its state."
-            )
-    return Begun.of(run, entries[0].get("origin") if entries else None)
 
 
 def journal_of(application: Application, services: Services) -> RunStore:
@@ -148,12 +106,8 @@ def journal_of(application: Application, services: Services) -> RunStore:
 
 def no_journal(application: Application) -> Misused:
     """Return the error for a command that needs the journal when none is kept."""
-    from portico_host.packages import port_named
-
-    configuration = application.configuration
-    if configuration.is_off(port_named("RunStore")):
-        return Misused(f'No journal is kept: {configuration.place(("runs", "use"))}: runs.use is "none".')
-    return Misused("No journal is kept: none is installed. Run `pip install portico-basics`.")
+    place = application.configuration.place(("runs", "use"))
+    return Misused(f'No journal is kept. Name one, as in `use = "sqlite"`, in [runs] of {place}.')
 
 
 def host_of(worker: str) -> str:
@@ -165,11 +119,17 @@ def host_of(worker: str) -> str:
     return worker.rpartition(":")[0] or worker
 
 
-def queue_of(services: Services) -> JobQueue | None:
-    """Return the queue of the configured runner, or None."""
-    from portico.ports import Runner
+@asynccontextmanager
+async def open_journal(invocation: Invocation) -> AsyncIterator[tuple[RunStore, Runner | None]]:
+    """Open the journal and the runner of the configuration. Raises ``Misused`` if no journal is kept."""
+    application = portico_host.load(invocation.config)
+    async with application.services(()) as services:
+        yield journal_of(application, services), services.get(Runner) if services.names(Runner) else None
 
-    return services.get(Runner).jobs if services.names(Runner) else None
+
+def queue_of(runner: Runner | None) -> JobQueue | None:
+    """Return the queue of a runner with workers, or None."""
+    return runner.jobs if runner is not None else None
 
 
 async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) -> str:
@@ -178,16 +138,14 @@ async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) 
     Runs that only the queue has are found too. Raises ``Misused`` if there is no such run, or more than one.
     """
     runs = list(await store.runs())
-    if wanted in runs:
-        return wanted
-    found = _named(runs, wanted)
-    if queue is not None and (not found or wanted == LAST):
+    found = _matching(runs, wanted)
+    if queue is not None and (not found or (wanted == LAST and wanted not in runs)):
         try:
-            jobs = await _unjournalled(queue, 1 if wanted == LAST else None)
+            jobs = await _queued(queue, 1 if wanted == LAST else _MOST_WAITING)
         except StoreError:
             jobs = []  # reading the runs tells that the queue cannot be read
         runs += sorted({each.name for each in jobs} - set(runs))
-        found = _named(runs, wanted)
+        found = _matching(runs, wanted)
     if len(found) == 1:
         return found[0]
     if found:
@@ -197,7 +155,7 @@ async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) 
     raise Misused(f"There is no run {wanted!r}. {advice}")
 
 
-def _named(runs: Sequence[str], wanted: str) -> list[str]:
+def _matching(runs: Sequence[str], wanted: str) -> list[str]:
     if wanted in runs:
         return [wanted]
     if wanted == LAST:
@@ -209,29 +167,24 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     """Read the newest runs, the newest first, or the one with that name."""
     names = [name] if name is not None else (await store.runs())[-limit:]
     jobs: dict[str, JobStatus] = {}
-    goals: dict[str, str] = {}
     workers: Sequence[Worker] | None = None
     problem = ""
     if queue is not None:
         try:
-            if name is None:
-                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit, body=True)}
-                names = list(dict.fromkeys([*names, *goals]))
-            elif not await store.read(name):
-                goals = {each.name: _goal(each) for each in await queue.status([name], body=True) if each is not None}
-            jobs = {each.name: each for each in await queue.status(names) if each is not None}
+            queued = [] if name is not None else [each.name for each in await _queued(queue, limit)]
+            names = list(dict.fromkeys([*names, *queued]))
+            jobs = {each.name: each for each in await queue.status(names, body=True) if each is not None}
             workers = await queue.workers()
         except StoreError as error:
             problem = str(error)
-    runs = [await read_run(store, each, jobs.get(each), goals.get(each, "")) for each in names]
-    runs.reverse()
+    runs = [await read_run(store, each, jobs.get(each)) for each in reversed(names)]
     if jobs:
         runs.sort(key=_begun_at, reverse=True)
     return Listing(runs[:limit], workers, problem)
 
 
-async def read_run(store: RunStore, name: str, job: JobStatus | None = None, goal: str | None = None) -> RunEntry:
-    """Read a run, and combine it with its job, which has this goal, or the one in its body.
+async def read_run(store: RunStore, name: str, job: JobStatus | None = None) -> RunEntry:
+    """Read a run, and combine it with its job.
 
     A run without an end whose process is gone is interrupted; a damaged run is unreadable.
     """
@@ -243,7 +196,9 @@ async def read_run(store: RunStore, name: str, job: JobStatus | None = None, goa
     uncertain = state == "uncertain" and job.state == "cancelled"
     if state in _UNENDED and not uncertain and (job.state != "done" or entry.run_state is None):
         state, problem = job.state, job.error or ""
-    return replace(entry, state=state, problem=problem, job=job, submitted=_goal(job) if goal is None else goal)
+    goal = (job.body or {}).get("goal")
+    submitted = goal if isinstance(goal, str) else ""
+    return replace(entry, state=state, problem=problem, job=job, submitted=submitted)
 
 
 async def _read_journal(store: RunStore, name: str) -> RunEntry:
@@ -264,23 +219,17 @@ async def _read_journal(store: RunStore, name: str) -> RunEntry:
     return RunEntry(name, shown, entries, state)
 
 
-async def _unjournalled(queue: JobQueue, limit: int | None = None, *, body: bool = False) -> list[JobStatus]:
+async def _queued(queue: JobQueue, limit: int) -> list[JobStatus]:
     """Return the newest jobs that may have no run in the journal, the newest first."""
-    return await queue.jobs("pursuit", states=_LISTED, limit=limit or _MOST_WAITING, body=body)
-
-
-def _goal(job: JobStatus) -> str:
-    goal = (job.body or {}).get("goal")
-    return goal if isinstance(goal, str) else ""
+    return await queue.jobs("pursuit", states=_LISTED, limit=limit)
 
 
 def _begun_at(entry: RunEntry) -> tuple[datetime, str]:
-    if entry.job is not None and entry.job.submitted_at:
-        return time_of(entry.job.submitted_at), entry.name
-    return time_of(entry.run_state.started_at if entry.run_state is not None else ""), entry.name
+    at = entry.run_state.started_at if entry.run_state is not None else ""
+    return parse_time((entry.job.submitted_at if entry.job is not None else "") or at), entry.name
 
 
-def time_of(at: str) -> datetime:
+def parse_time(at: str) -> datetime:
     """Return a time of the journal or of a queue; 1970 if it cannot be read."""
     try:
         made = datetime.fromisoformat(at)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import click
-
+import portico_host
+from portico.errors import PluginError, nearest
+from portico.ports import PORTS
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
-from portico_cli.loops import run_alone
+from portico_host.packages import port_named
 
 if TYPE_CHECKING:
     from portico_host import Application
-
-T = TypeVar("T")
 
 _DOCUMENTS = "documents"
 
@@ -30,23 +28,6 @@ class Chosen:
 
     application: Application
     sources: tuple[str, ...]
-
-
-docs_option = click.option(
-    "--docs",
-    metavar="PATH",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="Search this folder or file too; may be repeated.",
-)
-
-source_option = click.option(
-    "--source",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="Search only this source (and every --docs); may be repeated.",
-)
 
 
 def choose_sources(
@@ -61,8 +42,6 @@ def choose_sources(
     named, and the folders. A folder that is configured already is searched under its configured name. Raises
     `Misused` for a name that is nearly that of a configured source.
     """
-    import portico_host
-
     configured = portico_host.load(invocation.config)
     for name in names:
         _refuse_misspelt(configured, name)
@@ -88,9 +67,6 @@ def refuse_mistakes(application: Application) -> None:
     What is chosen by name is looked at when the kernel opens. A package that cannot be used is no mistake as long
     as nothing asks for it.
     """
-    from portico.errors import PluginError
-    from portico.ports import PORTS
-
     services = application.services(())
     for info in PORTS:
         # One that is switched off is no mistake.
@@ -107,27 +83,16 @@ def nothing_to_search(command: str) -> Misused:
     )
 
 
-def run(work: Callable[[], Awaitable[T]]) -> T:
-    """Run asynchronous work to its end; what a library prints meanwhile goes to standard error."""
-    with redirect_stdout(sys.stderr):
-        return run_alone(work)
-
-
 def _refuse_misspelt(application: Application, name: str) -> None:
-    """Refuse a name that looks like a configured one; what to install for any other is the host's to say."""
-    from portico.errors import nearest
-
+    """Refuse a name that looks like a configured one; the host says what to install for any other."""
     plugins = application.plugins
     known = {*application.sources, *plugins.names("TextSearch"), *(package.name for package in plugins.packages)}
     close = () if name in known else nearest(name, application.sources)
     if close:
-        configured = ", ".join(application.sources)
-        raise Misused(f"There is no source {name!r}. Did you mean {' or '.join(close)}? Configured: {configured}.")
+        raise Misused(f"There is no source {name!r}. Did you mean {' or '.join(close)}?")
 
 
 def _configured_as(application: Application, path: Path) -> str | None:
-    from portico_host.packages import port_named
-
     for entry in application.configuration.entries(port_named("TextSearch")):
         own = entry.settings.get("path")
         if entry.use == _DOCUMENTS and isinstance(own, str):

@@ -37,7 +37,6 @@ class DbosJobs:
 
     def __init__(self, owner: object, database: Database, recordings: Recordings) -> None:
         self._owner = owner
-        self.one_machine = database.settings.uri is None
         self._database = database
         self._recordings = recordings
         self._working: dict[asyncio.Task[None], asyncio.Event] = {}

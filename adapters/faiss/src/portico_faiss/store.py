@@ -46,7 +46,6 @@ class FaissVectorStore(VectorStore):
     """
 
     name = "faiss"
-    one_machine = True
     filter_support = FilterSupport.everything()
 
     def __init__(self, settings: FaissSettings | None = None, services: Services | None = None) -> None:

@@ -99,15 +99,11 @@ def _names_of(distribution: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of some package, not imported yet.
-
-    ``hidden`` are those of other packages that have its name, and are not reached.
-    """
+    """A command of some package, not imported yet."""
 
     name: str
     distribution: str
     entry_point: EntryPoint
-    hidden: tuple[Command, ...] = ()
 
     @property
     def mend(self) -> str:
@@ -129,16 +125,15 @@ class Command:
 def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
     """Return the installed commands by name; nothing is imported.
 
-    Of several with one name the first by distribution counts, and has the others as ``hidden``. ``disable`` names
-    packages to leave out, beside those of PORTICO_DISABLE, as in `discover`.
+    Of several with one name the first by distribution counts. ``disable`` names packages to leave out, beside those of
+    PORTICO_DISABLE, as in `discover`.
     """
     off = {name for word in (*disable, *_disabled_by_environment()) for name in _names_of(word)}
-    found: dict[str, list[Command]] = {}
-    for point, owner, _ in _entry_points(_COMMANDS):
+    found: dict[str, Command] = {}
+    for point, owner, _ in sorted(_entry_points(_COMMANDS), key=lambda each: (each[0].name, each[1])):
         if not _names_of(owner) & off:
-            found.setdefault(point.name, []).append(Command(point.name, owner, point))
-    ordered = [sorted(found[name], key=lambda command: command.distribution) for name in sorted(found)]
-    return tuple(replace(first, hidden=tuple(others)) for first, *others in ordered)
+            found.setdefault(point.name, Command(point.name, owner, point))
+    return tuple(found.values())
 
 
 def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: bool) -> Package:

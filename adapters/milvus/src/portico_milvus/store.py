@@ -142,7 +142,6 @@ class MilvusVectorStore(VectorStore):
 
     def __init__(self, settings: MilvusSettings, services: Services | None = None) -> None:
         self._settings = settings
-        self.one_machine = not settings.is_server
         self._connection = Connection(settings)
         self._collections = Collections(self._connection, settings)
         self._starting = threading.Lock()

@@ -20,7 +20,6 @@ class JobQueue(Protocol):
     """
 
     name: str
-    one_machine: bool = True  # optional: False where workers may be on other machines
 
     async def submit(self, jobs: Sequence[Job]) -> None:
         """Put jobs into the queue; a job with a known name does not begin again."""

@@ -29,7 +29,6 @@ class RunStore(Protocol):
     """
 
     name: str
-    one_machine: bool = False  # optional: True where processes of other machines cannot share the store
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         """Take the run for ``seconds``; its owner may take it again."""

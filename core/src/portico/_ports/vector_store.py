@@ -26,7 +26,6 @@ class VectorStore(Protocol):
     persistent: bool
     """Whether the content outlives the process."""
     filter_support: FilterSupport
-    one_machine: bool = False  # optional: True where processes of other machines cannot share the store
     hybrid: HybridSearch | None = None  # optional: search by words and vectors in the engine
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:

@@ -435,7 +435,6 @@ class SqliteRunStore(RunStore):
     """
 
     name = "sqlite"
-    one_machine = True
 
     def __init__(
         self,

@@ -11,9 +11,10 @@ from portico.ports import IndexReport
 from portico_cli.arguments import read_goal
 from portico_cli.execution import Ended, carry_out
 from portico_cli.invocation import Invocation, RunOptions, overrides_of, pass_invocation, planner_option, run_options
+from portico_cli.loops import run_async
 from portico_cli.runs import origin_of
 from portico_cli.show.answer import show_and_exit
-from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes, run
+from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes
 from portico_cli.terminal.progress import update_sources
 
 
@@ -32,7 +33,7 @@ def command(invocation: Invocation, *, goal: str, planner: str | None, options: 
     refuse_mistakes(chosen.application)
     if not chosen.sources and _needs_sources(chosen.application.configuration.values):
         raise nothing_to_search('ask "…"')
-    show_and_exit(invocation, *run(lambda: _ask(invocation, goal, options, chosen)))
+    show_and_exit(invocation, *run_async(lambda: _ask(invocation, goal, options, chosen)))
 
 
 def _needs_sources(values: Mapping[str, Any]) -> bool:

@@ -8,23 +8,17 @@ import click
 
 from portico.ports import RunStore
 from portico_cli.arguments import clean_argument
-from portico_cli.failures import FAILED, Misused, write_error
+from portico_cli.failures import Misused, RunFailed, write_error
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation, short_name
-from portico_cli.runs import RunEntry, find_run, journal_of, read_run
+from portico_cli.loops import run_async
+from portico_cli.runs import RunEntry, find_run, open_journal, read_run
 from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.show.runs import run_to_json
-from portico_cli.sources import run as run_to_end
 from portico_cli.terminal.progress import Progress
 
 # Seconds for a worker to stop. It hears of it within one, unless its database or its process is away.
 _PATIENCE = 15.0
 _PAUSE = 0.1
-
-
-class _EndedBefore(click.ClickException):
-    """The run ended before it could be cancelled. The message is complete."""
-
-    exit_code = FAILED
 
 
 @click.command(name="cancel")
@@ -38,7 +32,7 @@ def command(invocation: Invocation, *, run: str) -> None:
     RUN is the name of a run, the beginning of a name, or `last`. Its worker stops at once, in the middle of a step. A
     step with effects that is broken off so is uncertain. `portico resume` continues a run that had begun.
     """
-    entry, stopped = run_to_end(lambda: _cancel(invocation, clean_argument(run)))
+    entry, stopped = run_async(lambda: _cancel(invocation, clean_argument(run)))
     name = short_name(entry.name)
     if not stopped:
         write_error(f"Its worker has not stopped yet; `portico runs {name}` shows the run when it has.")
@@ -47,24 +41,19 @@ def command(invocation: Invocation, *, run: str) -> None:
         return
     words = f"The run {name} is cancelled."
     if entry.run_state is not None and stopped:
-        words += f" `portico resume {name}` continues it."
-        if entry.state == "uncertain":
-            steps = ", ".join(entry.run_state.uncertain)
-            words = f"It is not known what happened to {steps}: `portico resume {name}` says what to do about that."
-            words = f"The run {name} is cancelled. {words}"
+        uncertain = entry.run_state.uncertain if entry.state == "uncertain" else ()
+        if uncertain:
+            words += f" It is not known whether these steps happened: {', '.join(uncertain)}."
+        words += f" `portico resume {name}` {'says what to do about that' if uncertain else 'continues it'}."
     show(safe_text(words))
 
 
 async def _cancel(invocation: Invocation, wanted: str) -> tuple[RunEntry, bool]:
     """Cancel a run; return its state then, and whether its worker has stopped."""
-    import portico_host
     from portico import Kernel
-    from portico.ports import Runner
 
-    application = portico_host.load(invocation.config)
-    async with application.services(()) as services:
-        queue = Kernel.require_jobs(services.get(Runner) if services.names(Runner) else None)
-        store = journal_of(application, services)
+    async with open_journal(invocation) as (store, runner):
+        queue = Kernel.require_jobs(runner)
         # A queue that cannot be reached is the error, before a run is taken for unknown.
         await queue.workers()
         name = await find_run(store, wanted, queue)
@@ -83,15 +72,15 @@ async def _cancel(invocation: Invocation, wanted: str) -> tuple[RunEntry, bool]:
             raise Misused(f"The run {name} is no longer in the queue.")
         entry = await read_run(store, name, job)
         if job.state != "cancelled":
-            raise _EndedBefore(f"The run {name} ended before it could be cancelled: it is {entry.state}.")
+            raise RunFailed(f"The run {name} ended before it could be cancelled: it is {entry.state}.")
         return entry, stopped
 
 
 async def _is_free(store: RunStore, run: str) -> bool:
     """Wait until no process has the run, and tell whether that came in time."""
     end = asyncio.get_running_loop().time() + _PATIENCE
-    while await store.held(run):
+    while held := await store.held(run):
         if asyncio.get_running_loop().time() > end:
-            return False
+            break
         await asyncio.sleep(_PAUSE)
-    return True
+    return not held

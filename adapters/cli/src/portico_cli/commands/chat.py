@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from portico.ports import IndexReport
 from portico_cli.arguments import clean_argument, read_bytes
 from portico_cli.invocation import (
     Invocation,
@@ -17,8 +22,13 @@ from portico_cli.invocation import (
     pass_invocation,
     source_option,
 )
-from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes
-from portico_cli.thread_file import ThreadFile
+from portico_cli.loops import kept_open, run_async
+from portico_cli.show.layout import count_words
+from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes
+
+if TYPE_CHECKING:
+    from portico import Thread
+    from portico_cli.conversation import Grounds, ThreadFile
 
 _MAXIMUM_BYTES = 1_000_000
 
@@ -54,7 +64,7 @@ def command(
     Answers are shown while they are written; /help lists the commands. If the input is not a terminal, each line is
     a message.
     """
-    from portico_cli.conversation import hold_conversation
+    from portico_cli.conversation import ThreadFile
 
     invocation.lines = True
     words = clean_argument(instructions or "").strip()
@@ -66,4 +76,50 @@ def command(
     if not chosen.sources and not (chosen.application.configuration.values.get("chat") or {}).get("use"):
         raise nothing_to_search("chat")
     file = None if thread_file is None else ThreadFile(thread_file)
-    click.get_current_context().exit(hold_conversation(invocation, chosen, words, file, yes=yes))
+    click.get_current_context().exit(_talk(invocation, chosen, words, file, yes=yes))
+
+
+def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: ThreadFile | None, *, yes: bool) -> int:
+    """Open the kernel, update the indexes, talk, and close everything; return the exit code."""
+    from portico import ChatAgent, Thread
+    from portico_cli.conversation import Conversation, Grounds
+    from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen
+    from portico_cli.terminal.lines import edit_lines, read_lines
+    from portico_cli.terminal.person import ask_before_effects, person_at_terminal
+    from portico_cli.terminal.progress import update_sources
+
+    thread = (file.load() if file is not None else None) or Thread()
+    at_terminal = not invocation.json and sys.stdin.isatty() and sys.stdout.isatty()
+    with asyncio.Runner() as runner, kept_open(runner, chosen.application.kernel(chosen.sources)) as kernel:
+        services = kernel.services
+        assert services is not None  # noqa: S101 - a kernel of the host has services
+        reports = run_async(lambda: update_sources(invocation, services, chosen), runner)
+        grounds = Grounds(kernel, chosen.sources)
+        screen = TerminalScreen(sys.stdout) if at_terminal else JsonScreen() if invocation.json else PlainScreen()
+        if not yes:
+            kernel.middleware.function.append(ask_before_effects(person_at_terminal(kernel, invocation, screen.quiet)))
+        agent = ChatAgent(
+            "portico",
+            instructions=grounds.instructions(instructions),
+            kernel=kernel,
+            context_providers=() if grounds.provider is None else (grounds.provider,),
+            functions=grounds.functions,
+        )
+        if at_terminal:
+            screen.note(_greeting(grounds, chosen, reports, thread))
+        said = [message.text for message in thread.messages if message.role == "user"]
+        conversation = Conversation(runner, agent, thread, grounds, screen, file, at_terminal)
+        try:
+            return conversation.talk(edit_lines(said) if at_terminal else read_lines())
+        finally:
+            screen.close()
+
+
+def _greeting(grounds: Grounds, chosen: Chosen, reports: Mapping[str, IndexReport], thread: Thread) -> str:
+    words = f"You talk with {grounds.service.name}. /help lists commands, Ctrl-D leaves."
+    for name in chosen.sources:
+        documents = f" ({count_words(reports[name].documents, 'document')})" if name in reports else ""
+        words += f" Source: {name}{documents}."
+    if thread.turns:
+        words += f" The conversation continues after {count_words(len(thread.turns), 'turn')}."
+    return words

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from importlib.resources import files
 from pathlib import Path
 
 import click
+from rich.table import Table
 
-from portico.errors import StoreError
+import portico_host
+from portico_cli.arguments import write_text
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.show.output import safe_text, show, write_json
@@ -29,14 +30,11 @@ def _show(invocation: Invocation) -> None:
 
     Secrets are masked.
     """
-    import portico_host
-
     application = portico_host.load(invocation.config)
     path = application.configuration.path
     if invocation.json:
         write_json({"file": None if path is None else str(path), "settings": application.redacted()})
         return
-    from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("setting", "value", "from"):
@@ -57,8 +55,6 @@ def _schema(invocation: Invocation) -> None:
 
     It describes the settings of every installed package.
     """
-    import portico_host
-
     write_json(portico_host.load(invocation.config).schema())
 
 
@@ -71,21 +67,9 @@ def _init(invocation: Invocation, force: bool) -> None:
     path = invocation.config or Path("portico.toml")
     folder = "docs" if (path.parent / "docs").is_dir() else "."
     text = (files("portico_cli") / "starter.toml").read_text("utf-8").replace("{folder}", folder)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        if force:
-            # The old file stays whole until the new one is.
-            partial.write_text(text, "utf-8")
-            partial.replace(path)
-        else:
-            with path.open("x", encoding="utf-8") as stream:
-                stream.write(text)
-    except FileExistsError:
-        raise Misused(f"{path} is there already. Give --force to overwrite it.") from None
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    if path.exists() and not force:
+        raise Misused(f"{path} is there already. Give --force to overwrite it.")
+    write_text(path, text)
     show(
         safe_text(f"Wrote {path}. It searches {'this folder' if folder == '.' else 'the folder docs'}."),
         safe_text('Try: portico ask "What is this about?"', "dim"),

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from portico import FunctionSpec
+from portico.ports import FunctionSelector
 from portico_cli.arguments import read_goal
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
-from portico_cli.show.functions import selection_lines, selection_to_json
-from portico_cli.show.layout import Hanging
-from portico_cli.show.output import plain, safe_text, show, write_json
-from portico_cli.sources import choose_sources, run
+from portico_cli.loops import run_async
+from portico_cli.show.functions import function_lines, selection_lines, selection_to_json
+from portico_cli.show.output import safe_text, show, write_json
+from portico_cli.sources import choose_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rich.console import RenderableType
 
     from portico import Function, Selection
 
@@ -54,8 +52,6 @@ def command(
     invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None, question: str | None
 ) -> None:
     """List the functions of the kernel, by plugin."""
-    from portico.ports import FunctionSelector
-
     question = None if question is None else read_goal(question)
     chosen = choose_sources(invocation, docs, names)
 
@@ -69,7 +65,7 @@ def command(
                 kernel.function(name)
             return [kernel.functions[name] for name in selection.names], selection
 
-    functions, selection = run(collect)
+    functions, selection = run_async(collect)
     specs = [function.spec for function in functions]
     if manual == "schema":
         write_json({"functions": [each.to_openapi() for each in specs]})
@@ -87,7 +83,7 @@ def command(
     elif selection is not None:
         show(*selection_lines(selection))
     else:
-        show(*_lines(functions) if functions else [safe_text(_NONE)])
+        show(*function_lines(functions) if functions else [safe_text(_NONE)])
 
 
 def _to_json(function: Function) -> dict[str, Any]:
@@ -101,18 +97,3 @@ def _to_json(function: Function) -> dict[str, Any]:
         "effects": spec.effects,
         "tags": sorted(spec.tags),
     }
-
-
-def _lines(functions: Sequence[Function]) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    plugin: object = ...
-    for function in functions:
-        if function.plugin != plugin:
-            if plugin is not ...:
-                yield Text()
-            plugin = function.plugin
-            yield safe_text(plugin or "(no plugin)", "bold")
-        names = [parameter.name if parameter.required else f"[{parameter.name}]" for parameter in function.parameters]
-        yield Hanging(Text.assemble((function.name, "cyan"), (f"({', '.join(names)})", "dim")), "  ", "    ")
-        yield Hanging(safe_text(" ".join(plain(function.description).split())), "    ", "    ")

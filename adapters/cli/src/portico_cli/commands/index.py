@@ -6,10 +6,17 @@ from pathlib import Path
 
 import click
 
+from portico.errors import UnsupportedOption
+from portico.ports import IndexReport, TextSearch
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
+from portico_cli.loops import run_async
+from portico_cli.show.answer import report_lines, report_to_json
+from portico_cli.show.layout import count_words
 from portico_cli.show.output import safe_text, show, write_json
-from portico_cli.sources import choose_sources, run
+from portico_cli.sources import choose_sources
+from portico_cli.terminal.progress import update_index
+from portico_host import SettingsInvalid
 
 
 @click.command(name="index")
@@ -24,12 +31,6 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
     Only what changed is read again. Interrupt it when you like: the next run continues. Where workers are at work
     (`portico worker`), they embed what is much.
     """
-    from portico.errors import UnsupportedOption
-    from portico.ports import IndexReport, TextSearch
-    from portico_cli.show.answer import report_lines, report_to_json
-    from portico_cli.terminal.progress import update_index
-    from portico_host import SettingsInvalid
-
     if name is None:
         chosen = choose_sources(invocation, docs=(path,), names=())
         source = chosen.sources[-1]
@@ -45,21 +46,15 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
                 services.prepare("TextSearch", source)
             except SettingsInvalid as error:
                 if name is not None and any(mistake.key == f"search.{name}.path" for mistake in error.mistakes):
-                    raise Misused(
-                        f"The source {name!r} has no setting `path`, so it cannot index {path}. Leave out --name: "
-                        "the indexes that it stands on are brought up to date when it is searched."
-                    ) from error
+                    raise Misused(f"The source {name!r} has no setting `path`, so it cannot index {path}.") from error
                 raise
             index = services.get(TextSearch, source).index
             if index is None:
                 raise UnsupportedOption(f"The source {source!r} keeps no index; there is nothing to update.")
             return await update_index(invocation, index, source)
 
-    report = run(update)
+    report = run_async(update)
     if invocation.json:
         write_json({"name": source, "path": str(path), **report_to_json(report)})
         return
-    show(
-        safe_text(f"{path}: {report.documents:,} document{'' if report.documents == 1 else 's'} indexed.", "bold"),
-        *report_lines(report),
-    )
+    show(safe_text(f"{path}: {count_words(report.documents, 'document')} indexed.", "bold"), *report_lines(report))

@@ -1,22 +1,67 @@
-"""`portico new`: a package to begin with."""
+"""`portico new`: make a package to begin with: a template, copied with another name."""
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import click
+from rich.console import RenderableType
 
+import portico_host
+from portico.errors import StoreError
+from portico.ports import PORTS
+from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.new_package import KINDS
-from portico_cli.show.output import safe_text, show, write_json
+from portico_cli.show.output import plain, safe_text, show, write_json
+from portico_host.configuration import NONE
+from portico_host.packages import SHIPPED, distribution_for, port_named
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+# Characters of a registered name; with longer ones lines of the templates grow too long.
+LONGEST = 30
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_HERE = Path(__file__).parents[1]
+_ACME = re.compile("portico_acme|ACME|Acme|acme")
+_AUTHORS = re.compile(r"^authors = .*\n", re.MULTILINE)
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
+_LEFT_BY_TOOLS = {"__pycache__", "build", "dist"}
+_GIT_SECONDS = 5.0
 
-    from portico_cli.new_package import PackageName
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of package: its port, the endings of its main class and its distribution, and a command to try it."""
+
+    word: str
+    port: str
+    noun: str
+    attempt: str
+    suffix: str = ""
+
+
+_SEARCH = 'portico ask "How many pounds does the big anvil weigh?" --source {name}'
+_PLAN = 'portico ask "What is this about?" --docs . --planner {name}'
+_CHAT = 'portico ask "What is this about?" --docs . --chat {name}'
+_FUNCTIONS = "PORTICO_FUNCTIONS__MINE__USE={name} portico functions"
+
+KINDS: Mapping[str, Kind] = {
+    kind.word: kind
+    for kind in (
+        Kind("connector", "TextSearch", "Search", _SEARCH),
+        Kind("planner", "Planner", "Planner", _PLAN, "-planner"),
+        Kind("adapter", "ChatService", "Chat", _CHAT),
+        Kind("plugin", "FunctionSource", "Functions", _FUNCTIONS),
+    )
+}
 
 
 @click.command(name="new")
@@ -37,52 +82,212 @@ def command(invocation: Invocation, kind: str, name: str, into: Path | None) -> 
     KIND is connector (a text search), planner, adapter (a chat service) or plugin (functions). NAME is what it is
     called in portico.toml; its distribution is portico-NAME, or portico-NAME-planner.
     """
-    from portico_cli.new_package import author_of_git, filled, make_folder, package_name, refuse_taken
-
     package = package_name(name, KINDS[kind])
     refuse_taken(package)
     folder = into or Path(package.distribution)
-    files = filled(package, author_of_git())
+    files = fill_template(package, author_of_git())
     make_folder(folder, files)
-    paths = [path.as_posix() for path in files]
-    if invocation.json:
-        write_json(_as_json(package, folder, paths))
-    else:
-        show(*_lines(package, folder, paths))
-
-
-def _as_json(package: PackageName, folder: Path, paths: list[str]) -> dict[str, Any]:
-    return {
-        "kind": package.kind.word,
+    made: dict[str, Any] = {
+        "kind": kind,
         "name": package.registered,
         "distribution": package.distribution,
         "module": package.module,
         "folder": str(folder.absolute()),
-        "files": paths,
-        "commands": _commands(folder),
-        "attempt": _attempt(package),
+        "files": [path.as_posix() for path in files],
+        "commands": [f"cd {shlex.quote(str(folder))}", "pip install -e . portico-testkit", "pytest"],
+        "attempt": package.kind.attempt.format(name=package.registered),
     }
+    if invocation.json:
+        write_json(made)
+    else:
+        show(*_lines(made))
 
 
-def _lines(package: PackageName, folder: Path, paths: list[str]) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    kind = f"{package.kind.article} {package.kind.word}"
-    yield Text.assemble("Made ", safe_text(package.distribution, "bold"), safe_text(f", {kind}, in {folder}:"))
-    for path in paths:
+def _lines(made: Mapping[str, Any]) -> Iterator[RenderableType]:
+    yield safe_text(f"Made {made['distribution']} in {made['folder']}:", "bold")
+    for path in made["files"]:
         yield safe_text(f"  {path}", "dim")
-    yield Text()
-    yield Text("Next:")
-    for line in _commands(folder):
+    yield safe_text("\nNext:")
+    for line in made["commands"]:
         yield safe_text(f"  {line}", "cyan")
-    yield Text()
-    yield Text.assemble("Then try it: ", safe_text(_attempt(package), "cyan"))
+    yield safe_text("\nThen try it:")
+    yield safe_text(f"  {made['attempt']}", "cyan")
 
 
-def _commands(folder: Path) -> list[str]:
-    """Return the three commands that come next."""
-    return [f"cd {shlex.quote(str(folder))}", "pip install -e . portico-testkit", "pytest"]
+@dataclass(frozen=True, slots=True)
+class PackageName:
+    """A registered name and the names that follow from it: to install, to import, and of the classes.
+
+    >>> name = PackageName("my-search", KINDS["connector"])
+    >>> name.distribution, name.module, name.class_prefix
+    ('portico-my-search', 'portico_my_search', 'My')
+    >>> PackageName("acme", KINDS["planner"]).distribution
+    'portico-acme-planner'
+    """
+
+    registered: str
+    kind: Kind
+
+    @property
+    def distribution(self) -> str:
+        """The name to install."""
+        return f"portico-{self.registered}{self.kind.suffix}"
+
+    @property
+    def module(self) -> str:
+        """The name to import."""
+        return self.distribution.replace("-", "_")
+
+    @property
+    def class_prefix(self) -> str:
+        """The beginning of the names of its classes. The noun of the kind ends them."""
+        words = self.registered.split("-")
+        if len(words) > 1 and words[-1] == self.kind.noun.lower():
+            words.pop()
+        prefix = "".join(f"{word[0].upper()}{word[1:]}" for word in words)
+        # pytest would take a class that begins with "Test" for tests.
+        return f"TEST{prefix.removeprefix('Test')}" if prefix.startswith("Test") else prefix
 
 
-def _attempt(package: PackageName) -> str:
-    return package.kind.attempt.format(name=package.registered)
+def package_name(given: str, kind: Kind) -> PackageName:
+    """Return the names for a name as people write it: of the distribution, of the module, or the bare one.
+
+    >>> package_name("Portico_My.Search", KINDS["connector"]).registered
+    'my-search'
+    >>> package_name("portico-acme-planner", KINDS["planner"]).registered
+    'acme'
+
+    Case, hyphens, underscores and dots make no difference (PyPA's normalisation). Raises `Misused` for a name that a
+    distribution or a module cannot have.
+    """
+    folded = re.sub(r"[-_.]+", "-", given).lower()
+    name = folded.removeprefix("portico-").removesuffix(kind.suffix)
+    if not _NAME.fullmatch(name) or len(name) > LONGEST:
+        raise Misused(
+            f"{plain(given)[:80]!r} cannot be the name of a package. A name has English letters, digits and single "
+            f"hyphens, begins with a letter, for example my-search, and has {LONGEST} characters at most."
+        )
+    return PackageName(name, kind)
+
+
+def refuse_taken(name: PackageName) -> None:
+    """Raise `Misused` if a port, a hook, an installed package, one of ours or a registration has the name."""
+    taken = next(_taken(name), None)
+    if taken:
+        raise Misused(f"{taken} Choose another name.")
+
+
+def _taken(name: PackageName) -> Iterator[str]:
+    registered = name.registered
+    for port in PORTS:
+        words = {port.table, port.key, port.name.lower(), port.noun.replace(" ", "-").lower(), NONE}
+        if name.module == port.hook or registered in words:
+            yield f"Portico uses {registered!r} itself, in portico.toml or for a hook."
+    # A folder without an `__init__.py`, as the working directory may have one, is no package.
+    if (there := find_spec(name.module)) and there.origin:
+        yield f"A module {name.module} is installed."
+    port = port_named(name.kind.port)
+    # One of ours that is not installed here: the two could never be installed together.
+    for ours in sorted({name.distribution, distribution_for(port, registered)} & SHIPPED.keys()):
+        yield f"{ours} is a package of Portico: `pip install {ours}`."
+    for offer in portico_host.discover().offers(port.name):
+        if offer.name.replace("_", "-").lower() == registered:
+            yield f"{offer.distribution} registers the {port.noun} {offer.name!r}."
+
+
+def author_of_git() -> str:
+    """Return the author that git knows for this folder, as an inline table of `pyproject.toml`; empty if none.
+
+    An address that a build backend may refuse is left out.
+    """
+    name, email = (_read_git(f"user.{key}") for key in ("name", "email"))
+    name = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    texts = {"name": name, "email": email if _ADDRESS.fullmatch(email) else ""}
+    # A JSON string of printable characters is a TOML string too.
+    pairs = [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in texts.items() if text]
+    return f"{{ {', '.join(pairs)} }}" if pairs else ""
+
+
+def _read_git(key: str) -> str:
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    command = [git, "config", "--get", key]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False)  # noqa: S603 - our words
+        return done.stdout.decode("utf-8").strip() if done.returncode == 0 else ""
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return ""
+
+
+def template_folder(kind: Kind) -> Path:
+    """Return the folder of a template: in the installed package, or in the checkout. Raises ``StoreError``."""
+    places = [_HERE / "template", *(folder / "docs" / "template" for folder in _HERE.parents[3:4])]
+    for place in places:
+        if (place / kind.word / "pyproject.toml").is_file():
+            return place / kind.word
+    mend = "Run `pip install --force-reinstall --no-deps portico`."
+    raise StoreError(f"The template of {kind.word} is missing from {places[0]}. {mend}")
+
+
+def fill_template(name: PackageName, author: str) -> dict[PurePosixPath, str]:
+    """Return the files of a new package by their paths: those of the template with another name.
+
+    Raises ``StoreError`` if the template cannot be read.
+    """
+    folder = template_folder(name.kind)
+    # "portico-acme" and "portico-acme-planner" become right with the registered name in them.
+    word = name.registered.replace("-", "_")
+    forms = {"portico_acme": f"portico_{word}", "ACME": word.upper(), "Acme": name.class_prefix}
+
+    def rename(text: str) -> str:
+        return _ACME.sub(lambda match: forms.get(match[0], name.registered), text)
+
+    try:
+        files = {
+            PurePosixPath(rename(path.relative_to(folder).as_posix())): rename(path.read_text("utf-8"))
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and _belongs(path.relative_to(folder))
+        }
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"The template in {folder} cannot be read: {error}") from error
+    project = PurePosixPath("pyproject.toml")
+    files[project] = _AUTHORS.sub(lambda _: f"authors = [{author}]\n" if author else "", files[project])
+    return files
+
+
+def _belongs(path: Path) -> bool:
+    """Tell whether a file is part of a template and was not left there by a tool."""
+    left = any(part.startswith(".") or part in _LEFT_BY_TOOLS for part in path.parts[:-1])
+    return not left and path.suffix != ".pyc"
+
+
+def make_folder(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
+    """Write the files into a new or empty folder. They are put in place when all of them are written.
+
+    Raises `Misused` if the folder holds something or is none, ``StoreError`` if it cannot be written.
+    """
+    there = folder.exists()
+    try:
+        _require_empty(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside a folder that is there may be another file system, or another person's folder.
+        with tempfile.TemporaryDirectory(prefix=".portico-new-", dir=folder if there else folder.parent) as unfinished:
+            made = Path(unfinished) / "made"
+            for path, text in files.items():
+                (made / path).parent.mkdir(parents=True, exist_ok=True)
+                (made / path).write_text(text, "utf-8", newline="\n")
+            if not there:
+                made.rename(folder)
+                return
+            _require_empty(folder, but=Path(unfinished).name)
+            for each in list(made.iterdir()):
+                each.rename(folder / each.name)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreError(f"{folder} cannot be written: {why}. Give another folder with --into.") from error
+
+
+def _require_empty(folder: Path, *, but: str = "") -> None:
+    if folder.exists() and (not folder.is_dir() or any(each.name != but for each in folder.iterdir())):
+        raise Misused(f"{folder} is there already, and no empty folder. Give another one with --into.")

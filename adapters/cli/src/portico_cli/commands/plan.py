@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from portico import Proposal
-from portico.plans import Answer, Infeasible, Plan, plan_difference
-from portico_cli.arguments import read_goal
+from portico.errors import PlanFormatError
+from portico.plans import Answer, Finding, Infeasible, Plan, XmlPlan, plan_difference, plan_to_json
+from portico_cli.arguments import read_goal, write_text
 from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
 from portico_cli.invocation import (
     Invocation,
@@ -25,26 +23,28 @@ from portico_cli.invocation import (
     planner_option,
     source_option,
 )
+from portico_cli.loops import run_async
 from portico_cli.plan_files import (
     FORMS,
-    Placed,
-    check_file,
-    finding_lines,
+    PlanFile,
     form_of,
-    placed_to_json,
+    parse_plan,
+    place_findings,
     read_plan_file,
-    write_text,
-    written_plan,
+    read_plan_text,
+    shown_name,
+    write_plan,
 )
-from portico_cli.runs import origin_of, run_command_line
 from portico_cli.show.answer import infeasible_lines
 from portico_cli.show.functions import selection_to_json
-from portico_cli.show.output import console_for, safe_text, show, write_as_it_is, write_json
-from portico_cli.sources import Chosen, choose_sources, run
+from portico_cli.show.layout import count_words
+from portico_cli.show.output import safe_text, show, show_errors, write_as_it_is, write_json
+from portico_cli.show.plans import Placed, finding_lines, finding_to_json
+from portico_cli.sources import Chosen, choose_sources
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from portico import FunctionSpec
+    from portico import FunctionSpec, Kernel
 
 
 @click.command(name="plan")
@@ -95,86 +95,138 @@ def command(
         return
     chosen = choose_sources(invocation, docs, names, overrides_of(planner, chat))
     if checked is not None:
-        code = check_file(invocation, chosen, checked, output, fix=fix)
+        code = _check(invocation, chosen, checked, output, fix=fix)
     else:
         goal = read_goal(cast("str", goal))
-        proposed = run(lambda: _propose(goal, chosen, origin_of(docs, names, chat)))
-        ending = "text" if output is None else form_of(output)
-        code = _show(invocation, proposed, form or ending, output)
+        proposal, catalogue = run_async(lambda: _propose(goal, chosen))
+        form = form or ("text" if output is None else form_of(output))
+        code = _show(invocation, goal, proposal, output, catalogue=catalogue, form=form)
     click.get_current_context().exit(code)
 
 
-@dataclass(frozen=True, slots=True)
-class _Proposed:
-    goal: str
-    proposal: Proposal
-    catalogue: dict[str, FunctionSpec]
-    origin: Mapping[str, Any]
-
-    @property
-    def findings(self) -> list[Placed]:
-        return [Placed(each) for each in self.proposal.findings]
-
-
-async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
+async def _propose(goal: str, chosen: Chosen) -> tuple[Proposal, dict[str, FunctionSpec]]:
     async with chosen.application.kernel(chosen.sources) as kernel:
         with Progress() as progress:
             proposal = await kernel.propose(goal, emit=progress)
-        return _Proposed(goal, proposal, dict(kernel.specs), origin)
+        return proposal, dict(kernel.specs)
 
 
-def _show(invocation: Invocation, proposed: _Proposed, form: str, output: Path | None) -> int:
-    proposal = proposed.proposal.outcome
-    if isinstance(proposal, Plan):
-        return _show_plan(invocation, proposed, proposal, form, output)
+def _show(
+    invocation: Invocation,
+    goal: str,
+    proposal: Proposal,
+    output: Path | None,
+    *,
+    catalogue: dict[str, FunctionSpec],
+    form: str,
+) -> int:
+    """Show what the planner proposed, write it to ``output``, and return the exit code."""
+    outcome = proposal.outcome
+    body = _to_json(goal, proposal)
+    if isinstance(outcome, Plan):
+        # Before anything is printed: XML cannot hold every plan.
+        text = write_plan(outcome, form, catalogue)
+        body["text"] = None if form == "json" else text
+        if output is not None:
+            write_text(output, text)
     if invocation.json:
-        write_json(_to_json(proposed))
-    elif isinstance(proposal, Answer):
-        show(safe_text(f"The planner {proposed.proposal.planner} needs no plan:", "dim"), safe_text(proposal.text))
-    else:
-        show(*infeasible_lines(proposal))
-    if isinstance(proposal, Answer) and output is not None:
-        raise Misused(f"There is no plan to write to {output}.")
-    return DONE if isinstance(proposal, Answer) else INFEASIBLE
-
-
-def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: str, output: Path | None) -> int:
-    # Before anything is printed: XML cannot hold every plan.
-    text = written_plan(plan, form, proposed.catalogue)
-    if output is not None:
-        write_text(output, text)
-    if invocation.json:
-        write_json({**_to_json(proposed), "text": None if form == "json" else text})
+        write_json(body)
+    elif isinstance(outcome, Answer):
+        show(safe_text(f"The planner {proposal.planner} needs no plan:", "dim"), safe_text(outcome.text))
+    elif isinstance(outcome, Infeasible):
+        show(*infeasible_lines(outcome))
     elif output is not None:
-        told = f" `{run_command_line(output, proposed.origin)}` runs it." if form in ("json", "xml") else ""
-        show(safe_text(f"Wrote {output}.{told}"))
+        show(safe_text(f"Wrote {output}."))
     else:
         write_as_it_is(text)
-    wrong = any(each.finding.severity == "error" for each in proposed.findings)
-    if proposed.findings and not invocation.json:
-        console = console_for(sys.stderr)
-        for line in finding_lines("", proposed.findings):
-            console.print(line)
+    if isinstance(outcome, Answer) and output is not None:
+        raise Misused(f"There is no plan to write to {output}.")
+    wrong = any(each.severity == "error" for each in proposal.findings)
+    if proposal.findings and not invocation.json:
+        show_errors(*finding_lines("", [Placed(each) for each in proposal.findings]))
         if wrong:
-            console.print(safe_text("This plan cannot run. A run would send the findings back to its planner."))
-    return FAILED if wrong else DONE
+            show_errors(safe_text("This plan cannot run. A run would send the findings back to its planner."))
+    return INFEASIBLE if isinstance(outcome, Infeasible) else FAILED if wrong else DONE
 
 
-def _to_json(proposed: _Proposed) -> dict[str, Any]:
-    from portico.plans import plan_to_json
-
-    proposal = proposed.proposal.outcome
+def _to_json(goal: str, proposal: Proposal) -> dict[str, Any]:
+    outcome = proposal.outcome
     return {
-        "outcome": type(proposal).__name__.lower(),
-        "goal": proposed.goal,
-        "planner": proposed.proposal.planner,
-        "plan": plan_to_json(proposal) if isinstance(proposal, Plan) else None,
-        "findings": [placed_to_json(each) for each in proposed.findings],
-        "answer": proposal.text if isinstance(proposal, Answer) else None,
-        "reason": proposal.reason if isinstance(proposal, Infeasible) else None,
-        "missing": list(proposal.missing) if isinstance(proposal, Infeasible) else [],
-        "selection": selection_to_json(proposed.proposal.selection),
+        "outcome": type(outcome).__name__.lower(),
+        "goal": goal,
+        "planner": proposal.planner,
+        "plan": plan_to_json(outcome) if isinstance(outcome, Plan) else None,
+        "findings": [finding_to_json(Placed(each)) for each in proposal.findings],
+        "answer": outcome.text if isinstance(outcome, Answer) else None,
+        "reason": outcome.reason if isinstance(outcome, Infeasible) else None,
+        "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
+        "selection": selection_to_json(proposal.selection),
     }
+
+
+def _check(invocation: Invocation, chosen: Chosen, name: str, output: Path | None, *, fix: bool) -> int:
+    """Check the plan in a file, show the findings, and return the exit code; with ``fix`` mend the file."""
+    file, findings, mended = run_async(lambda: _check_file(chosen, name, fix=fix))
+    written = (output or (None if name == "-" else Path(name))) if mended else None
+    if written is not None:
+        write_text(written, file.text)
+    errors = sum(each.finding.severity == "error" for each in findings)
+    if invocation.json:
+        write_json(
+            {
+                "file": file.name,
+                "ok": not errors,
+                "findings": [finding_to_json(each) for each in findings],
+                "fixed": mended,
+                "written": None if written is None else str(written),
+                "text": file.text if mended and written is None else None,
+            }
+        )
+    elif mended and written is None:
+        # Read from standard input: the mended plan goes to standard output, the findings beside it.
+        write_as_it_is(file.text)
+        show_errors(*finding_lines(file.name, findings))
+    else:
+        show(*(safe_text(f"mended: {words}", "green") for words in mended))
+        if written is not None:
+            show(safe_text(f"Wrote {written}.", "dim"))
+        words = f"{count_words(errors, 'error')}, {count_words(len(findings) - errors, 'warning')}"
+        show(*finding_lines(file.name, findings), safe_text(f"{file.name}: {words}.", "bold"))
+    return FAILED if errors else DONE
+
+
+async def _check_file(chosen: Chosen, name: str, *, fix: bool) -> tuple[PlanFile, list[Placed], list[str]]:
+    """Return the plan in a file, its findings, and what was mended; then both are those of the mended plan."""
+    async with chosen.application.kernel(chosen.sources) as kernel:
+        text, shown = read_plan_text(name), shown_name(name)
+        mended: list[str] = []
+        try:
+            file = parse_plan(text, shown, kernel.specs)
+        except PlanFormatError as error:
+            if not fix or "<" not in text:
+                raise
+            try:
+                # The text may be nearly an XML plan.
+                found = XmlPlan.read(text, kernel.specs, recover=True)
+            except PlanFormatError:
+                raise error from None
+            mended = [str(mend) for mend in found.recovered]
+            file = PlanFile(found.plan, text, shown, found)
+        findings = _find(kernel, file)
+        certain = [each.finding for each in findings if each.finding.fix is not None]
+        mended += map(str, certain)
+        if not fix or not mended:
+            return file, findings, []
+        # The mended plan may show more findings: it is checked again, as it will be written.
+        xml = file.xml is not None
+        text = write_plan(Finding.fix_plan(file.plan, certain), "xml" if xml else "json", kernel.specs)
+        file = parse_plan(text, shown, kernel.specs, xml=xml)
+        return file, _find(kernel, file), mended
+
+
+def _find(kernel: Kernel, file: PlanFile) -> list[Placed]:
+    doubts = file.xml.findings if file.xml is not None else ()
+    return place_findings(file, [*doubts, *kernel.check_plan(file.plan)])
 
 
 def _compare(invocation: Invocation, before: str, after: str) -> None:

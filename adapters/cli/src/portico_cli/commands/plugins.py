@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
+import portico_host
 from portico.errors import nearest
-from portico_cli.command_table import reached
+from portico_cli.command_table import usable_commands
 from portico_cli.failures import Misused, write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.show.output import show, write_json
 from portico_cli.show.packages import detail_lines, details_to_json, package_to_json, packages_lines
-from portico_cli.sources import run
+from portico_host.packages import folded
 
 if TYPE_CHECKING:
-    from portico_host import Application, Package, Plugins
+    from portico_host import Package, Plugins
 
 
 @click.command(name="plugins")
@@ -28,17 +28,15 @@ if TYPE_CHECKING:
 def command(invocation: Invocation, name: str | None) -> None:
     """List the installed packages and what they offer, by port.
 
-    With NAME, a package or a name that a package registers, show that package with every setting; its settings are
-    read and its services made, so that mistakes show. A package that is broken, in conflict, incompatible, empty or
-    disabled is listed with the reason and what mends it; with --debug, with the traceback too.
+    With NAME, a package or a name that a package registers, show that package with every setting. A package that is
+    broken, in conflict, incompatible, empty or disabled is listed with the reason and what mends it; with --debug,
+    with the traceback too.
     """
-    import portico_host
-
     application = portico_host.load(invocation.config)
-    plugins, commands = application.plugins, reached(application.commands)
+    plugins, commands = application.plugins, usable_commands(application.commands)
     packages = plugins.packages
     if name is not None:
-        packages = tuple(_examined(application, package) for package in _named(plugins, name))
+        packages = _named(plugins, name)
         if invocation.json:
             write_json({"packages": [details_to_json(package, commands) for package in packages]})
         else:
@@ -64,8 +62,6 @@ def _named(plugins: Plugins, name: str) -> tuple[Package, ...]:
 
     Raises ``Misused`` with the nearest names if there is none.
     """
-    from portico_host.packages import folded
-
     wanted = folded(name)
     found = [each for each in plugins.packages if wanted in (folded(each.name), folded(each.distribution))]
     found = found or [each for each in plugins.packages if wanted in {folded(offer.name) for offer in each.offers}]
@@ -74,16 +70,3 @@ def _named(plugins: Plugins, name: str) -> tuple[Package, ...]:
         advice = f"Did you mean {' or '.join(close)}?" if close else "`portico plugins` lists the packages."
         raise Misused(f"No package {name!r} is installed. {advice}")
     return tuple(found)
-
-
-def _examined(application: Application, package: Package) -> Package:
-    """Return a package with the mistakes that show only when its settings are read and its services made."""
-    from portico_cli.doctor import faults_of
-    from portico_host.packages import Defect
-
-    faults = [] if package.state == "disabled" else run(lambda: faults_of(application, package))
-    if not faults:
-        return package
-    defects = (*package.defects, *(Defect(fault.message, fault.mend) for fault in faults))
-    cause = package.cause or next((fault.error for fault in faults if fault.error is not None), None)
-    return replace(package, state="broken", defects=defects, cause=cause)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from portico.errors import PlanInvalid, PlanStale
-from portico_cli.arguments import clean_argument, given_value
+from portico_cli.arguments import clean_argument, read_value
 from portico_cli.execution import Ended, carry_out
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, RunOptions, overrides_of, pass_invocation, run_options
-from portico_cli.runs import begun_with
+from portico_cli.loops import run_async
+from portico_cli.runs import Origin, find_run, open_journal, queue_of
 from portico_cli.show.answer import show_and_exit
-from portico_cli.sources import choose_sources, run as run_to_end
+from portico_cli.sources import choose_sources
 
 
 @click.command(name="resume")
@@ -44,11 +42,11 @@ def command(
     RUN is the name of a run, the beginning of a name, or `last`. A step with effects that was broken off waits until
     you say what happened to it.
     """
-    given = {clean_argument(step): given_value(value, f"--result {step}") for step, value in results}
+    given = {clean_argument(step): read_value(value, f"--result {step}") for step, value in results}
     twice = sorted(set(retry) & given.keys())
     if twice:
         raise Misused(f"--retry and --result are both given for {twice[0]}; a step runs again or has a result.")
-    begun = run_to_end(lambda: begun_with(invocation, clean_argument(run)))
+    name, begun = run_async(lambda: _find(invocation, clean_argument(run)))
     for path in () if options.docs else begun.docs:
         if not path.exists():
             raise Misused(f"The run was begun with --docs {path}, which is no longer there. Give --docs again.")
@@ -65,16 +63,17 @@ def command(
                 invocation,
                 kernel,
                 options,
-                lambda emit: kernel.resume(begun.run, planner=planner, retry=retry, results=given, emit=emit),
+                lambda emit: kernel.resume(name, planner=planner, retry=retry, results=given, emit=emit),
             )
 
-    try:
-        ended = run_to_end(resume)
-    except (PlanStale, PlanInvalid) as error:
-        # Another folder has other functions.
-        if begun.folder and Path(begun.folder) != Path.cwd():
-            error.add_note(
-                f"The run was begun in {begun.folder}, with the portico.toml of that folder: resume it there."
-            )
-        raise
-    show_and_exit(invocation, ended)
+    show_and_exit(invocation, run_async(resume))
+
+
+async def _find(invocation: Invocation, wanted: str) -> tuple[str, Origin]:
+    """Find a run of the journal and the options with which it began. Raises ``Misused`` if there is none."""
+    async with open_journal(invocation) as (store, runner):
+        run = await find_run(store, wanted, queue_of(runner))
+        entries = await store.read(run)
+        if not entries and run not in await store.runs():
+            raise Misused(f"The run {run} waits for a worker: it has not begun, so there is nothing to resume.")
+    return run, Origin.from_json(entries[0].get("origin") if entries else None)

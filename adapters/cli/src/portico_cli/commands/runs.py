@@ -7,9 +7,10 @@ import click
 from portico_cli.arguments import clean_argument
 from portico_cli.failures import write_error
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.runs import Listing
+from portico_cli.loops import run_async
+from portico_cli.runs import Listing, find_run, list_runs, open_journal, queue_of
 from portico_cli.show.output import plain, safe_text, show, write_json
-from portico_cli.sources import run as run_to_end
+from portico_cli.show.runs import run_lines, run_table, run_to_json
 
 
 @click.command(name="runs")
@@ -26,10 +27,8 @@ def command(invocation: Invocation, *, run: str | None, limit: int) -> None:
     Goals that wait for a worker are listed too. RUN is the name of a run, the beginning of a name, or `last`. It is
     shown with its steps, their arguments and their results.
     """
-    from portico_cli.show.runs import run_lines, run_table, run_to_json
-
     wanted = None if run is None else clean_argument(run)
-    listing = run_to_end(lambda: _look(invocation, wanted, limit))
+    listing = run_async(lambda: _look(invocation, wanted, limit))
     if listing.problem:
         write_error(f"Only the journal is shown: {plain(listing.problem)}")
     if wanted is not None:
@@ -51,11 +50,7 @@ def command(invocation: Invocation, *, run: str | None, limit: int) -> None:
 
 
 async def _look(invocation: Invocation, wanted: str | None, limit: int) -> Listing:
-    import portico_host
-    from portico_cli.runs import find_run, journal_of, list_runs, queue_of
-
-    application = portico_host.load(invocation.config)
-    async with application.services(()) as services:
-        store, queue = journal_of(application, services), queue_of(services)
+    async with open_journal(invocation) as (store, runner):
+        queue = queue_of(runner)
         name = None if wanted is None else await find_run(store, wanted, queue)
         return await list_runs(store, queue, limit, name)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from portico.ports import TextSearch
+from portico.search import And, AnyOf, Equal, Filter, FusedSearch, TextSearchOptions, TextSearchResult
 from portico_cli.arguments import clean_argument
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
+from portico_cli.loops import run_async
 from portico_cli.show.answer import warning_lines
 from portico_cli.show.output import show, write_json
 from portico_cli.show.search import metadata_to_json, remark_lines, result_lines
-from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes, run
+from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes
 from portico_cli.terminal.progress import Progress, update_sources
-
-if TYPE_CHECKING:
-    from portico.search import Filter, TextSearchResult
 
 
 @click.command(name="search")
@@ -53,9 +53,6 @@ def command(
 
     Several sources are merged into one ranking. If a source fails, a warning says so, and the others are shown.
     """
-    from portico.ports import TextSearch
-    from portico.search import FusedSearch, TextSearchOptions
-
     query = clean_argument(query).strip()
     if not query:
         raise Misused("The query is blank.")
@@ -75,7 +72,7 @@ def command(
                 found = await FusedSearch(searches).get_text_search_results(query, options)
                 return await found.list(), found.metadata
 
-    results, metadata = run(search)
+    results, metadata = run_async(search)
     warnings = [f"The source {name!r} failed: {why}" for name, why in metadata.get("failures", {}).items()]
     of_sources = metadata.get("sources", {})
     if invocation.json:
@@ -89,8 +86,6 @@ def command(
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:
-    from portico.search import And, AnyOf, Equal
-
     by_field: dict[str, list[str]] = {}
     for clause in clauses:
         field, separator, value = clean_argument(clause).partition("=")

@@ -1,49 +1,62 @@
-"""`portico submit`: hand goals over to workers."""
+"""`portico submit`: hand goals over to workers, and follow them to their end."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico_cli.arguments import clean_argument, given_value, read_goal, read_goals
-from portico_cli.execution import Ended, ended_jobs, ended_run, follow
-from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE, Misused, write_error
+from portico.errors import StoreUnavailable
+from portico.plans import Emit, Event, Plan
+from portico.plugins import RunState
+from portico.ports import JobQueue, JobStatus, Planner, Runner, RunStore
+from portico_cli.arguments import clean_argument, load_json, read_goal, read_text, read_value
+from portico_cli.execution import Ended
+from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE, Misused, RunFailed, write_error
 from portico_cli.invocation import (
     Invocation,
     common_options,
+    input_option,
     json_option,
     overrides_of,
     pass_invocation,
     planner_option,
     short_name,
 )
-from portico_cli.runs import RunEntry, journal_of, origin_of, read_run
+from portico_cli.loops import run_async
+from portico_cli.runs import RunEntry, host_of, journal_of, origin_of, read_run
 from portico_cli.show.answer import show_and_exit
 from portico_cli.show.layout import count_words
 from portico_cli.show.output import show, write_as_it_is, write_json
 from portico_cli.show.runs import run_table, run_to_json
-from portico_cli.sources import choose_sources, run
+from portico_cli.sources import choose_sources
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from portico import Kernel
-    from portico.ports import JobQueue, RunStore
     from portico_host import Application
 
 
 _CODES = {"done": DONE, "infeasible": INFEASIBLE, "held": HELD, "uncertain": HELD}
 _WORST = (FAILED, HELD, INFEASIBLE, DONE)
+_GOALS_BYTES = 100_000_000
+_LIST = re.compile(r'\s*\[\s*["{]')
+_ENDED: frozenset[str] = frozenset({"done", "failed", "cancelled"})
+# Seconds between two looks, at first and after a while.
+_SOON, _LATER, _GROWTH = 0.1, 1.0, 1.3
+_AT_ONCE = 1_000
 
 
 @click.command(name="submit")
 @click.argument("goal", required=False)
 @click.option("--file", metavar="FILE|-", help="Submit every goal of FILE: one on each line, or JSON.")
-@click.option("--input", "given", metavar="JSON|@FILE|-", help="The input of the goal: JSON, a file of it, or words.")
+@input_option
 @planner_option
 @click.option("--run", "name", metavar="NAME", help="Call the run NAME; if there is one already, use that one.")
 @click.option("--wait", is_flag=True, help="Follow it to its end, and end as `portico ask` does.")
@@ -65,10 +78,19 @@ def command(
     GOAL is in words; `-` reads it from standard input. When this ends, the goal is in the queue, and waits there until
     a `portico worker` takes it.
     """
-    goals = _goals(goal, file, given, name)
+    if file is not None and (goal, given, name) != (None, None, None):
+        raise Misused("--file takes its goals from the file: leave out GOAL, --input and --run.")
+    if file is not None:
+        goals = _read_goals(file)
+    elif goal is None:
+        raise Misused("There is nothing to submit. Give a goal, `-` to read it from standard input, or --file.")
+    elif goal == "-" and given == "-":
+        raise Misused("The goal and --input cannot both be read from standard input.")
+    else:
+        goals = [(read_goal(goal), None if given is None else read_value(given, "--input"))]
     application = choose_sources(invocation, overrides=overrides_of(planner, None)).application
     work = _Work(invocation, application, goals, planner, None if name is None else _checked_name(name))
-    names, workers = run(work.submit)
+    names, workers = run_async(work.submit)
     # With --wait there is one object at the end, which has the names too.
     if not (wait and invocation.json):
         _show_submitted(work, names, several=file is not None, workers=workers, wait=wait)
@@ -76,22 +98,33 @@ def command(
         return
     invocation.submitted = True
     if file is not None:
-        click.get_current_context().exit(_show_ended(invocation, run(lambda: work.follow_all(names))))
+        click.get_current_context().exit(_show_ended(invocation, run_async(lambda: work.follow_all(names))))
     invocation.run = names[0]
-    show_and_exit(invocation, run(lambda: work.follow(names[0])))
+    show_and_exit(invocation, run_async(lambda: work.follow(names[0])))
 
 
-def _goals(goal: str | None, file: str | None, given: str | None, name: str | None) -> list[tuple[str, Any]]:
-    if file is not None:
-        for option, value in (("GOAL", goal), ("--input", given), ("--run", name)):
-            if value is not None:
-                raise Misused(f"{option} and --file are both given; only the goals of the file can be submitted.")
-        return read_goals(file)
-    if goal is None:
-        raise Misused("There is nothing to submit. Give a goal, `-` to read it from standard input, or --file.")
-    if goal == "-" and given == "-":
-        raise Misused("The goal and --input cannot both be read from standard input.")
-    return [(read_goal(goal), None if given is None else given_value(given, "--input"))]
+def _read_goals(name: str) -> list[tuple[str, Any]]:
+    """Return the goals of a file, or of standard input for ``-``, each with its input."""
+    place = f"--file: {'standard input' if name == '-' else name}"
+    text = read_text(name, _GOALS_BYTES, place)
+    if _LIST.match(text):
+        raise Misused(f"{place} is one JSON list. Write each goal on its own line.")
+    # Not splitlines: a line of JSON may contain U+2028.
+    lines = [line.strip() for line in text.split("\n")]
+    goals = [_goal(line, f"{place}, line {number}") for number, line in enumerate(lines, 1) if line]
+    if not goals:
+        raise Misused(f"{place}: there is no goal. Write one on each line.")
+    return goals
+
+
+def _goal(line: str, place: str) -> tuple[str, Any]:
+    if not line.startswith("{"):
+        return line, None
+    made = load_json(line, place)
+    goal = made.get("goal")
+    if not isinstance(goal, str) or not goal.strip() or made.keys() - {"goal", "input"}:
+        raise Misused(f"{place}: an object has a text `goal`, may have an `input`, and nothing else.")
+    return goal.strip(), made.get("input")
 
 
 def _checked_name(name: str) -> str:
@@ -115,7 +148,6 @@ class _Work:
     async def _open(self) -> AsyncIterator[tuple[Kernel, JobQueue, RunStore]]:
         """Open what submitting needs; no source and no function of the configuration is opened."""
         from portico import Kernel
-        from portico.ports import Planner, Runner
 
         async with self.application.services(()) as services:
             kernel = Kernel(services, runner=services.get(Runner) if services.names(Runner) else None)
@@ -147,12 +179,102 @@ class _Work:
         """Follow runs until all have ended."""
         async with self._open() as (_, queue, store):
             entries: dict[str, RunEntry] = {}
-            goals = {name: goal for name, (goal, _) in zip(names, self.goals, strict=True)}
             with Progress(f"0 of {len(names):,} runs ended") as progress:
                 async for status in ended_jobs(queue, names):
-                    entries[status.name] = await read_run(store, status.name, status, goals[status.name])
+                    entries[status.name] = await read_run(store, status.name, status)
                     progress.say(f"{len(entries):,} of {len(names):,} runs ended")
             return [entries[name] for name in names]
+
+
+async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress) -> JobStatus:
+    """Wait until a job has ended and return its status; meanwhile show the steps of its run."""
+    shown: set[str] = set()
+    async for [status] in _look(queue, [run]):
+        with suppress(StoreUnavailable):
+            _show_news(await _state_of(store, run), shown, progress)
+            if status is not None and status.state == "running":
+                progress.say(f"Thinking… (in the worker {host_of(status.worker)})")
+            elif status is not None and status.state == "waiting":
+                waits, none = "Waiting for a worker…", "Waiting: no worker runs. `portico worker` starts one."
+                progress.say(waits if await queue.workers() else none)
+        if status is not None and status.state in _ENDED:
+            return status
+    raise AssertionError("looking does not end by itself")
+
+
+async def ended_jobs(queue: JobQueue, names: Sequence[str]) -> AsyncIterator[JobStatus]:
+    """Yield each of these jobs once when it has ended, until all have."""
+    left = set(names)
+    async for found in _look(queue, names):
+        for status in found:
+            if status is not None and status.state in _ENDED and status.name in left:
+                left.remove(status.name)
+                yield status
+        if not left:
+            return
+
+
+async def _look(queue: JobQueue, names: Sequence[str]) -> AsyncIterator[list[JobStatus | None]]:
+    """Yield the status of the jobs again and again; nothing while the queue cannot be reached."""
+    pause = _SOON
+    while True:
+        with suppress(StoreUnavailable):
+            found: list[JobStatus | None] = []
+            for start in range(0, len(names), _AT_ONCE):
+                found += await queue.status(names[start : start + _AT_ONCE], body=True)
+            yield found
+        await asyncio.sleep(pause)
+        pause = min(pause * _GROWTH, _LATER)
+
+
+async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) -> Ended:
+    """Return how a run ended, as its journal says.
+
+    Raises `RunFailed` if it failed or was cancelled, and notes in ``invocation`` what resumes it.
+    """
+    from portico import Paused, Run
+
+    state = await _state_of(store, status.name)
+    invocation.submitted = False
+    invocation.run = status.name if state is not None else None
+    if status.state == "cancelled":
+        raise RunFailed(f"The run {status.name} was cancelled before it ended.")
+    if state is None or status.state != "done":
+        missing = f"The run {status.name} is not in the journal. Do the workers use another journal?"
+        raise RunFailed(status.error or missing)
+    outcome: Any = state.outcome
+    records = [record for record in state.records if "/" not in record.step.id]
+    if outcome is None:
+        if state.state not in ("held", "uncertain"):
+            invocation.failed = next((record.step.id for record in records if record.error is not None), None)
+            raise RunFailed(state.reason or f"The run {status.name} ended without an outcome.")
+        outcome = Paused(state.reason, state.step, uncertain=state.state == "uncertain")
+    steps = tuple(record.step for record in records if record.error is None)
+    plan = Plan(state.goal, steps, state.plan.result if state.plan is not None else None)
+    run = Run(state.goal, status.name, state.planner, outcome, plan, state.records, input=state.input)
+    return Ended(run, {step: state.started[step] for step in state.uncertain}, resumable=True, measured=False)
+
+
+async def _state_of(store: RunStore, run: str) -> RunState | None:
+    entries = await store.read(run)
+    return RunState.of(entries) if entries else None
+
+
+def _show_news(state: RunState | None, shown: set[str], emit: Emit) -> None:
+    """Emit the events of the steps that began or ended since the last look."""
+    if state is None:
+        return
+    for step, started in state.started.items():
+        if f"began {step}" not in shown:
+            shown.add(f"began {step}")
+            emit(Event.StepStarted(started.step, started.arguments))
+    for record in state.records:
+        if record.step.id not in shown:
+            shown.add(record.step.id)
+            if record.error is None:
+                emit(Event.StepFinished(record.step, record.result))
+            else:
+                emit(Event.StepFailed(record.step, record.error))
 
 
 def _show_submitted(work: _Work, names: list[str], *, several: bool, workers: int, wait: bool) -> None:
@@ -163,8 +285,7 @@ def _show_submitted(work: _Work, names: list[str], *, several: bool, workers: in
     write_as_it_is("\n".join(names))
     if sys.stderr.isatty() and not wait:
         shown = "portico runs" if several else f"portico runs {short_name(names[0])}"
-        running = f"{count_words(workers, 'worker')} running" if workers else "none is running yet"
-        write_error(f"{'They wait' if several else 'It waits'} for a worker ({running}); `{shown}` shows the state.")
+        write_error(f"Running: {count_words(workers, 'worker')}. `{shown}` shows the state.")
 
 
 def _show_ended(invocation: Invocation, runs: list[RunEntry]) -> int:

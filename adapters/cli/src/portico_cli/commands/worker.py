@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import platform
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico_cli.failures import DONE, INTERRUPTED, Misused
+from portico.errors import StoreUnavailable
+from portico.plans import Event, RunEvent
+from portico.ports import Job, JobQueue, JobStatus
+from portico_cli.failures import DONE, INTERRUPTED
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
+from portico_cli.loops import run_async
 from portico_cli.runs import no_journal
-from portico_cli.show.worker import worker_listener
-from portico_cli.sources import choose_sources, run
-from portico_cli.worker import Ready, Stopped, Tell, Working
+from portico_cli.show.plans import called_name
+from portico_cli.show.worker import WorkerListener, worker_listener
+from portico_cli.sources import choose_sources
+from portico_host.packages import port_named
 
 if TYPE_CHECKING:
+    from portico import Kernel, StepRun
     from portico_host import Application
 
 
@@ -31,6 +40,10 @@ if TYPE_CHECKING:
 _GRACE = 8.0
 # So many signals stop the worker in order; the next one breaks it off.
 _GENTLE = 2
+# A goal may be a book: only so many characters of it are shown.
+_LONGEST_ABOUT = 500
+# Seconds between two looks whether the queue is empty.
+_SECONDS = 0.5
 
 
 @click.command(name="worker")
@@ -64,59 +77,51 @@ def command(
     jobs that it has not ended wait for another one.
     """
     invocation.lines = True
-    if math.isnan(grace):  # it is in any range
-        raise Misused("--grace: nan is not a number of seconds.")
     chosen = choose_sources(invocation)
-    application = chosen.application
+    runner = _runner_of(chosen.application)
     if concurrency is not None:
-        more = {"runner": {_runner_of(application): {"concurrency": concurrency}}}
-        application = choose_sources(invocation, overrides=more).application
-    tell = worker_listener(json=invocation.json)
+        chosen = choose_sources(invocation, overrides={"runner": {runner: {"concurrency": concurrency}}})
+    application, listener = chosen.application, worker_listener(json=invocation.json)
 
-    approvals = _Approvals(plans=approve, effects=approve_effects)
+    async def work() -> int:
+        from portico import Kernel
+
+        async with application.kernel(chosen.sources) as kernel:
+            queue = Kernel.require_jobs(kernel.runner)
+            if kernel.run_store is None:
+                raise no_journal(application)
+            if approve:
+                kernel.approve_plans()
+            if approve_effects:
+                kernel.approve_effects()
+            # A queue that cannot be reached is the error, before anything is shown.
+            await queue.workers()
+            listener(_ready(application, runner, str(getattr(queue, "place", "")), list(Kernel.job_handlers())))
+            working = Working(kernel, queue, listener, grace=grace)
+            with _signals_cancel() as heard:
+                await working.work(until_empty=until_empty)
+            listener(worker_event("stopped", ended=dict(working.ended), given_back=working.given_back))
+        return INTERRUPTED if heard and heard[0] == signal.SIGINT else DONE
+
     try:
-        code = run(lambda: _work(application, chosen.sources, tell, approvals, grace=grace, until_empty=until_empty))
+        code = run_async(work)
     except asyncio.CancelledError:
         # A signal came while jobs were given back.
         code = INTERRUPTED
     click.get_current_context().exit(code)
 
 
-@dataclass(frozen=True, slots=True)
-class _Approvals:
-    plans: bool = False
-    effects: bool = False
+def _ready(application: Application, runner: str, place: str, kinds: list[str]) -> dict[str, Any]:
+    key = f"runner.{runner}.concurrency"
+    many = next((setting.value for setting in application.settings() if setting.key == key), None)
+    return worker_event(
+        "ready", host=platform.node(), pid=os.getpid(), runner=runner, place=place, kinds=kinds, concurrency=many
+    )
 
 
-async def _work(
-    application: Application,
-    sources: tuple[str, ...],
-    tell: Tell,
-    approvals: _Approvals,
-    *,
-    grace: float,
-    until_empty: bool,
-) -> int:
-    from portico import Kernel
-
-    runner = _runner_of(application)
-    async with application.kernel(sources) as kernel:
-        queue = Kernel.require_jobs(kernel.runner)
-        if kernel.run_store is None:
-            raise no_journal(application)
-        if approvals.plans:
-            kernel.approve_plans()
-        if approvals.effects:
-            kernel.approve_effects()
-        # A queue that cannot be reached is the error, before anything is shown.
-        await queue.workers()
-        place, many = str(getattr(queue, "place", "")), _concurrency_of(application, runner)
-        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(Kernel.job_handlers()), many))
-        working = Working(kernel, queue, tell, grace=grace)
-        with _signals_cancel() as heard:
-            await working.work(until_empty=until_empty)
-        tell(Stopped(dict(working.ended), working.given_back))
-    return INTERRUPTED if heard and heard[0] == signal.SIGINT else DONE
+def _runner_of(application: Application) -> str:
+    port = port_named("Runner")
+    return application.configuration.use(port) or application.plugins.default_of(port) or "local"
 
 
 @contextmanager
@@ -151,14 +156,158 @@ def _signals_cancel() -> Iterator[list[int]]:
                 signal.signal(number, handler)
 
 
-def _runner_of(application: Application) -> str:
-    from portico_host.packages import port_named
-
-    port = port_named("Runner")
-    return application.configuration.use(port) or application.plugins.default_of(port) or "local"
+def worker_event(name: str, **values: Any) -> dict[str, Any]:
+    """Return an event of now as JSON values; docs/reference/command-line.md lists them."""
+    return {"event": name, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **values}
 
 
-def _concurrency_of(application: Application, runner: str) -> int | None:
-    key = f"runner.{runner}.concurrency"
-    found: list[Any] = [setting.value for setting in application.settings() if setting.key == key]
-    return found[0] if found and isinstance(found[0], int) else None
+@dataclass(slots=True)
+class _TakenJob:
+    kind: str
+    began: float = field(default_factory=time.monotonic)
+    steps: dict[str, float] = field(default_factory=dict)
+    outcome: tuple[str, str | None] | None = None
+
+
+class Working:
+    """Carry out the jobs of a queue with a kernel, and give each event to a listener.
+
+    When the worker is to stop, steps with effects have ``grace`` seconds to end. One that is broken off is uncertain,
+    and its run waits for a person; any other step simply runs again.
+    """
+
+    def __init__(self, kernel: Kernel, queue: JobQueue, listener: WorkerListener, *, grace: float) -> None:
+        self._kernel = kernel
+        self._queue = queue
+        self._listener = listener
+        self._grace = grace
+        self.ended: Counter[str] = Counter()
+        """How many jobs ended, by their state."""
+        self.given_back = 0
+        self._jobs: dict[str, _TakenJob] = {}
+        self._attempts: dict[str, int] = {}
+        self._effects: set[tuple[str, str]] = set()
+        self._no_effects = asyncio.Event()
+        self._no_effects.set()
+        self._stopping = False
+        self._failed: asyncio.Future[None] | None = None
+
+    async def work(self, *, until_empty: bool = False) -> None:
+        """Work until cancelled, or until the queue is empty.
+
+        Raises the errors of the queue and of the listener. A cancellation is the wish to stop, and is not raised.
+        """
+        kinds = self._kernel.job_handlers()
+        handlers: dict[str, Callable[[Job], Awaitable[Any]]] = {
+            kind: partial(self._carry_out, carry_out) for kind, carry_out in kinds.items()
+        }
+        self._kernel.middleware.step.append(self._gate)
+        self._failed = asyncio.get_running_loop().create_future()
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self._queue.work(handlers, emit=self._heard))]
+        if until_empty:
+            tasks.append(asyncio.create_task(self._emptied(kinds)))
+        try:
+            await asyncio.wait((*tasks, self._failed), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._tell("stopping", jobs=list(self._jobs))
+            self._stopping = True
+            # A second cancellation ends the patience.
+            with suppress(asyncio.CancelledError, TimeoutError):
+                await asyncio.wait_for(self._no_effects.wait(), self._grace)
+        finally:
+            # The gate stays closed while the tasks are cancelled.
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            self._kernel.middleware.step.remove(self._gate)
+        for name in list(self._jobs):
+            self._end(name, "waiting")
+        for each in (*tasks, self._failed):
+            if each.done() and not each.cancelled() and (error := each.exception()) is not None:
+                raise error
+
+    async def _gate(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Let a step through; once the worker is to stop, it waits to be cancelled, and has not begun."""
+        if self._stopping:
+            await asyncio.Event().wait()
+        return await proceed()
+
+    async def _emptied(self, kinds: Collection[str]) -> None:
+        while True:
+            # A queue that cannot be reached now is not empty.
+            with suppress(StoreUnavailable):
+                if not [kind for kind in kinds if await self._queue.jobs(kind, limit=1)]:
+                    return
+            await asyncio.sleep(_SECONDS)
+
+    async def _carry_out(self, carry_out: Callable[..., Awaitable[Any]], job: Job) -> Any:
+        goal = job.body.get("goal")
+        about = " ".join(goal[:_LONGEST_ABOUT].split()) if isinstance(goal, str) else ""
+        self._begin(job.name, job.kind, about)
+        result = await carry_out(self._kernel, job, emit=partial(self._event, job.name))
+        if isinstance(result, dict) and isinstance(state := result.get("state"), str):
+            reason = result.get("reason")
+            self._jobs[job.name].outcome = (state, reason if isinstance(reason, str) else None)
+        return result
+
+    def _heard(self, status: JobStatus) -> None:
+        if status.state == "running":
+            self._attempts[status.name] = status.attempts
+            return
+        if status.name not in self._jobs and status.name in self._attempts:
+            # It ended before anything was done about it.
+            self._begin(status.name, status.kind)
+        if status.name in self._jobs:
+            self._end(status.name, status.state, status.error)
+
+    def _begin(self, name: str, kind: str, about: str = "") -> None:
+        self._jobs[name] = _TakenJob(kind)
+        self._tell("job-begun", job=name, kind=kind, about=about, attempt=self._attempts.pop(name, 1))
+
+    def _end(self, name: str, state: str, reason: str | None = None) -> None:
+        job = self._jobs.pop(name)
+        for step in [step for of, step in self._effects if of == name]:
+            self._effect_over(name, step)
+        if state == "done" and job.outcome is not None:
+            state, reason = job.outcome
+        if state == "waiting":
+            self.given_back += 1
+        else:
+            self.ended[state] += 1
+        seconds = time.monotonic() - job.began
+        self._tell("job-ended", job=name, kind=job.kind, state=state, seconds=seconds, reason=reason)
+
+    def _event(self, name: str, event: RunEvent) -> None:
+        job = self._jobs.get(name)
+        if job is None:
+            return
+        if isinstance(event, Event.StepStarted):
+            step = event.step
+            job.steps[step.id] = time.monotonic()
+            known = self._kernel.functions.get(step.function) if isinstance(step.function, str) else None
+            if known is not None and known.effects:
+                self._effects.add((name, step.id))
+                self._no_effects.clear()
+            self._tell("step-begun", job=name, step=step.id, function=called_name(step))
+        elif isinstance(event, Event.StepFinished | Event.StepFailed):
+            step = event.step
+            seconds = time.monotonic() - job.steps.pop(step.id, time.monotonic())
+            # The journal has its end.
+            self._effect_over(name, step.id)
+            error = event.error if isinstance(event, Event.StepFailed) else None
+            function = called_name(step)
+            self._tell("step-ended", job=name, step=step.id, function=function, seconds=seconds, error=error)
+
+    def _effect_over(self, name: str, step: str) -> None:
+        self._effects.discard((name, step))
+        if not self._effects:
+            self._no_effects.set()
+
+    def _tell(self, name: str, **values: Any) -> None:
+        if self._failed is not None and self._failed.done():
+            return
+        try:
+            self._listener(worker_event(name, **values))
+        except Exception as error:  # noqa: BLE001 - a listener that fails is no failure of the job
+            assert self._failed is not None  # noqa: S101 - events come while it works
+            self._failed.set_exception(error)

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from portico import Citation
+from portico.plans import Answer, Infeasible, plan_to_json
+from portico.ports import IndexReport
 from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.invocation import Invocation, short_name
 from portico_cli.show.functions import selection_to_json
-from portico_cli.show.layout import AnswerText, Hanging, count_words, place_head
-from portico_cli.show.output import one_line, plain, safe_text, show, write_json
+from portico_cli.show.layout import Hanging, count_words, markdown, place_head
+from portico_cli.show.output import plain, safe_text, show, write_json
+from portico_cli.show.plans import argument_lines, called_name, function_to_json
 
 if TYPE_CHECKING:
-    from portico import Paused, Run
-    from portico.plans import Answer, Infeasible, Step
-    from portico.ports import IndexReport
+    from portico import Paused, Run, Usage
     from portico_cli.execution import Ended
 
 
@@ -32,8 +34,6 @@ _MOST_PROBLEMS = 50
 
 def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, IndexReport] | None = None) -> NoReturn:
     """Show how a run ended, with the ``reports`` of the indexes that were updated for it, and exit."""
-    from portico.plans import Answer, Infeasible
-
     run = ended.run
     if invocation.json:
         made = _run_to_json(run, ended.uncertain)
@@ -53,7 +53,6 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
 
 def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
     from portico import Paused
-    from portico.plans import Answer, Infeasible, plan_to_json
 
     outcome = run.outcome
     found = outcome if isinstance(outcome, Answer) else Answer("")
@@ -61,10 +60,7 @@ def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
         "outcome": "held" if isinstance(outcome, Paused) else type(outcome).__name__.lower(),
         "answer": outcome.text if isinstance(outcome, Answer) else None,
         "value": found.value,
-        "citations": [
-            {"number": citation.number, "name": citation.name, "link": citation.link, "quote": citation.quote}
-            for citation in found.citations
-        ],
+        "citations": citations_to_json(found.citations),
         "warnings": list(found.warnings),
         "reason": None if isinstance(outcome, Answer) else outcome.reason,
         "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
@@ -82,7 +78,7 @@ def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
             }
             for record in run.steps
         ],
-        "usage": {"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
+        "usage": usage_to_json(run.usage),
         "run": run.name,
         "planner": run.planner,
         "service": run.services[-1] if run.services else None,
@@ -90,22 +86,25 @@ def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def function_to_json(step: Step) -> Any:
-    """Return what a step calls: a name, or the JSON form of a plan or a template."""
-    from portico.plans import Plan, plan_to_json
-
-    return step.function if isinstance(step.function, str) else plan_to_json(Plan("", (step,)))["steps"][0]["function"]
-
-
 def _answer_lines(outcome: Answer, run: Run, reports: Mapping[str, IndexReport]) -> Iterator[RenderableType]:
     """Yield the answer, its citations, the warnings, and a line on who answered from what."""
     if outcome.text.strip():
         # A pipe gets the text as it is.
-        yield AnswerText(outcome.text) if sys.stdout.isatty() else safe_text(outcome.text.strip("\n"))
+        yield markdown(outcome.text) if sys.stdout.isatty() else safe_text(outcome.text.strip("\n"))
     yield from citation_lines(outcome.citations)
     yield from warning_lines(outcome.warnings)
     yield Text()
     yield Hanging(Text(_footer(run, reports), style="dim"))
+
+
+def citations_to_json(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+    """Return citations as JSON values."""
+    return [{"number": each.number, "name": each.name, "link": each.link, "quote": each.quote} for each in citations]
+
+
+def usage_to_json(usage: Usage) -> dict[str, int]:
+    """Return token counts as JSON values."""
+    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
 
 
 def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
@@ -136,20 +135,18 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
     """Yield what waits for a person, and the commands that continue."""
     run = short_name(ended.run.name)
     for step, begun in ended.uncertain.items():
-        called = begun.step.function if isinstance(begun.step.function, str) else "its function"
         words = (
-            f"It is not known whether step {step} happened: the process ended after it began to call {called} and "
-            "before it wrote the result down. The step has effects, so it is not repeated without your word."
+            f"It is not known whether step {step} happened: the process ended after it began to call "
+            f"{called_name(begun.step)} and before it wrote the result down. The step has effects, so it is not "
+            "repeated without your word."
         )
         yield Hanging(safe_text(words, "bold"))
         yield Text("It was sent:" if begun.arguments else "It was sent nothing.")
-        for name, value in begun.arguments.items():
-            yield Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim")
-        yield Text("Check whether it happened. Then:")
+        yield from argument_lines(begun.arguments)
+        yield Text("If it did not happen, this runs the step again:")
         yield Hanging(safe_text(f"portico resume {run} --retry {step}"), "  ", "  ", "cyan")
-        yield Hanging(Text("if it did not happen: the step runs again.", style="dim"), "      ", "      ")
+        yield Text("If it happened, VALUE becomes its result:")
         yield Hanging(safe_text(f"portico resume {run} --result {step} VALUE"), "  ", "  ", "cyan")
-        yield Hanging(Text("if it happened: VALUE becomes its result.", style="dim"), "      ", "      ")
     if not ended.uncertain:
         where = f" before step {outcome.step}" if outcome.step else ""
         yield Hanging(safe_text(f"Held{where}: {outcome.reason}", "bold"))
@@ -160,19 +157,18 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
 
 
 def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
-    services = ", ".join(run.services)
-    line = f"Answered by {services}" if services else f"Answered by the planner {run.planner}"
-    if run.planner == _NO_PLANNER and not services:
+    if run.services:
+        line = f"Answered by {', '.join(run.services)}"
+    elif run.planner == _NO_PLANNER:
         line = f"{count_words(sum(each.error is None and '/' not in each.step.id for each in run.steps), 'step')} done"
+    else:
+        line = f"Answered by the planner {run.planner}"
     if reports:
         passages = count_words(sum(report.passages for report in reports.values()), "passage")
         line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"
-    skipped = sum(sum(report.skipped.values()) for report in reports.values())
-    unread = sum(len(report.problems) for report in reports.values())
-    parts = [f"{plain(line)}."]
-    parts += [f"{count_words(skipped, 'file')} skipped."] if skipped else []
-    parts += [f"{count_words(unread, 'problem')} while indexing."] if unread else []
-    return " ".join([*parts, "`portico index PATH` says why."] if skipped or unread else parts)
+    left_out = sum(sum(report.skipped.values()) + len(report.problems) for report in reports.values())
+    advice = f" {count_words(left_out, 'file')} skipped: `portico index PATH` says why." if left_out else ""
+    return f"{plain(line)}.{advice}"
 
 
 def report_to_json(report: IndexReport) -> dict[str, Any]:
@@ -189,8 +185,6 @@ def report_to_json(report: IndexReport) -> dict[str, Any]:
 
 def report_lines(report: IndexReport) -> Iterator[RenderableType]:
     """Yield a table of the counts, and at most 50 problems."""
-    from rich.table import Table
-
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim")
     table.add_column(justify="right")

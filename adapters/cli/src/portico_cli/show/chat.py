@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
 from portico import Citation, ToolCall
 from portico_cli.failures import described, write_error
+from portico_cli.show.answer import citation_lines, citations_to_json, usage_to_json, warning_lines
 from portico_cli.show.functions import selection_to_json
-from portico_cli.show.layout import AnswerText, Hanging
-from portico_cli.show.output import console_for, plain, safe_text, show, write_json_line
+from portico_cli.show.layout import Hanging, markdown
+from portico_cli.show.output import console_for, plain, safe_text, show, show_errors, write_json_line
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from rich.console import RenderableType
-    from rich.live import Live
-
     from portico import AgentReply, Selection, ToolFinished
 
 
@@ -62,16 +62,10 @@ class PlainScreen:
 
     def end(self, turn: Turn) -> None:
         """Show the answer, after a blank line if it is not the first."""
-        from rich.text import Text
-
-        from portico_cli.show.answer import citation_lines, warning_lines
-
         blank = () if self._first else (Text(),)
         self._first = False
         show(*blank, safe_text(turn.answer.strip("\n")), *citation_lines(turn.citations))
-        errors = console_for(sys.stderr)
-        for line in warning_lines(turn.warnings):
-            errors.print(line)
+        show_errors(*warning_lines(turn.warnings))
 
     def stopped(self) -> None:
         """Show that a turn was stopped."""
@@ -102,10 +96,7 @@ class JsonScreen(PlainScreen):
         write_json_line(
             {
                 "answer": reply.text,
-                "citations": [
-                    {"number": each.number, "name": each.name, "link": each.link, "quote": each.quote}
-                    for each in turn.citations
-                ],
+                "citations": citations_to_json(turn.citations),
                 "warnings": list(turn.warnings),
                 "tools": [
                     {
@@ -117,7 +108,7 @@ class JsonScreen(PlainScreen):
                     for each in turn.tools
                 ],
                 "selection": selection_to_json(turn.selection),
-                "usage": {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens},
+                "usage": usage_to_json(reply.usage),
                 "service": reply.reply.service or None,
             }
         )
@@ -142,8 +133,6 @@ class TerminalScreen(PlainScreen):
 
     def begin(self) -> None:
         """Show that the agent is at work."""
-        from rich.live import Live
-
         self._running.clear()
         self._text = ""
         self._live = Live(
@@ -167,33 +156,32 @@ class TerminalScreen(PlainScreen):
             case ToolStarted(call=call):
                 self._print_text()
                 self._running[call.id] = call_words(call)
-            case ToolFinished():
-                self._finished(event)
+            case ToolFinished(call=call, result=result, seconds=seconds):
+                self._running.pop(call.id, None)
+                line = Text.assemble(("✗", "red") if result.error else ("✓", "dim"), f"  {seconds:.1f} s  ")
+                line.append(plain(call_words(call)), "dim")
+                self._console.print(line, no_wrap=True, overflow="ellipsis")
+                if result.error:
+                    self._console.print(Hanging(safe_text(" ".join(result.content.split()), "red"), "  ", "  "))
 
     def end(self, turn: Turn) -> None:
         """Show the whole answer and its citations."""
-        from portico_cli.show.answer import citation_lines, warning_lines
-
-        self.close()
-        if not turn.answer.strip():
-            self._console.print(safe_text("The answer is empty.", "dim"))
-        self._print_text()
-        for line in (*citation_lines(turn.citations), *warning_lines(turn.warnings)):
-            self._console.print(line)
-        self._console.print()
+        lines = [*citation_lines(turn.citations), *warning_lines(turn.warnings)]
+        self._end_turn(*([] if turn.answer.strip() else [safe_text("The answer is empty.", "dim")]), *lines)
 
     def stopped(self) -> None:
         """Show that the answer was stopped, and what that means."""
-        self.close()
-        self._print_text()
-        self.note("Stopped. The conversation is as it was before the question.")
-        self._console.print()
+        self._end_turn(safe_text("Stopped. The conversation is as it was before the question.", "dim"))
 
     def failed(self, error: BaseException) -> None:
         """Show why there is no answer."""
+        self._end_turn(Hanging(safe_text("Error: ", "bold red").append_text(safe_text(described(error)[1]))))
+
+    def _end_turn(self, *lines: RenderableType) -> None:
         self.close()
         self._print_text()
-        self._console.print(Hanging(safe_text("Error: ", "bold red").append_text(safe_text(described(error)[1]))))
+        for line in lines:
+            self._console.print(line)
         self._console.print()
 
     def note(self, words: str) -> None:
@@ -204,9 +192,8 @@ class TerminalScreen(PlainScreen):
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Keep the screen still while the person is asked."""
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+        live = self._live
+        self.close()
         self._print_text()
         try:
             yield
@@ -224,34 +211,26 @@ class TerminalScreen(PlainScreen):
     def _print_text(self) -> None:
         text, self._text = self._text, ""
         if text.strip():
-            self._console.print(AnswerText(text))
-
-    def _finished(self, finished: ToolFinished) -> None:
-        from rich.text import Text
-
-        words = self._running.pop(finished.call.id, call_words(finished.call))
-        failed = finished.result.error
-        seconds = f"  {finished.seconds:.1f} s"
-        called = Text.assemble(("✗ ", "red") if failed else ("✓ ", "dim"), (plain(words), "dim"))
-        called.truncate(max(self._console.width - len(seconds), 1), overflow="ellipsis")
-        self._console.print(called.append(seconds, "dim"))
-        if failed:
-            self._console.print(Hanging(safe_text(" ".join(finished.result.content.split()), "red"), "  ", "  "))
+            self._console.print(markdown(text))
 
     def _view(self) -> RenderableType:
         """Return the last lines of the answer so far, or what goes on."""
-        from rich.console import Group
-        from rich.spinner import Spinner
-        from rich.text import Text
-
         width, height = self._console.size
         if text := self._text.strip():
             # More than fills the screen is cut before it is wrapped.
             lines = safe_text(text[-width * height :]).wrap(self._console, width)
             return Group(*lines[-max(height - 2, 1) :])
-        line = Text(plain(f"{', '.join(self._running.values())}…" if self._running else "Thinking…"), style="dim")
-        line.truncate(max(width - 3, 1), overflow="ellipsis")
-        return Spinner("dots", line, style="dim")
+        words = f"{', '.join(self._running.values())}…" if self._running else "Thinking…"
+        return Spinner("dots", Text(plain(words)[: width - 3], style="dim"))
+
+
+def help_lines(commands: Mapping[str, str]) -> Iterator[RenderableType]:
+    """Yield the commands of a conversation, and how a message is typed."""
+    width = max(map(len, commands)) + 2
+    for name, summary in commands.items():
+        yield Hanging(Text(summary), name.ljust(width), " " * width, "cyan")
+    words = "A line that ends in a backslash continues in the next. Ctrl-C stops an answer or clears the line."
+    yield Hanging(Text(words, style="dim"))
 
 
 def call_words(call: ToolCall) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from portico_cli.show.layout import Hanging
-from portico_cli.show.output import plain, safe_text
+from portico_cli.show.output import safe_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from portico import Considered, FunctionSpec, Selection
+    from portico import Considered, Function, Selection
 
 _SHOWN = 8
 
@@ -31,41 +34,27 @@ def selection_to_json(selection: Selection | None) -> dict[str, Any] | None:
 def selection_words(selection: Selection) -> str:
     """Return in a line what is offered."""
     names = [each.name for each in selection.offered]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    shown = ", ".join(names[:_SHOWN])
-    offered = f"{len(names):,} of {selection.considered:,} functions {'is' if len(names) == 1 else 'are'} offered"
-    return f"{offered}: {shown}{more}." if names else f"{offered}."
+    more = ", …" if len(names) > _SHOWN else ""
+    return f"Offered: {len(names):,} of {selection.considered:,} functions: {', '.join(names[:_SHOWN])}{more}"
 
 
 def selection_lines(selection: Selection) -> Iterator[RenderableType]:
     """Yield what is offered and what came nearest to it, with scores and reasons."""
-    from rich.text import Text
-
     offered = selection.offered
-    if offered and len(offered) >= selection.considered:
-        yield safe_text(f"All {len(offered):,} functions are offered: there are no more than a model sees.")
-        return
-    verb = "is" if len(offered) == 1 else "are"
-    yield safe_text(f"{len(offered):,} of {selection.considered:,} functions {verb} offered.", "bold")
+    yield safe_text(f"Offered: {len(offered):,} of {selection.considered:,} functions.", "bold")
     if len(selection.requests) > 1:
-        # The parts of a question are looked for each by itself; the whole of it is no news to who asked.
+        # Each part of a question is searched for by itself.
         for request in selection.requests:
             yield safe_text(f"  looking for: {' '.join(request.split())}", "dim")
     if offered:
         yield _table(offered)
     if selection.left_out:
-        shown = selection.left_out[:_SHOWN]
         yield Text()
-        yield safe_text("Left out, those first that came nearest:", "bold")
-        yield _table(shown)
-        others = selection.considered - len(offered) - len(shown)
-        if others > 0:
-            yield safe_text(f"and {others:,} more", "dim")
+        yield safe_text("Left out, the nearest first:", "bold")
+        yield _table(selection.left_out[:_SHOWN])
 
 
 def _table(rows: Sequence[Considered]) -> RenderableType:
-    from rich.table import Table
-
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("words", justify="right", no_wrap=True)
@@ -84,15 +73,13 @@ def _as_json(each: Considered) -> dict[str, Any]:
     return {"name": each.name, "reason": each.reason, **scores}
 
 
-def function_lines(specs: Mapping[str, FunctionSpec], selection: Selection | None) -> Iterator[RenderableType]:
-    """Yield the functions that may be offered; if they were selected, which and why."""
-    from rich.text import Text
-
-    if selection is not None:
-        yield from selection_lines(selection)
-        return
-    if not specs:
-        yield safe_text("There are no functions.")
-    for name, spec in specs.items():
-        words = " ".join(plain(spec.description).split())
-        yield Hanging(Text.assemble((plain(name), "cyan"), "  ", (words, "dim")), "  ", "    ")
+def function_lines(functions: Sequence[Function]) -> Iterator[RenderableType]:
+    """Yield the functions with their parameters and descriptions, by plugin."""
+    for number, (plugin, members) in enumerate(groupby(functions, key=lambda function: function.plugin)):
+        if number:
+            yield Text()
+        yield safe_text(plugin or "(no plugin)", "bold")
+        for function in members:
+            names = [each.name if each.required else f"[{each.name}]" for each in function.parameters]
+            yield Hanging(Text.assemble((function.name, "cyan"), (f"({', '.join(names)})", "dim")), "  ", "    ")
+            yield Hanging(safe_text(" ".join(function.description.split())), "    ", "    ")

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -30,15 +32,15 @@ _LONGEST = 2_000
 
 
 class OutputClosed(Exception):
-    """Whoever reads standard output went away, as ``| head`` does."""
+    """The reader of standard output has gone, as ``| head`` does."""
 
 
 class OutputFailed(Exception):
-    """Standard output takes nothing more, as on a full disk."""
+    """Standard output cannot be written, for example because the disk is full."""
 
 
 def use_utf8() -> None:
-    """Write UTF-8 to both streams whatever the locale says; what cannot be encoded is replaced.
+    """Read and write UTF-8 whatever the locale says; what cannot be encoded is replaced.
 
     A stream that was closed by who started us is replaced by one that leads nowhere: the next file opened, an
     index perhaps, would otherwise get its number.
@@ -47,7 +49,7 @@ def use_utf8() -> None:
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8", closefd=False))
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="replace")
@@ -83,23 +85,24 @@ def console_for(stream: TextIO) -> Console:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Print to standard output. Raises `OutputClosed` when no one reads it any more, or `OutputFailed`."""
+    """Print to standard output. Raises `OutputClosed` when its reader has gone, or `OutputFailed`."""
     console = console_for(sys.stdout)
-    if console.is_terminal:
-        try:
+    with _writing():
+        if console.is_terminal:
             for renderable in renderables:
                 console.print(renderable)
-        except OSError as error:
-            _close(error)
-        return
-    try:
+            return
         with console.capture() as captured:
             for renderable in renderables:
                 console.print(renderable)
-    except OSError as error:
-        # At the end of a capture rich writes nothing, but it writes, which a full disk refuses.
-        _close(error)
     _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def show_errors(*renderables: RenderableType) -> None:
+    """Print to standard error."""
+    console = console_for(sys.stderr)
+    for renderable in renderables:
+        console.print(renderable)
 
 
 def write_as_it_is(text: str) -> None:
@@ -108,43 +111,41 @@ def write_as_it_is(text: str) -> None:
     _write(shown if shown.endswith("\n") else f"{shown}\n")
 
 
-def write_json(value: Any) -> None:
+def write_json(value: Any, *, indent: int | None = 2) -> None:
     """Write one JSON value and a newline, keys in the order given.
 
     Half a surrogate pair, as a broken file name brings, becomes U+FFFD: not every reader of JSON takes it.
     """
-    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
-
-
-def write_json_line(value: Any) -> None:
-    """Write one JSON value on one line, as `write_json` does otherwise."""
-    _write_json(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _write_json(text: str) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     text = _ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     _write(_SURROGATES.sub("\ufffd", text) + "\n")
 
 
+def write_json_line(value: Any) -> None:
+    """Write one JSON value on one line, as `write_json` does otherwise."""
+    write_json(value, indent=None)
+
+
 def _write(text: str) -> None:
-    try:
+    with _writing():
         sys.stdout.write(text)
         sys.stdout.flush()
-    except OSError as error:
-        _close(error)
 
 
-def _close(error: OSError) -> NoReturn:
-    # The interpreter flushes standard output at its end, and would complain there.
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Turn the error of a stream that takes nothing more into `OutputClosed` or `OutputFailed`."""
     try:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)
-    except (OSError, ValueError):
-        pass
-    if isinstance(error, BrokenPipeError):
-        raise OutputClosed
-    raise OutputFailed(f"Standard output cannot be written: {error.strerror or error}.") from error
+        yield
+    except OSError as error:
+        # The interpreter flushes standard output at its end, and would complain there.
+        with suppress(OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sys.stdout.fileno())
+            os.close(null)
+        if isinstance(error, BrokenPipeError):
+            raise OutputClosed from error
+        raise OutputFailed(f"Standard output cannot be written: {error.strerror or error}.") from error
 
 
 def one_line(value: object) -> str:

@@ -14,12 +14,10 @@ from rich.text import Text
 from portico.errors import PorticoError
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text
+from portico_host.schema import offered_schema
 
 if TYPE_CHECKING:
     from portico_host import Command, Offer, Package, Plugins
-
-
-_STYLES = {"ok": "green", "empty": "yellow", "disabled": "dim"}
 
 
 def package_to_json(package: Package) -> dict[str, Any]:
@@ -66,12 +64,7 @@ def details_to_json(package: Package, commands: tuple[Command, ...]) -> dict[str
 
 def packages_lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
     """Yield all packages with what they offer, then what is wrong with some, then their commands."""
-    if not plugins.packages:
-        yield Text("No plugin packages are installed.")
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("package", "version", "state", "offers"):
-        table.add_column(name, overflow="fold")
+    table = _new_table("package", "version", "state", "offers")
     for package in plugins.packages:
         offers = [
             Text.assemble((f"{offer.port.noun} ", "dim"), safe_text(offer.name, "cyan")) for offer in package.offers
@@ -79,30 +72,23 @@ def packages_lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[
         version = safe_text(package.version, "dim")
         table.add_row(safe_text(package.distribution), version, _state(package), Text("\n").join(offers))
     yield table
-    troubled = [package for package in plugins.packages if package.problem]
-    if troubled:
-        yield Text()
-    for package in troubled:
-        head = Text.assemble(safe_text(package.distribution, "bold"), ": ", safe_text(package.problem or ""))
-        yield Hanging(head, "! ", "  ", _STYLES.get(package.state, "red"))
-        if package.mend and package.state != "disabled":
-            yield Hanging(safe_text(package.mend), "  → ", "    ", "dim")
+    for package in plugins.packages:
+        if package.problem:
+            yield Hanging(safe_text(f"{package.distribution}: {package.problem}"), "! ", "  ", _style(package))
+            if package.mend and package.state != "disabled":
+                yield Hanging(safe_text(package.mend), "  → ", "    ", "dim")
     for word in plugins.unmatched:
         words = f"{word} is named in [plugins] of portico.toml, and is not installed."
         yield Hanging(safe_text(words), "! ", "  ", "yellow")
-    if commands:
-        yield Text()
-        names = ", ".join(f"{found.name} ({found.distribution})" for found in commands)
-        yield Hanging(safe_text(names), "commands: ", "  ", "dim")
+    yield from _command_lines(commands)
 
 
 def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
     """Yield one package with every registration and its settings."""
-    yield Text.assemble(
-        safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", _state(package)
-    )
+    head = (safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", _state(package))
+    yield Text.assemble(*head)
     for defect in package.defects:
-        yield Hanging(safe_text(defect.sentence), "! ", "  ", _STYLES.get(package.state, "red"))
+        yield Hanging(safe_text(defect.sentence), "! ", "  ", _style(package))
         if defect.mend:
             yield Hanging(safe_text(defect.mend), "  → ", "    ", "dim")
     for offer in package.offers:
@@ -116,40 +102,46 @@ def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[Re
         )
         yield Hanging(safe_text(offer.registration.summary), "  ", "  ")
         schema, problem = _settings(offer)
-        if problem and problem in map(str, package.defects):
-            yield Text("  Its settings cannot be read.", style="red")
-        elif problem is not None:
+        if problem is not None:
             yield Hanging(safe_text(problem), "  ! ", "    ", "red")
         elif schema is None:
             yield Text("  No settings.", style="dim")
         else:
             yield safe_text(f"  in {_table(offer)} of portico.toml", "dim")
-            yield Padding(_table_of(schema), (0, 0, 0, 2))
-    names = ", ".join(found.name for found in commands if found.distribution == package.distribution)
-    if names:
-        yield Text()
+            yield Padding(_settings_table(schema), (0, 0, 0, 2))
+    yield from _command_lines(tuple(found for found in commands if found.distribution == package.distribution))
+
+
+def _command_lines(commands: tuple[Command, ...]) -> Iterator[RenderableType]:
+    if commands:
+        names = ", ".join(f"{found.name} ({found.distribution})" for found in commands)
         yield Hanging(safe_text(names), "commands: ", "  ", "dim")
 
 
-def _state(package: Package) -> Text:
-    return safe_text(package.state, _STYLES.get(package.state, "red"))
-
-
-def _table_of(schema: Mapping[str, Any]) -> RenderableType:
+def _new_table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("setting", "value", "default", "meaning"):
+    for name in columns:
         table.add_column(name, overflow="fold")
+    return table
+
+
+def _style(package: Package) -> str:
+    return {"ok": "green", "empty": "yellow", "disabled": "dim"}.get(package.state, "red")
+
+
+def _state(package: Package) -> Text:
+    return safe_text(package.state, _style(package))
+
+
+def _settings_table(schema: Mapping[str, Any]) -> RenderableType:
+    table = _new_table("setting", "value", "default", "meaning")
     for key, member in schema["properties"].items():
-        required = key in schema.get("required", ())
-        value = member.get("default")
-        default = "not set" if value is None else json.dumps(value, ensure_ascii=False)
-        default = default if len(default) <= 40 else f"{default[:39]}…"
-        table.add_row(
-            safe_text(key, "cyan"),
-            safe_text(value_words(member)),
-            safe_text("required", "yellow") if required else safe_text(default, "dim"),
-            safe_text(member.get("description", "")),
-        )
+        default = safe_text("required", "yellow")
+        if key not in schema.get("required", ()):
+            value = member.get("default")
+            default = safe_text("not set" if value is None else json.dumps(value, ensure_ascii=False)[:40], "dim")
+        meaning = safe_text(member.get("description", ""))
+        table.add_row(safe_text(key, "cyan"), safe_text(value_words(member)), default, meaning)
     return table
 
 
@@ -169,14 +161,9 @@ def value_words(schema: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(value_words(option) for option in schema["anyOf"]))
     if schema.get("not") == {}:
         return "cannot be set in a file"
-    kind = str(schema.get("type", "any value"))
-    if kind == "array":
-        return f"list of {value_words(schema['items'])}" if isinstance(schema.get("items"), Mapping) else "list"
-    bounds = {"exclusiveMinimum": " above {}", "minimum": " from {}"}
-    words = "".join(text.format(schema[key]) for key, text in bounds.items() if schema.get(key) is not None)
-    if schema.get("maximum") is not None:
-        words += f"{' to' if words else ' up to'} {schema['maximum']}"
-    return {"object": "table"}.get(kind, kind) + words
+    words = {"exclusiveMinimum": "above", "minimum": "from", "maximum": "to"}
+    bounds = "".join(f" {word} {schema[key]}" for key, word in words.items() if schema.get(key) is not None)
+    return f"{schema.get('type', 'any value')}{bounds}"
 
 
 def _table(offer: Offer) -> str:
@@ -188,8 +175,6 @@ def _table(offer: Offer) -> str:
 
 def _settings(offer: Offer) -> tuple[dict[str, Any] | None, str | None]:
     """Return the schema of the settings of a registration, or why it cannot be read."""
-    from portico_host.schema import offered_schema
-
     try:
         return offered_schema(offer), None
     except PorticoError as error:

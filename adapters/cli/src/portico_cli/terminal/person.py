@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import PorticoError
+from rich.console import RenderableType
+
+from portico.errors import PorticoError, StoreError
+from portico.plans import Plan, plan_of, plan_to_text
+from portico_cli.arguments import write_text
 from portico_cli.show.layout import Hanging
-from portico_cli.show.output import console_for, plain, safe_text
+from portico_cli.show.output import safe_text, show_errors
+from portico_cli.show.plans import argument_lines, called_name
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from portico import FunctionInvocation, Kernel, PlanReview, StepRun
-    from portico.plans import Plan
     from portico_cli.invocation import Invocation, RunOptions
 
 
@@ -56,24 +58,22 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
 
 def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
     """Tell whether a plan calls a function with effects, or has a template that may call one."""
-    from portico.plans import Plan, PlanTemplate
-
-    def has(name: str) -> bool:
-        return name in kernel.specs and kernel.specs[name].effects
-
-    def step_has(function: str | Plan | PlanTemplate) -> bool:
-        if isinstance(function, Plan):
-            return may_have_effects(kernel, function)
-        if isinstance(function, str):
-            return has(function)
-        try:
-            calls = getattr(kernel.template(function.source, language=function.language), "calls", None)
-            called = kernel.specs if calls is None else [kernel.function(call.function).full_name for call in calls]
-        except PorticoError:
-            return any(map(has, kernel.specs))  # the check tells what is wrong with the template
-        return any(map(has, called))
-
-    return any(step_has(step.function) for step in plan.steps)
+    for step in plan.steps:
+        called: Iterable[str] = kernel.specs
+        if isinstance(step.function, Plan):
+            if may_have_effects(kernel, step.function):
+                return True
+            continue
+        if isinstance(step.function, str):
+            called = (step.function,)
+        else:
+            # The check tells what is wrong with a template.
+            with suppress(PorticoError):
+                calls = getattr(kernel.template(step.function.source, language=step.function.language), "calls", None)
+                called = called if calls is None else [kernel.function(call.function).full_name for call in calls]
+        if any(name in kernel.specs and kernel.specs[name].effects for name in called):
+            return True
+    return False
 
 
 def ask_before_effects(
@@ -86,8 +86,6 @@ def ask_before_effects(
     always: set[str] = set()
 
     async def ask(context: FunctionInvocation, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        from portico.plans import plan_of
-
         function = context.function
         name = function.full_name
         if not function.effects or name in always or plan_of(function) is not None:
@@ -120,8 +118,6 @@ class Person:
 
     async def about_plan(self, review: PlanReview) -> bool | str:
         """Show a plan and ask whether it may run; the person may save it first."""
-        from portico.plans import plan_to_text
-
         async with self._asking:
             with self._quiet():
                 self.show(safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)))
@@ -131,76 +127,63 @@ class Person:
 
     async def about_step(self, run: StepRun) -> bool | str:
         """Show a step with its arguments and ask whether it may run."""
-        called = run.step.function if isinstance(run.step.function, str) else "a nested plan"
-        words = f"Step {run.step.id} calls {called}, which has effects."
-        return await self._about(words, run.step.reason, run.arguments, "Run it? [y]es, [n]o: ", "yn") == "y"
+        words = f"Step {run.step.id} calls {called_name(run.step)}, which has effects."
+        reason = [Hanging(safe_text(run.step.reason, "dim"), "  ", "  ")] if run.step.reason else []
+        return await self._about(words, reason, run.arguments, "Run it? [y]es, [n]o: ", "yn") == "y"
 
     async def about_call(self, function: str, arguments: Mapping[str, object]) -> str:
         """Show a call of a function with effects and ask whether it may be made: "y", "n", or "a" for always."""
         words = f"{function} has effects. It would be called with:"
-        return await self._about(words, "", arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
+        return await self._about(words, [], arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
 
     async def _about(
-        self, words: str, reason: str | None, arguments: Mapping[str, object], question: str, letters: str
+        self, words: str, lines: Sequence[RenderableType], arguments: Mapping[str, object], question: str, letters: str
     ) -> str:
-        from portico_cli.show.output import one_line
-
         async with self._asking:
             with self._quiet():
-                self.show(Hanging(safe_text(words, "bold")))
-                if reason:
-                    self.show(Hanging(safe_text(reason, "dim"), "  ", "  "))
-                for name, value in arguments.items():
-                    self.show(Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim"))
+                self.show(Hanging(safe_text(words, "bold")), *lines, *argument_lines(arguments))
                 return await self._choice(question, letters)
 
-    def show(self, renderable: RenderableType) -> None:
+    def show(self, *renderables: RenderableType) -> None:
         """Write to the terminal, beside the answer of the command."""
-        console_for(sys.stderr).print(renderable)
+        show_errors(*renderables)
 
     async def _save(self, plan: Plan) -> None:
-        from portico_cli.failures import Misused
-        from portico_cli.plan_files import write_text, written_plan
-        from portico_cli.runs import run_command_line
+        from portico_cli.plan_files import write_plan
 
-        given = await self._read(f"File [{_DEFAULT_FILE}]: ")
-        file = Path((given or "").strip() or _DEFAULT_FILE)
+        file = Path((await self._read(f"File [{_DEFAULT_FILE}]: ") or "").strip() or _DEFAULT_FILE)
         there = os.path.exists(file)  # noqa: ASYNC240, PTH110 - the person waits for it
         if there and await self._choice(f"{file} exists. Overwrite it? [y]es, [n]o: ", "yn") != "y":
             return
         try:
-            write_text(file, written_plan(plan, "json"))
-        except Misused as error:
-            self.show(safe_text(error.message, "red"))
+            write_text(file, write_plan(plan, "json"))
+        except StoreError as error:
+            self.show(safe_text(str(error), "red"))
         else:
-            command = run_command_line(file, self._kernel.origin or {})
-            self.show(safe_text(f"Saved as {file}. `{command}` runs it.", "dim"))
+            self.show(safe_text(f"Saved as {file}.", "dim"))
 
     async def _choice(self, question: str, letters: str) -> str:
-        while True:
-            given = await self._read(question)
-            if given is None:
-                self.show("")
-                return "n"
+        while (given := await self._read(question)) is not None:
             word = given.strip().lower()[:1]
             if word and word in letters:
                 return word
+        self.show("")
+        return "n"
 
     async def _read(self, question: str) -> str | None:
         """Return a line without its end, None at the end of the input."""
         sys.stderr.write(question)
         sys.stderr.flush()
         while b"\n" not in self._line and len(self._line) < _LONGEST:
-            piece = await _readable_piece()
+            piece = await _read_piece()
             if not piece:
-                rest, self._line = self._line, b""
-                return rest.decode("utf-8", "replace") if rest else None
+                return None
             self._line += piece
         line, _, self._line = self._line.partition(b"\n")
         return line.decode("utf-8", "replace")
 
 
-async def _readable_piece() -> bytes:
+async def _read_piece() -> bytes:
     """Read from the terminal; the event loop continues meanwhile, if the system can watch a terminal."""
     descriptor = sys.stdin.fileno()
     loop = asyncio.get_running_loop()

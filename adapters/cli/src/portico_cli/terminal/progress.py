@@ -5,86 +5,95 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rich.progress import BarColumn, MofNCompleteColumn, Progress as Display, SpinnerColumn, TextColumn
+from rich.table import Column
+from rich.text import Text
+
 from portico.errors import ConfigurationError
+from portico.plans import RunEvent, Step
+from portico.plugins import Services
 from portico.ports import IndexProgress, IndexReport, SearchIndex, TextSearch
+from portico_cli.failures import write_error
 from portico_cli.invocation import Invocation
 from portico_cli.show.functions import selection_words
+from portico_cli.show.layout import count_words
 from portico_cli.show.output import console_for, plain
+from portico_cli.show.plans import called_name
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.status import Status
-
-    from portico.plans import RunEvent, Step
-    from portico.plugins import Services
     from portico_cli.sources import Chosen
 
 
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "held": ("…", "yellow"), "again": ("↻", "yellow")}
-# No bar for work that takes less: a bar that flashes up is worse than none.
+# An index that takes less shows no bar: one that flashes up is worse than none.
 _PATIENCE = 0.3
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress:
-    """A line for each step that ended, and below them one line that changes with the events of a run.
+    """A line for each step that ended, and below them one line that changes, with a bar for an index.
 
     Nothing is shown where standard error is not a terminal. ``idle`` is the line while nothing runs.
     """
 
-    def __init__(self, idle: str = "Thinking…") -> None:
+    def __init__(self, idle: str = "Thinking…", *, bar: bool = False) -> None:
         self._idle = idle
-        self._console: Console | None = None
-        self._status: Status | None = None
+        self._bar = bar
+        self._display: Any = None
+        self._count: tuple[int, int | None] = (0, None)
         self._text = ""
         self._running: dict[str, tuple[str, float]] = {}
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            self._console = console_for(sys.stderr)
-            self._status = self._console.status("")
-            self._draw()
-            self._status.start()
+        self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin to show the line that changes."""
+        if not sys.stderr.isatty():
+            return
+
+        column = Column(ratio=1 if self._bar else None, no_wrap=True, overflow="ellipsis")
+        words = TextColumn("{task.description}", markup=False, table_column=column)
+        bar = (BarColumn(bar_width=10), MofNCompleteColumn()) if self._bar else ()
+        console = console_for(sys.stderr)
+        self._display = Display(SpinnerColumn(), words, *bar, console=console, transient=True, expand=self._bar)
+        self._display.add_task("", total=None)
+        self._draw()
+        self._display.start()
+
+    def stop(self) -> None:
+        """Take the line that changes away."""
+        if self._display is not None:
+            self._display.stop()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Keep the line away while the person is asked."""
-        if self._status is not None:
-            self._status.stop()
+        self.stop()
         try:
             yield
         finally:
-            if self._status is not None:
-                self._status.start()
+            if self._display is not None:
+                self._display.start()
+
+    def say(self, idle: str, done: int = 0, total: int | None = None) -> None:
+        """Change the line that is shown while nothing runs, and how far the bar is."""
+        self._idle, self._count = idle, (done, total)
+        self._draw()
 
     def __call__(self, event: RunEvent) -> None:
         """Show an event of the run."""
-        if self._status is not None:
+        if self._display is not None:
             self._note(event)
             self._draw()
-
-    def say(self, idle: str) -> None:
-        """Change the line that is shown while nothing runs."""
-        self._idle = idle
-        self._draw()
-
-    def print(self, line: RenderableType) -> None:
-        """Print a line that stays, above the one that changes."""
-        if self._console is not None:
-            self._console.print(line)
 
     def _note(self, event: RunEvent) -> None:
         import portico.plans as task
@@ -94,65 +103,49 @@ class Progress:
             case task.Event.TextDelta(text=text):
                 self._text += text
             case task.Event.StepStarted(step=step):
-                self._running[step.id] = (called_by(step), time.monotonic())
+                self._running[step.id] = (called_name(step), time.monotonic())
             case task.Event.StepFinished(step=step):
-                self._ended(step, "done")
+                self._print_step(step, "done")
             case task.Event.StepFailed(step=step, error=error):
-                self._ended(step, "failed", error)
+                self._print_step(step, "failed", error)
             case task.Event.StepPaused(step=task.Step() as step, reason=reason, uncertain=False):
-                self._ended(step, "held", reason)
+                self._print_step(step, "held", reason)
             case task.Event.StepRetried(step=step, error=error, attempt=attempt):
-                self._ended(step, "again", f"attempt {attempt} follows: {error}")
+                self._print_step(step, "again", f"attempt {attempt} follows: {error}")
             case task.Event.Refused(findings=findings):
-                count = len(findings)
-                self._remark(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.")
+                self._print_remark(f"A proposal was refused for {count_words(len(findings), 'finding')}.")
             case FunctionsOffered(selection=selection):
-                self._remark(selection_words(selection))
+                self._print_remark(selection_words(selection))
             case task.Event.Proposed(saved_at=str(saved_at)):
-                self._remark(f"Using the plan that was saved at {saved_at}.")
+                self._print_remark(f"Using the plan that was saved at {saved_at}.")
             case task.Event.RunStarted(resumed=steps) if steps:
-                self._remark(f"{steps} step{' is' if steps == 1 else 's are'} done already.")
+                self._print_remark(f"Done already: {count_words(steps, 'step')}.")
 
-    def _ended(self, step: Step, how: str, why: str = "") -> None:
-        from rich.text import Text
-
-        began = self._running[step.id][1] if step.id in self._running else None
-        if how != "again":
-            self._running.pop(step.id, None)
+    def _print_step(self, step: Step, how: str, why: str = "") -> None:
         mark, style = _MARKS[how]
-        text = Text.assemble((f"{mark} ", style), (plain(step.id), "bold"), f"  {plain(called_by(step))}")
-        if began is not None and how != "again":
+        text = Text.assemble((f"{mark} ", style), (plain(step.id), "bold"), f"  {plain(called_name(step))}")
+        if how != "again" and step.id in self._running:
+            _, began = self._running.pop(step.id)
             text.append(f"  {time.monotonic() - began:.1f} s", style="dim")
         if why:
             text.append(f"  {' '.join(plain(why).split())}", style=style)
-        self.print(text)
+        self._display.console.print(text)
 
-    def _remark(self, words: str) -> None:
-        from rich.text import Text
-
-        self.print(Text(plain(words), style="dim"))
+    def _print_remark(self, words: str) -> None:
+        self._display.console.print(Text(plain(words), style="dim"))
 
     def _draw(self) -> None:
-        if self._status is not None:
-            from rich.text import Text
-
-            if self._running:
-                line = f"Running {', '.join(dict.fromkeys(called for called, _ in self._running.values()))}…"
-            elif self._text:
-                # The end of the text, so that one sees it grow.
-                line = f"Writing the answer… {' '.join(plain(self._text[-200:]).split())[-50:]}"
-            else:
-                line = self._idle
-            self._status.update(Text(plain(line), no_wrap=True, overflow="ellipsis"))
-
-
-def called_by(step: Step) -> str:
-    """Return in a word or two what a step calls."""
-    from portico.plans import Plan
-
-    if isinstance(step.function, str):
-        return step.function
-    return "a nested plan" if isinstance(step.function, Plan) else f"a template in {step.function.language}"
+        if self._display is None:
+            return
+        line = self._idle
+        if self._running:
+            line = f"Running {', '.join(dict.fromkeys(called for called, _ in self._running.values()))}…"
+        elif self._text:
+            # The end of the text, so that one sees it grow.
+            line = f"Writing the answer… {self._text[-50:]}"
+        done, total = self._count
+        [task] = self._display.task_ids
+        self._display.update(task, description=" ".join(plain(line).split()), completed=done, total=total)
 
 
 async def update_sources(invocation: Invocation, services: Services, chosen: Chosen) -> dict[str, IndexReport]:
@@ -161,120 +154,36 @@ async def update_sources(invocation: Invocation, services: Services, chosen: Cho
     A ``ConfigurationError`` of a source names the file and the table that configure it.
     """
     reports = {}
-    configuration = chosen.application.configuration
     for name in chosen.sources:
         index = services.get(TextSearch, name).index
         if index is not None:
             try:
                 reports[name] = await update_index(invocation, index, name)
             except ConfigurationError as error:
-                settings = (configuration.values.get("search") or {}).get(name) or {}
-                inner = "" if "path" in settings else " stands on a source that cannot be indexed"
-                place = configuration.place(("search", name, "path"))
-                raise ConfigurationError(f"{place}: search.{name}{inner}: {error}") from error
+                place = chosen.application.configuration.place(("search", name, "path"))
+                raise ConfigurationError(f"{place}: search.{name}: {error}") from error
     return reports
 
 
 async def update_index(invocation: Invocation, index: SearchIndex, name: str) -> IndexReport:
-    """Update one index and show its progress: a bar on a terminal, a few lines elsewhere."""
-    listener: _Bar | PlainProgress = _Bar(name) if sys.stderr.isatty() else PlainProgress(name)
-    timer = asyncio.get_running_loop().call_later(_PATIENCE, listener.start)
+    """Update one index and show its progress: a bar on a terminal; elsewhere only what it waits for."""
+    progress, waiting = Progress(f"Indexing {name}", bar=True), None
+
+    def show(state: IndexProgress) -> None:
+        nonlocal waiting
+        workers = f" with {count_words(state.workers, 'worker')}" if state.workers else ""
+        words = state.waiting or f"Indexing {name}{workers} {Path(state.current).name}"
+        progress.say(words, state.done, state.total)
+        if state.waiting not in (None, waiting) and not sys.stderr.isatty():
+            write_error(f"Waiting: {plain(words)}")
+        waiting = state.waiting
+
+    timer = asyncio.get_running_loop().call_later(_PATIENCE, progress.start)
     invocation.updating = True
     try:
-        report = await index.update(progress=listener)
+        report = await index.update(progress=show)
     finally:
         timer.cancel()
-        listener.stop()
+        progress.stop()
     invocation.updating = False
     return report
-
-
-class PlainProgress:
-    """Lines for a log: each wait, and the progress every ten seconds.
-
-    >>> now = iter([0.0, 11.0, 22.0])
-    >>> lines = PlainProgress("docs", write=print, clock=lambda: next(now))
-    >>> lines(IndexProgress(300, 2000))
-    Indexing docs: 300 of 2000
-    >>> lines(IndexProgress(900, 2000, workers=3))
-    Indexing docs with 3 workers: 900 of 2000
-    """
-
-    def __init__(
-        self, name: str, *, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._name = name
-        self._write = write or _write_to_log
-        self._clock = clock
-        self._written_at = clock()
-        self._waiting: str | None = None
-
-    def start(self) -> None:
-        """Do nothing."""
-
-    def __call__(self, progress: IndexProgress) -> None:
-        """Write a line if there is something new."""
-        if progress.waiting is not None:
-            if progress.waiting != self._waiting:
-                self._write(f"Waiting: {plain(progress.waiting)}")
-            self._waiting = progress.waiting
-            return
-        now = self._clock()
-        if now - self._written_at >= _SECONDS_BETWEEN_LINES:
-            self._written_at = now
-            total = "" if progress.total is None else f" of {progress.total}"
-            self._write(f"{_words(self._name, progress)}: {progress.done}{total}")
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-
-def _write_to_log(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
-
-
-def _words(name: str, progress: IndexProgress) -> str:
-    workers = f" with {progress.workers} worker{'' if progress.workers == 1 else 's'}" if progress.workers else ""
-    return f"Indexing {name}{workers}"
-
-
-class _Bar:
-    """A bar that appears when the work takes long enough and leaves nothing behind."""
-
-    def __init__(self, name: str) -> None:
-        self._name = plain(name)
-        self._latest = IndexProgress(0, None)
-        self._bar: Any = None
-        self._task: Any = None
-
-    def start(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn
-        from rich.table import Column
-
-        console = console_for(sys.stderr)
-        # Room for the "^C" that a terminal echoes: on a full line it would wrap, and the bar could not be removed.
-        console.width = max(console.width - 3, 10)
-        words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        self._bar = Bar(
-            TextColumn("{task.description}", markup=False, table_column=words),
-            BarColumn(bar_width=min(console.width // 5, 30)),
-            MofNCompleteColumn(),
-            console=console,
-            transient=True,
-            expand=True,
-        )
-        self._task = self._bar.add_task("", total=None)
-        self._bar.start()
-        self(self._latest)
-
-    def __call__(self, progress: IndexProgress) -> None:
-        self._latest = progress
-        if self._bar is not None:
-            words = f"{_words(self._name, progress)} {' '.join(plain(Path(progress.current).name).split())}"
-            words = words if progress.waiting is None else plain(progress.waiting)
-            self._bar.update(self._task, description=words, completed=progress.done, total=progress.total)
-
-    def stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
