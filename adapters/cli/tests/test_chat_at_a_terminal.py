@@ -78,8 +78,8 @@ def test_each_call_is_a_line(talk: Talk) -> None:
     steps = [(READY, 'call tools-shout {"text": "hey"}\n'), (READY, "call tools-fetch\n"), (READY, "/quit\n")]
     code, shown = talk(steps=steps)
     assert code == 0
-    assert re.search(r'✓  \d+\.\d s  tools-shout\(text="hey"\)\n', shown), shown
-    assert re.search(r"✗  \d+\.\d s  tools-fetch\(\)\n  The arguments do not fit", shown), shown
+    assert re.search(r'✓  \d+\.\d s  tools-shout {"text": "hey"}\n', shown), shown
+    assert re.search(r"✗  \d+\.\d s  tools-fetch.*\n  The arguments do not fit", shown), shown
 
 
 @pytest.mark.parametrize("columns", [20, 40])

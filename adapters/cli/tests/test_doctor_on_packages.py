@@ -159,7 +159,7 @@ def test_a_command_that_is_worked_on_is_mended_where_it_lies(install: Callable[.
     (info,) = folder.glob("portico_tidy-*.dist-info")
     (info / "direct_url.json").write_text(json.dumps({"url": "file:///tidy", "dir_info": {"editable": True}}))
     found = doctor()["command tidy"]
-    assert "its entry point is no click command but int." in found["message"]
+    assert "its entry point is no click command." in found["message"]
     assert found["mend"].startswith(f"Correct it in {url2pathname('/tidy')}. ")
     (folder / "portico_tidy.py").write_text("\nraise OSError('no tidy')")
     found = doctor()["command tidy"]
@@ -179,7 +179,7 @@ def test_a_package_without_a_hook_is_to_note(package: Make, doctor: Any, in_proc
     assert found["portico-acme"]["state"] == "warn"
     assert found["portico-acme"]["message"].endswith("Its text_searches would be one as portico_text_searches.")
     told = in_process("doctor").out
-    assert told.endswith("\nIt works; 1 to note.\n")
+    assert told.endswith("\n0 failed, 1 to note.\n")
     assert "portico-acme  1.0: nothing" not in told
 
 

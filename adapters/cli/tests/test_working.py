@@ -224,7 +224,7 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     following = asyncio.create_task(follow(bench.queue, bench.store, "r", Line()))
     while not said:
         await asyncio.sleep(0.01)
-    assert said == ["Waiting: no worker runs. `portico worker` starts one."]
+    assert said == ["Waiting for a worker…"]
     worker = asyncio.create_task(bench.working().work())
     status = await asyncio.wait_for(following, 10)
     await stopped(worker)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider
-from portico.errors import ContextOverflow, PorticoError, StoreDamaged, StoreError, nearest
+from portico.errors import ContextOverflow, PorticoError, StoreDamaged, StoreError
 from portico.ports import ChatService, TextSearch
 from portico_cli.arguments import read_bytes, write_text
 from portico_cli.failures import DONE, FAILED, Misused
@@ -224,7 +224,7 @@ class Conversation:
             self._last = turn
             self._grounds.check(self._thread, turn)
             self._screen.end(turn)
-            self._save()
+            self._save(self._file)
 
     def _take(self, text: str) -> Turn:
         """Take a turn; if the conversation is too long for the model, send only its newest part."""
@@ -271,50 +271,34 @@ class Conversation:
                 selection = self._last.selection if self._last else None
                 functions = [function for each in self._grounds.functions for function in each.functions]
                 show(*(selection_lines(selection) if selection is not None else function_lines(functions)))
+            case "/undo" if not self._thread.turns:
+                self._screen.note("There is nothing to take back.")
             case "/undo":
-                self._undo()
+                said = [message.text for message in self._thread.turns[-1].messages if message.role == "user"]
+                self._thread, self._last = self._thread.branch(-1, id=self._thread.id), None
+                self._screen.note(f"Taken back: {' '.join(' '.join(said).split())[:60]}")
+                self._save(self._file)
             case "/clear":
                 self._thread, self._last = self._thread.branch(0), None
                 self._grounds.clear()
                 self._screen.note("A new conversation begins.")
-                self._save()
+                self._save(self._file)
+            case "/save" if not rest or Path(rest).expanduser().exists():
+                self._screen.note("Name a new file: /save FILE")
             case "/save":
-                self._save_as(rest)
+                if self._save(ThreadFile(Path(rest).expanduser())):
+                    self._screen.note(f"Saved. `portico chat --thread {shlex.quote(rest)}` continues from here.")
             case _:
-                close = nearest(name, [each.partition(" ")[0] for each in _COMMANDS], count=1)
-                advice = f"Did you mean {close[0]}?" if close else "/help lists the commands."
-                self._screen.note(f"There is no command {name}. {advice} A message begins with two slashes.")
+                self._screen.note(f"There is no command {name}; /help lists them. A message begins with two slashes.")
 
-    def _undo(self) -> None:
-        turns = self._thread.turns
-        if not turns:
-            self._screen.note("There is nothing to take back.")
-            return
-        said = next((message.text for message in turns[-1].messages if message.role == "user"), "")
-        self._thread, self._last = self._thread.branch(-1, id=self._thread.id), None
-        self._screen.note(f"Taken back: {' '.join(said.split())[:60]}")
-        self._save()
-
-    def _save_as(self, name: str) -> None:
-        path = Path(name).expanduser()
-        if not name:
-            self._screen.note("Name a file: /save FILE")
-        elif path.exists():
-            self._screen.note(f"{name} exists already. Name another file.")
-        else:
-            try:
-                ThreadFile(path).save(self._thread)
-            except PorticoError as error:
-                self._screen.failed(error)
-            else:
-                self._screen.note(f"Saved. `portico chat --thread {shlex.quote(name)}` continues from here.")
-
-    def _save(self) -> None:
-        if self._file is not None:
-            try:
-                self._file.save(self._thread)
-            except PorticoError as error:
-                self._fail(error)
+    def _save(self, file: ThreadFile | None) -> bool:
+        try:
+            if file is not None:
+                file.save(self._thread)
+        except PorticoError as error:
+            self._fail(error)
+            return False
+        return True
 
     def _fail(self, error: BaseException) -> None:
         self._code = FAILED

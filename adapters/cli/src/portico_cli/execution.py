@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from portico.errors import PorticoError, StepFailed
 from portico.plans import Emit, Event, RunEvent
 from portico.plugins import RunState
+from portico_cli.show.output import show_errors
 from portico_cli.terminal.person import add_approvals
 from portico_cli.terminal.progress import Progress
 
@@ -53,7 +54,7 @@ async def carry_out(
         person = add_approvals(kernel, invocation, options, progress.quiet)
         if person is not None:
             with progress.quiet():
-                person.show(*remarks)
+                show_errors(*remarks)
 
         def emit(event: RunEvent) -> None:
             nonlocal name

@@ -106,8 +106,5 @@ def _fresh_name(wanted: str, application: Application, added: Mapping[str, Path]
     # A source's name is a function plugin's too: ASCII letters, digits and '_'.
     stem = re.sub(r"[^0-9A-Za-z]+", "_", wanted).strip("_") or "docs"
     taken = {*application.sources, *added}
-    name, number = stem, 1
-    while name in taken:
-        number += 1
-        name = f"{stem}_{number}"
-    return name
+    names = (stem, *(f"{stem}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)

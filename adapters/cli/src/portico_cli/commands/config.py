@@ -7,12 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 import portico_host
 from portico_cli.arguments import write_text
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
+from portico_cli.show.layout import new_table
 from portico_cli.show.output import safe_text, show, write_json
 
 
@@ -35,15 +35,10 @@ def _show(invocation: Invocation) -> None:
     if invocation.json:
         write_json({"file": None if path is None else str(path), "settings": application.redacted()})
         return
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("setting", "value", "from"):
-        table.add_column(name, overflow="fold")
+    table = new_table("setting", "value", "from")
     for setting in application.settings():
-        unset = setting.value is None
-        value = "not set" if unset else json.dumps(setting.value, ensure_ascii=False)
-        origin = safe_text(setting.origin, "dim")
-        table.add_row(safe_text(setting.key, "cyan"), safe_text(value, "dim" if unset else ""), origin)
+        value = "not set" if setting.value is None else json.dumps(setting.value, ensure_ascii=False)
+        table.add_row(safe_text(setting.key, "cyan"), safe_text(value), safe_text(setting.origin, "dim"))
     show(safe_text(f"File: {path}\n" if path else "File: none; the embedded default is used.\n", "dim"), table)
 
 

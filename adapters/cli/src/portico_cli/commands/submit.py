@@ -195,8 +195,7 @@ async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress)
             if status is not None and status.state == "running":
                 progress.say(f"Thinking… (in the worker {host_of(status.worker)})")
             elif status is not None and status.state == "waiting":
-                waits, none = "Waiting for a worker…", "Waiting: no worker runs. `portico worker` starts one."
-                progress.say(waits if await queue.workers() else none)
+                progress.say("Waiting for a worker…")
         if status is not None and status.state in _ENDED:
             return status
     raise AssertionError("looking does not end by itself")

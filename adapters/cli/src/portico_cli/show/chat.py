@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from portico import AgentReply, Selection, ToolFinished
 
 
-_LONGEST = 60
 _REFRESHES = 8
 
 
@@ -236,19 +235,10 @@ def help_lines(commands: Mapping[str, str]) -> Iterator[RenderableType]:
 def call_words(call: ToolCall) -> str:
     """Return a call on one line.
 
-    >>> call_words(ToolCall("1", "docs-Search", '{"query": "ports", "count": 2}'))
-    'docs-Search(query="ports", count=2)'
+    >>> call_words(ToolCall("1", "docs-Search", '{"query": "ports"}'))
+    'docs-Search {"query": "ports"}'
     """
-    arguments = _parsed(call.arguments)
-    if not isinstance(arguments, dict):
-        return f"{call.name}({_cut(str(arguments))})"
-    words = (f"{name}={_cut(json.dumps(value, ensure_ascii=False))}" for name, value in arguments.items())
-    return f"{call.name}({', '.join(words)})"
-
-
-def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return " ".join(f"{call.name} {call.arguments}".split())
 
 
 def _parsed(text: str) -> Any:

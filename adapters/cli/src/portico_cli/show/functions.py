@@ -7,10 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from portico_cli.show.layout import Hanging
+from portico_cli.show.layout import Hanging, new_table
 from portico_cli.show.output import safe_text
 
 if TYPE_CHECKING:
@@ -55,12 +54,7 @@ def selection_lines(selection: Selection) -> Iterator[RenderableType]:
 
 
 def _table(rows: Sequence[Considered]) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("words", justify="right", no_wrap=True)
-    table.add_column("vector", justify="right", no_wrap=True)
-    table.add_column("function", overflow="fold")
-    table.add_column("why", style="dim")
+    table = new_table("score", "words", "vector", "function", "why")
     for each in rows:
         measured = each.reason not in ("always", "all")
         scores = (f"{value:.2f}" if measured else "" for value in (each.score, each.lexical, each.vector))

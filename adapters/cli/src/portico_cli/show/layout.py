@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
 from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 
 from portico_cli.show.output import plain
@@ -43,6 +44,14 @@ class Hanging:
             whole.no_wrap = True
             whole.overflow = "ignore"
             yield whole
+
+
+def new_table(*columns: str) -> Table:
+    """Return a table without lines, with the names of its columns above."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    return table
 
 
 def markdown(text: str) -> RenderableType:

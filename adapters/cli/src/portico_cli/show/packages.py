@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from portico.errors import PorticoError
-from portico_cli.show.layout import Hanging
+from portico_cli.show.layout import Hanging, new_table
 from portico_cli.show.output import safe_text
 from portico_host.schema import offered_schema
 
@@ -64,7 +63,7 @@ def details_to_json(package: Package, commands: tuple[Command, ...]) -> dict[str
 
 def packages_lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
     """Yield all packages with what they offer, then what is wrong with some, then their commands."""
-    table = _new_table("package", "version", "state", "offers")
+    table = new_table("package", "version", "state", "offers")
     for package in plugins.packages:
         offers = [
             Text.assemble((f"{offer.port.noun} ", "dim"), safe_text(offer.name, "cyan")) for offer in package.offers
@@ -118,13 +117,6 @@ def _command_lines(commands: tuple[Command, ...]) -> Iterator[RenderableType]:
         yield Hanging(safe_text(names), "commands: ", "  ", "dim")
 
 
-def _new_table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    return table
-
-
 def _style(package: Package) -> str:
     return {"ok": "green", "empty": "yellow", "disabled": "dim"}.get(package.state, "red")
 
@@ -134,7 +126,7 @@ def _state(package: Package) -> Text:
 
 
 def _settings_table(schema: Mapping[str, Any]) -> RenderableType:
-    table = _new_table("setting", "value", "default", "meaning")
+    table = new_table("setting", "value", "default", "meaning")
     for key, member in schema["properties"].items():
         default = safe_text("required", "yellow")
         if key not in schema.get("required", ()):
@@ -163,7 +155,10 @@ def value_words(schema: Mapping[str, Any]) -> str:
         return "cannot be set in a file"
     words = {"exclusiveMinimum": "above", "minimum": "from", "maximum": "to"}
     bounds = "".join(f" {word} {schema[key]}" for key, word in words.items() if schema.get(key) is not None)
-    return f"{schema.get('type', 'any value')}{bounds}"
+    kind = str(schema.get("type", "any value"))
+    if kind == "array":
+        return f"list of {value_words(schema.get('items', {}))}"
+    return f"{'table' if kind == 'object' else kind}{bounds}"
 
 
 def _table(offer: Offer) -> str:

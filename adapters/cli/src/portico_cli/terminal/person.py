@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import RenderableType
 
 from portico.errors import PorticoError, StoreError
 from portico.plans import Plan, plan_of, plan_to_text
@@ -120,7 +118,7 @@ class Person:
         """Show a plan and ask whether it may run; the person may save it first."""
         async with self._asking:
             with self._quiet():
-                self.show(safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)))
+                show_errors(safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)))
                 while (answer := await self._choice("Run this plan? [y]es, [n]o, [s]ave it: ", "yns")) == "s":
                     await self._save(review.plan)
                 return answer == "y"
@@ -128,25 +126,18 @@ class Person:
     async def about_step(self, run: StepRun) -> bool | str:
         """Show a step with its arguments and ask whether it may run."""
         words = f"Step {run.step.id} calls {called_name(run.step)}, which has effects."
-        reason = [Hanging(safe_text(run.step.reason, "dim"), "  ", "  ")] if run.step.reason else []
-        return await self._about(words, reason, run.arguments, "Run it? [y]es, [n]o: ", "yn") == "y"
+        return await self._about(words, run.arguments, "Run it? [y]es, [n]o: ", "yn") == "y"
 
     async def about_call(self, function: str, arguments: Mapping[str, object]) -> str:
         """Show a call of a function with effects and ask whether it may be made: "y", "n", or "a" for always."""
         words = f"{function} has effects. It would be called with:"
-        return await self._about(words, [], arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
+        return await self._about(words, arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
 
-    async def _about(
-        self, words: str, lines: Sequence[RenderableType], arguments: Mapping[str, object], question: str, letters: str
-    ) -> str:
+    async def _about(self, words: str, arguments: Mapping[str, object], question: str, letters: str) -> str:
         async with self._asking:
             with self._quiet():
-                self.show(Hanging(safe_text(words, "bold")), *lines, *argument_lines(arguments))
+                show_errors(Hanging(safe_text(words, "bold")), *argument_lines(arguments))
                 return await self._choice(question, letters)
-
-    def show(self, *renderables: RenderableType) -> None:
-        """Write to the terminal, beside the answer of the command."""
-        show_errors(*renderables)
 
     async def _save(self, plan: Plan) -> None:
         from portico_cli.plan_files import write_plan
@@ -158,16 +149,16 @@ class Person:
         try:
             write_text(file, write_plan(plan, "json"))
         except StoreError as error:
-            self.show(safe_text(str(error), "red"))
+            show_errors(safe_text(str(error), "red"))
         else:
-            self.show(safe_text(f"Saved as {file}.", "dim"))
+            show_errors(safe_text(f"Saved as {file}.", "dim"))
 
     async def _choice(self, question: str, letters: str) -> str:
         while (given := await self._read(question)) is not None:
             word = given.strip().lower()[:1]
             if word and word in letters:
                 return word
-        self.show("")
+        show_errors("")
         return "n"
 
     async def _read(self, question: str) -> str | None:
