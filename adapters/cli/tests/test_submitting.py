@@ -76,7 +76,7 @@ def test_a_run_that_waits_cannot_be_resumed_and_that_is_said(in_process: Any, cr
     name = in_process("submit", "Sum up").out.strip()
     done = in_process("resume", name)
     assert done.code == 2
-    assert "was submitted and has not begun" in done.err
+    assert "it has not begun" in done.err
     assert f"portico runs {name}" in done.err
     assert "There is no run" in in_process("resume", "nothing").err
 
@@ -86,7 +86,8 @@ def test_a_run_that_is_submitted_again_under_its_name_is_that_one(in_process: An
         assert in_process("submit", "Sum up", "--run", "weekly 7").out == "weekly 7\n"
     assert len(in_process("runs", "--json").json["runs"]) == 1
     done = in_process("submit", "Sum up", "--run", " ")
-    assert (done.code, done.err) == (2, "Error: --run: the name of the run is blank.\n")
+    assert done.code == 2
+    assert done.err.startswith("Error: --run: the name of a run has 1 to 200 characters")
 
 
 def test_every_line_of_a_file_is_a_goal_and_json_brings_an_input(in_process: Any, crew: Path, folder: Path) -> None:
@@ -103,10 +104,10 @@ def test_every_line_of_a_file_is_a_goal_and_json_brings_an_input(in_process: Any
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("\n \n", "there is no goal in goals.txt"),
+        ("\n \n", "goals.txt: there is no goal"),
         ('One\n{"goal": "x"', "goals.txt, line 2: not JSON"),
-        ('{"goal": " "}', "goals.txt, line 1: the goal is not a text, or blank"),
-        ('{"goal": "x", "inputs": 1}', "goals.txt, line 1: there is no key 'inputs'"),
+        ('{"goal": " "}', "goals.txt, line 1: an object has a text"),
+        ('{"goal": "x", "inputs": 1}', "goals.txt, line 1: an object has a text"),
         ('{"goal": "x", "input": NaN}', "goals.txt, line 1: not JSON: NaN is not JSON"),
     ],
 )
@@ -134,8 +135,8 @@ def test_a_list_in_json_is_not_taken_for_goals(in_process: Any, crew: Path, fold
     ("arguments", "said"),
     [
         ((), "There is nothing to submit."),
-        (("a", "--file", "f"), "GOAL and --file are both given"),
-        (("--file", "f", "--run", "r"), "--run and --file are both given"),
+        (("a", "--file", "f"), "leave out GOAL"),
+        (("--file", "f", "--run", "r"), "leave out GOAL"),
         (("--file", "missing.txt"), "missing.txt cannot be read: No such file or directory."),
         (("-", "--input", "-"), "cannot both be read from standard input"),
         (("  ",), "The goal is blank."),
@@ -183,7 +184,7 @@ def test_submitting_and_working_need_a_journal(in_process: Any, crew: Path) -> N
     for command in (("submit", "q"), ("worker",)):
         done = in_process(*command)
         assert (done.code, done.out) == (2, "")
-        assert 'runs.use is "none"' in done.err
+        assert 'No journal is kept.' in done.err
 
 
 ENDS = {
