@@ -184,7 +184,7 @@ def test_submitting_and_working_need_a_journal(in_process: Any, crew: Path) -> N
     for command in (("submit", "q"), ("worker",)):
         done = in_process(*command)
         assert (done.code, done.out) == (2, "")
-        assert 'No journal is kept.' in done.err
+        assert "No journal is kept." in done.err
 
 
 ENDS = {

@@ -125,27 +125,6 @@ def json_place(text: str, step: str | None, place: str) -> tuple[int, int]:
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
-def write_plan(plan: Plan, form: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
-    """Return a plan in one of `FORMS`. Raises ``PlanError`` if XML cannot hold it."""
-    return FORMS[form].write(plan, catalogue)
-
-
-def _text(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
-    return plan_to_text(plan, catalogue=catalogue)
-
-
-def _plan_json(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
-    return json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2)
-
-
-def _xml(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
-    return XmlPlan.write(plan, catalogue, bare=True)
-
-
-def _mermaid(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None) -> str:
-    return plan_to_mermaid(plan)
-
-
 class Form(NamedTuple):
     """A form of plans: how it is written, and the endings of its files."""
 
@@ -154,11 +133,16 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "text": Form(_text, (".txt",)),
-    "json": Form(_plan_json, (".json",)),
-    "xml": Form(_xml, (".xml",)),
-    "mermaid": Form(_mermaid, (".mmd", ".mermaid")),
+    "text": Form(lambda plan, catalogue: plan_to_text(plan, catalogue=catalogue), (".txt",)),
+    "json": Form(lambda plan, _: json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2), (".json",)),
+    "xml": Form(lambda plan, catalogue: XmlPlan.write(plan, catalogue, bare=True), (".xml",)),
+    "mermaid": Form(lambda plan, _: plan_to_mermaid(plan), (".mmd", ".mermaid")),
 }
+
+
+def write_plan(plan: Plan, form: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
+    """Return a plan in one of `FORMS`. Raises ``PlanError`` if XML cannot hold it."""
+    return FORMS[form].write(plan, catalogue)
 
 
 def form_of(file: Path) -> str:

@@ -8,7 +8,6 @@ import click
 
 from portico.errors import UnsupportedOption
 from portico.ports import IndexReport, TextSearch
-from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.loops import run_async
 from portico_cli.show.answer import report_lines, report_to_json
@@ -16,7 +15,6 @@ from portico_cli.show.layout import count_words
 from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.sources import choose_sources
 from portico_cli.terminal.progress import update_index
-from portico_host import SettingsInvalid
 
 
 @click.command(name="index")
@@ -42,12 +40,6 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
 
     async def update() -> IndexReport:
         async with chosen.application.services([source]) as services:
-            try:
-                services.prepare("TextSearch", source)
-            except SettingsInvalid as error:
-                if name is not None and any(mistake.key == f"search.{name}.path" for mistake in error.mistakes):
-                    raise Misused(f"The source {name!r} has no setting `path`, so it cannot index {path}.") from error
-                raise
             index = services.get(TextSearch, source).index
             if index is None:
                 raise UnsupportedOption(f"The source {source!r} keeps no index; there is nothing to update.")
