@@ -82,9 +82,9 @@ def _lines(findings: list[Finding], failed: int) -> Iterator[RenderableType]:
         text = safe_text(finding.subject, "bold")
         if finding.message:
             text.append_text(safe_text(f"  {finding.message}"))
-        yield Hanging(text, finding.state.ljust(6), " " * 6, _STYLES[finding.state])
+        yield Hanging(text, finding.state.ljust(6), _STYLES[finding.state])
         if finding.mend:
-            yield Hanging(safe_text(finding.mend), "      → ", " " * 8, "dim")
+            yield Hanging(safe_text(finding.mend), "      → ", "dim")
     warned = sum(finding.state == "warn" for finding in findings)
     yield Text()
     yield Text(f"{failed} failed, {warned} to note.", style="bold red" if failed else "bold green")

@@ -113,7 +113,7 @@ def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
         yield Text()
     width = max((len(str(citation.number)) for citation in citations), default=0) + 3
     for each in sorted(citations, key=lambda citation: citation.number):
-        yield Hanging(place_head(each.name, each.link), f"[{each.number}]".ljust(width), " " * width, "bold green")
+        yield Hanging(place_head(each.name, each.link), f"[{each.number}]".ljust(width), "bold green")
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:
@@ -121,14 +121,14 @@ def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:
     if warnings:
         yield Text()
     for warning in warnings:
-        yield Hanging(safe_text(warning, "yellow"), "! ", "  ", "yellow")
+        yield Hanging(safe_text(warning, "yellow"), "! ", "yellow")
 
 
 def infeasible_lines(outcome: Infeasible) -> Iterator[RenderableType]:
     """Yield why a goal cannot be reached, and what is missing."""
     yield Hanging(safe_text(f"This cannot be done: {outcome.reason}", "bold"))
     for missing in outcome.missing:
-        yield Hanging(safe_text(missing), "  missing: ", "           ", "dim")
+        yield Hanging(safe_text(missing), "  missing: ", "dim")
 
 
 def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
@@ -144,9 +144,9 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
         yield Text("It was sent:" if begun.arguments else "It was sent nothing.")
         yield from argument_lines(begun.arguments)
         yield Text("If it did not happen, this runs the step again:")
-        yield Hanging(safe_text(f"portico resume {run} --retry {step}"), "  ", "  ", "cyan")
+        yield Hanging(safe_text(f"portico resume {run} --retry {step}"), "  ", "cyan")
         yield Text("If it happened, VALUE becomes its result:")
-        yield Hanging(safe_text(f"portico resume {run} --result {step} VALUE"), "  ", "  ", "cyan")
+        yield Hanging(safe_text(f"portico resume {run} --result {step} VALUE"), "  ", "cyan")
     if not ended.uncertain:
         where = f" before step {outcome.step}" if outcome.step else ""
         yield Hanging(safe_text(f"Held{where}: {outcome.reason}", "bold"))
@@ -167,7 +167,7 @@ def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
         passages = count_words(sum(report.passages for report in reports.values()), "passage")
         line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"
     left_out = sum(sum(report.skipped.values()) + len(report.problems) for report in reports.values())
-    advice = f" {count_words(left_out, 'file')} skipped: `portico index PATH` says why." if left_out else ""
+    advice = f" Skipped or with problems: {left_out:,}. `portico index PATH` says why." if left_out else ""
     return f"{plain(line)}.{advice}"
 
 
@@ -194,6 +194,6 @@ def report_lines(report: IndexReport) -> Iterator[RenderableType]:
         table.add_row(safe_text(name), Text(f"{number:,}", style="bold" if number else "dim"))
     yield table
     for problem in report.problems[:_MOST_PROBLEMS]:
-        yield Hanging(safe_text(problem, "yellow"), "! ", "  ", "yellow")
+        yield Hanging(safe_text(problem, "yellow"), "! ", "yellow")
     if len(report.problems) > _MOST_PROBLEMS:
         yield Text(f"… and {len(report.problems) - _MOST_PROBLEMS:,} more; --json has all.", style="dim")

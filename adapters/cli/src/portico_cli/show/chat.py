@@ -161,7 +161,7 @@ class TerminalScreen(PlainScreen):
                 line.append(plain(call_words(call)), "dim")
                 self._console.print(line, no_wrap=True, overflow="ellipsis")
                 if result.error:
-                    self._console.print(Hanging(safe_text(" ".join(result.content.split()), "red"), "  ", "  "))
+                    self._console.print(Hanging(safe_text(" ".join(result.content.split()), "red"), "  "))
 
     def end(self, turn: Turn) -> None:
         """Show the whole answer and its citations."""
@@ -227,7 +227,7 @@ def help_lines(commands: Mapping[str, str]) -> Iterator[RenderableType]:
     """Yield the commands of a conversation, and how a message is typed."""
     width = max(map(len, commands)) + 2
     for name, summary in commands.items():
-        yield Hanging(Text(summary), name.ljust(width), " " * width, "cyan")
+        yield Hanging(Text(summary), name.ljust(width), "cyan")
     words = "A line that ends in a backslash continues in the next. Ctrl-C stops an answer or clears the line."
     yield Hanging(Text(words, style="dim"))
 

@@ -75,5 +75,5 @@ def function_lines(functions: Sequence[Function]) -> Iterator[RenderableType]:
         yield safe_text(plugin or "(no plugin)", "bold")
         for function in members:
             names = [each.name if each.required else f"[{each.name}]" for each in function.parameters]
-            yield Hanging(Text.assemble((function.name, "cyan"), (f"({', '.join(names)})", "dim")), "  ", "    ")
-            yield Hanging(safe_text(" ".join(function.description.split())), "    ", "    ")
+            yield Hanging(Text.assemble((function.name, "cyan"), (f"({', '.join(names)})", "dim")), "  ")
+            yield Hanging(safe_text(" ".join(function.description.split())), "    ")

@@ -28,21 +28,20 @@ _LEAST_WIDTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Hanging:
-    """Text whose lines begin under each other: after ``first`` on the first line, after ``rest`` on the others."""
+    """Text after ``first``; its further lines begin below the text."""
 
     text: Text
     first: str = ""
-    rest: str = ""
     style: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Wrap the text to the width that is left."""
-        width = max(options.max_width - max(cell_len(self.first), cell_len(self.rest)), _LEAST_WIDTH)
+        indent = cell_len(self.first)
+        width = max(options.max_width - indent, _LEAST_WIDTH)
         for number, line in enumerate(self.text.wrap(console, width, tab_size=4)):
             line.rstrip()
-            whole = Text.assemble((self.rest if number else self.first, self.style), line)
-            whole.no_wrap = True
-            whole.overflow = "ignore"
+            whole = Text.assemble((" " * indent if number else self.first, self.style), line)
+            whole.no_wrap, whole.overflow = True, "ignore"
             yield whole
 
 

@@ -73,12 +73,12 @@ def packages_lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[
     yield table
     for package in plugins.packages:
         if package.problem:
-            yield Hanging(safe_text(f"{package.distribution}: {package.problem}"), "! ", "  ", _style(package))
+            yield Hanging(safe_text(f"{package.distribution}: {package.problem}"), "! ", _style(package))
             if package.mend and package.state != "disabled":
-                yield Hanging(safe_text(package.mend), "  → ", "    ", "dim")
+                yield Hanging(safe_text(package.mend), "  → ", "dim")
     for word in plugins.unmatched:
         words = f"{word} is named in [plugins] of portico.toml, and is not installed."
-        yield Hanging(safe_text(words), "! ", "  ", "yellow")
+        yield Hanging(safe_text(words), "! ", "yellow")
     yield from _command_lines(commands)
 
 
@@ -87,9 +87,9 @@ def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[Re
     head = (safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", _state(package))
     yield Text.assemble(*head)
     for defect in package.defects:
-        yield Hanging(safe_text(defect.sentence), "! ", "  ", _style(package))
+        yield Hanging(safe_text(defect.sentence), "! ", _style(package))
         if defect.mend:
-            yield Hanging(safe_text(defect.mend), "  → ", "    ", "dim")
+            yield Hanging(safe_text(defect.mend), "  → ", "dim")
     for offer in package.offers:
         yield Text()
         wanted = offer.registration.port_version
@@ -99,10 +99,10 @@ def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[Re
             safe_text(offer.name, "bold cyan"),
             (f"  built for {offer.port.name} {built_for}", "dim" if offer.compatible else "red"),
         )
-        yield Hanging(safe_text(offer.registration.summary), "  ", "  ")
+        yield Hanging(safe_text(offer.registration.summary), "  ")
         schema, problem = _settings(offer)
         if problem is not None:
-            yield Hanging(safe_text(problem), "  ! ", "    ", "red")
+            yield Hanging(safe_text(problem), "  ! ", "red")
         elif schema is None:
             yield Text("  No settings.", style="dim")
         else:
@@ -114,7 +114,7 @@ def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[Re
 def _command_lines(commands: tuple[Command, ...]) -> Iterator[RenderableType]:
     if commands:
         names = ", ".join(f"{found.name} ({found.distribution})" for found in commands)
-        yield Hanging(safe_text(names), "commands: ", "  ", "dim")
+        yield Hanging(safe_text(names), "commands: ", "dim")
 
 
 def _style(package: Package) -> str:

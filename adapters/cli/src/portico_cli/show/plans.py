@@ -40,7 +40,7 @@ def function_to_json(step: Step) -> Any:
 def argument_lines(arguments: Mapping[str, Any], indent: str = "  ") -> Iterator[RenderableType]:
     """Yield a line for each argument of a step."""
     for name, value in arguments.items():
-        yield Hanging(safe_text(one_line(value)), f"{indent}{plain(name)} = ", f"{indent}  ", "dim")
+        yield Hanging(safe_text(one_line(value)), f"{indent}{plain(name)} = ", "dim")
 
 
 def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableType]:
@@ -53,7 +53,7 @@ def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableT
         text.append_text(safe_text(str(finding).partition("\n")[0]))
         if finding.fix is not None:
             text.append(" (--fix mends it)", style="dim")
-        yield Hanging(text, "", "    ")
+        yield Hanging(text)
 
 
 def finding_to_json(each: Placed) -> dict[str, Any]:

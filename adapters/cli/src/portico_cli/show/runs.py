@@ -62,12 +62,12 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
     """Yield everything that the journal has of a run."""
     body, state = run_to_json(each, details=True), each.run_state
     yield Text.assemble("Run ", (plain(each.name), "bold"), "  ", (each.state, _STYLES.get(each.state, "")))
-    yield Hanging(safe_text(each.goal or ""), "  ", "  ")
+    yield Hanging(safe_text(each.goal or ""), "  ")
     facts = {"planner": "planner", "worker": "worker", "attempts": "attempts"}
     words = [f"{word} {body[key]}" for key, word in facts.items() if body[key]]
     times = {"submitted": "submitted_at", "begun": "started_at", "last entry": "updated_at"}
     words += [f"{word} {age(body[key], datetime.now(UTC))} ago" for word, key in times.items() if body[key]]
-    yield Hanging(safe_text(", ".join(words), "dim"), "  ", "  ")
+    yield Hanging(safe_text(", ".join(words), "dim"), "  ")
     if body.get("input") is not None:
         yield from argument_lines({"input": body["input"]})
     for step in body.get("steps", ()):
@@ -77,16 +77,16 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
         if step.id not in listed:
             yield Text.assemble(("  · ", "dim"), plain(step.id))
     if body["reason"]:
-        yield Hanging(safe_text(body["reason"], "bold"), "  ", "  ")
+        yield Hanging(safe_text(body["reason"], "bold"), "  ")
     if body.get("answer") is not None:
-        yield Hanging(safe_text(body["answer"]), "  = ", "    ")
+        yield Hanging(safe_text(body["answer"]), "  = ")
     if state is not None and each.state in ("failed", "held", "interrupted", "uncertain", "cancelled"):
         command = f"portico resume {short_name(each.name)}"
         if each.state == "failed":
             failed = (step["id"] for step in body["steps"] if "error" in step and "/" not in step["id"])
             command += "".join(f" --retry {step}" for step in failed)
         does = f"says what to do about {', '.join(state.uncertain)}" if each.state == "uncertain" else "continues"
-        yield Hanging(safe_text(f"`{command}` {does}.", "dim"), "  ", "  ")
+        yield Hanging(safe_text(f"`{command}` {does}.", "dim"), "  ")
 
 
 def _step_lines(step: Mapping[str, Any], *, uncertain: bool) -> Iterator[RenderableType]:
@@ -103,9 +103,9 @@ def _step_lines(step: Mapping[str, Any], *, uncertain: bool) -> Iterator[Rendera
     yield text
     yield from argument_lines(step["arguments"] or {}, "      ")
     if "error" in step:
-        yield Hanging(safe_text(step["error"], "red"), "      ", "      ")
+        yield Hanging(safe_text(step["error"], "red"), "      ")
     elif "result" in step:
-        yield Hanging(safe_text(one_line(step["result"])), "      → ", "        ")
+        yield Hanging(safe_text(one_line(step["result"])), "      → ")
 
 
 def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:

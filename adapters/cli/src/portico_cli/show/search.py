@@ -35,8 +35,8 @@ def result_lines(query: str, results: Sequence[TextSearchResult], *, first: int 
         if number > first:
             yield Text()
         head = place_head(result.name, result.link, "bold")
-        yield Hanging(head, str(number).ljust(width), " " * width, "bold green")
-        yield Hanging(snippet(query, result.value), " " * width, " " * width)
+        yield Hanging(head, str(number).ljust(width), "bold green")
+        yield Hanging(snippet(query, result.value), " " * width)
 
 
 def snippet(query: str, passage: str) -> Text:
@@ -86,7 +86,7 @@ def remark_lines(query: str, metadata: Mapping[str, Any]) -> Iterator[Renderable
     if lines:
         yield Text()
     for line in lines[:_MOST_REMARKS]:
-        yield Hanging(safe_text(line, "dim"), "", "  ")
+        yield Hanging(safe_text(line, "dim"))
 
 
 def remarks(query: str, metadata: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
