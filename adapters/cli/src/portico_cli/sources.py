@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import portico_host
-from portico.errors import PluginError, nearest
+from portico.errors import PluginError
 from portico.ports import PORTS
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
@@ -39,12 +39,9 @@ def choose_sources(
     """Load the application with a documents source for each folder.
 
     Without ``names`` all configured sources are used that no other stands on, and the folders; with them those
-    named, and the folders. A folder that is configured already is searched under its configured name. Raises
-    `Misused` for a name that is nearly that of a configured source.
+    named, and the folders. A folder that is configured already is searched under its configured name.
     """
     configured = portico_host.load(invocation.config)
-    for name in names:
-        _refuse_misspelt(configured, name)
     added: dict[str, Path] = {}
     folders: list[str] = []
     for path in docs:
@@ -81,15 +78,6 @@ def nothing_to_search(command: str) -> Misused:
         f"There is nothing to search. Give a folder, as in `portico {command} --docs FOLDER`, "
         "or run `portico config init` and name your sources in portico.toml."
     )
-
-
-def _refuse_misspelt(application: Application, name: str) -> None:
-    """Refuse a name that looks like a configured one; the host says what to install for any other."""
-    plugins = application.plugins
-    known = {*application.sources, *plugins.names("TextSearch"), *(package.name for package in plugins.packages)}
-    close = () if name in known else nearest(name, application.sources)
-    if close:
-        raise Misused(f"There is no source {name!r}. Did you mean {' or '.join(close)}?")
 
 
 def _configured_as(application: Application, path: Path) -> str | None:
