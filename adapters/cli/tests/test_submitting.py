@@ -240,7 +240,7 @@ def test_ctrl_c_ends_the_waiting_and_says_that_the_run_goes_on(
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=50)
     assert process.returncode == 130
-    said = "Interrupted. The run goes on without this command; `portico runs r` shows how far it is."
+    said = "Interrupted. The run continues without this command; `portico runs r` shows how far it is."
     if options:
         assert json.loads(out) == {"error": {"type": "Interrupted", "message": said, "run": "r"}}
     else:

@@ -119,7 +119,7 @@ def portico() -> None:
 def run_command(words: Sequence[str], *, json: bool) -> int:
     """Run the command that the words name and return its exit code; nothing is raised.
 
-    ``json`` is told before the options are parsed, because parsing them may be what fails.
+    ``json`` is given before the options are parsed, because parsing them may be what fails.
     """
     use_utf8()
     invocation = Invocation(json=json)

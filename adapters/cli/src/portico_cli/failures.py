@@ -82,7 +82,7 @@ def _next_command(invocation: Invocation) -> str:
         return ""
     name = short_name(invocation.run)
     if invocation.submitted:
-        return f" The run goes on without this command; `portico runs {name}` shows how far it is."
+        return f" The run continues without this command; `portico runs {name}` shows how far it is."
     if invocation.failed is not None:
         return f" `portico resume {name} --retry {plain(invocation.failed)}` tries the step again."
     return f" `portico resume {name}` continues the run."

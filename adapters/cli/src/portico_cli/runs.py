@@ -205,7 +205,7 @@ async def _read_journal(store: RunStore, name: str) -> RunEntry:
     try:
         entries = await store.read(name)
         if not entries:
-            return RunEntry(name, "interrupted", problem="it was broken off before its first entry")
+            return RunEntry(name, "interrupted", problem="it was interrupted before its first entry")
         state = RunState.of(entries)
     except StoreBusy:
         raise

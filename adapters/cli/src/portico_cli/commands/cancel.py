@@ -30,7 +30,7 @@ def command(invocation: Invocation, *, run: str) -> None:
     """Give up RUN, which waits for a worker or is in one.
 
     RUN is the name of a run, the beginning of a name, or `last`. Its worker stops at once, in the middle of a step. A
-    step with effects that is broken off so is uncertain. `portico resume` continues a run that had begun.
+    step with effects that is interrupted by that is uncertain. `portico resume` continues a run that had begun.
     """
     entry, stopped = run_async(lambda: _cancel(invocation, clean_argument(run)))
     name = short_name(entry.name)

@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Continue RUN: only the steps without a result run.
 
-    RUN is the name of a run, the beginning of a name, or `last`. A step with effects that was broken off waits until
+    RUN is the name of a run, the beginning of a name, or `last`. A step with effects that was interrupted waits until
     you say what happened to it.
     """
     given = {clean_argument(step): read_value(value, f"--result {step}") for step, value in results}

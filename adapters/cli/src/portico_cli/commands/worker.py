@@ -172,7 +172,7 @@ class _TakenJob:
 class Working:
     """Carry out the jobs of a queue with a kernel, and give each event to a listener.
 
-    When the worker is to stop, steps with effects have ``grace`` seconds to end. One that is broken off is uncertain,
+    When the worker is to stop, steps with effects have ``grace`` seconds to end. One that is interrupted is uncertain,
     and its run waits for a person; any other step simply runs again.
     """
 
