@@ -42,7 +42,8 @@ def report(error: BaseException, invocation: Invocation) -> int:
         write_traceback(error, invocation)
         if isinstance(error, click.UsageError) and error.ctx is not None and not invocation.json:
             message += f"\n{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`."
-        shown = f"{_red('Error:')} {plain(message)}"
+        colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        shown = f"{click.style('Error:', fg='red', bold=True) if colour else 'Error:'} {plain(message)}"
         if invocation.run is not None:
             shown += f"\n{_next_command(invocation).lstrip()}"
     if invocation.json and not isinstance(error, OutputFailed):
@@ -86,11 +87,6 @@ def _next_command(invocation: Invocation) -> str:
     if invocation.failed is not None:
         return f" `portico resume {name} --retry {plain(invocation.failed)}` tries the step again."
     return f" `portico resume {name}` continues the run."
-
-
-def _red(text: str) -> str:
-    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return click.style(text, fg="red", bold=True) if colour else text
 
 
 def write_error(text: str) -> None:

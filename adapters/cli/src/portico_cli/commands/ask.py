@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from portico.ports import IndexReport
@@ -31,14 +28,11 @@ def command(invocation: Invocation, *, goal: str, planner: str | None, options: 
     goal = read_goal(goal)
     chosen = choose_sources(invocation, options.docs, options.names, overrides_of(planner, options.chat))
     refuse_mistakes(chosen.application)
-    if not chosen.sources and _needs_sources(chosen.application.configuration.values):
+    values = chosen.application.configuration.values
+    # Another planner than the default says itself what it needs.
+    if not chosen.sources and not values.get("functions") and not (values.get("planner") or {}).get("use"):
         raise nothing_to_search('ask "…"')
     show_and_exit(invocation, *run_async(lambda: _ask(invocation, goal, options, chosen)))
-
-
-def _needs_sources(values: Mapping[str, Any]) -> bool:
-    # Another planner than the default says itself what it needs.
-    return not values.get("functions") and not (values.get("planner") or {}).get("use")
 
 
 async def _ask(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -209,10 +208,7 @@ def author_of_git() -> str:
 
 
 def _read_git(key: str) -> str:
-    git = shutil.which("git")
-    if git is None:
-        return ""
-    command = [git, "config", "--get", key]
+    command = ["git", "config", "--get", key]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False)  # noqa: S603 - our words
         return done.stdout.decode("utf-8").strip() if done.returncode == 0 else ""

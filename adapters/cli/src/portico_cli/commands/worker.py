@@ -33,7 +33,6 @@ from portico_host.packages import port_named
 
 if TYPE_CHECKING:
     from portico import Kernel, StepRun
-    from portico_host import Application
 
 
 # Seconds; less than the ten after which container engines kill by default.
@@ -78,10 +77,13 @@ def command(
     """
     invocation.lines = True
     chosen = choose_sources(invocation)
-    runner = _runner_of(chosen.application)
+    port, configuration = port_named("Runner"), chosen.application.configuration
+    runner = configuration.use(port) or chosen.application.plugins.default_of(port) or "local"
     if concurrency is not None:
         chosen = choose_sources(invocation, overrides={"runner": {runner: {"concurrency": concurrency}}})
     application, listener = chosen.application, worker_listener(json=invocation.json)
+    key = f"runner.{runner}.concurrency"
+    many = next((setting.value for setting in application.settings() if setting.key == key), None)
 
     async def work() -> int:
         from portico import Kernel
@@ -96,7 +98,8 @@ def command(
                 kernel.approve_effects()
             # A queue that cannot be reached is the error, before anything is shown.
             await queue.workers()
-            listener(_ready(application, runner, str(getattr(queue, "place", "")), list(Kernel.job_handlers())))
+            ready = {"runner": runner, "place": str(getattr(queue, "place", "")), "kinds": list(Kernel.job_handlers())}
+            listener(worker_event("ready", host=platform.node(), pid=os.getpid(), **ready, concurrency=many))
             working = Working(kernel, queue, listener, grace=grace)
             with _signals_cancel() as heard:
                 await working.work(until_empty=until_empty)
@@ -109,19 +112,6 @@ def command(
         # A signal came while jobs were given back.
         code = INTERRUPTED
     click.get_current_context().exit(code)
-
-
-def _ready(application: Application, runner: str, place: str, kinds: list[str]) -> dict[str, Any]:
-    key = f"runner.{runner}.concurrency"
-    many = next((setting.value for setting in application.settings() if setting.key == key), None)
-    return worker_event(
-        "ready", host=platform.node(), pid=os.getpid(), runner=runner, place=place, kinds=kinds, concurrency=many
-    )
-
-
-def _runner_of(application: Application) -> str:
-    port = port_named("Runner")
-    return application.configuration.use(port) or application.plugins.default_of(port) or "local"
 
 
 @contextmanager
