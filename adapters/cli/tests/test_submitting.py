@@ -77,7 +77,6 @@ def test_a_run_that_waits_cannot_be_resumed_and_that_is_said(in_process: Any, cr
     done = in_process("resume", name)
     assert done.code == 2
     assert "it has not begun" in done.err
-    assert f"portico runs {name}" in done.err
     assert "There is no run" in in_process("resume", "nothing").err
 
 
