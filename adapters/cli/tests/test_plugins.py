@@ -54,7 +54,7 @@ def test_one_package_is_shown_with_every_setting(portico: Any, name: str) -> Non
     assert "names list of string []" in lines
     assert "planner old built for Planner version 7; here it is 1" in lines
     assert "No settings." in lines
-    assert "commands: tidy" in lines
+    assert "commands: tidy (portico-acme)" in lines
     assert "→ The core is the older side: run `pip install --upgrade portico-core`." in lines
 
 
