@@ -164,16 +164,6 @@ def test_remarks_are_found_in_what_each_service_calls_them() -> None:
     ]
 
 
-def test_pages_that_were_not_read_are_told_of_and_files_are_no_pages() -> None:
-    snippets = [
-        {"link": "file:///a.md", "reason": "No page."},
-        {"link": "https://a.example/b", "reason": "404.\nGone."},
-    ]
-    assert list(remarks("q", {"pages": {"snippets": snippets}})) == [
-        "Only a snippet is shown of a page that was not read: 404.\nGone."
-    ]
-
-
 def test_a_source_that_is_not_there_is_named_with_those_that_are(in_process: Any, shelf: Path) -> None:
     shelf.write_text(PASSAGES.replace("search.shelf", "search.library"))
     for command in ("search", "ask"):

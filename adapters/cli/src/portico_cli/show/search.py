@@ -97,17 +97,8 @@ def remarks(query: str, metadata: Mapping[str, Any], depth: int = 0) -> Iterator
     """
     for name, inner in metadata.items():
         if name in _REMARKS:
-            texts = [" ".join(text.split()) for text in _listed(inner) if isinstance(text, str)]
+            listed = inner if isinstance(inner, list) else [inner]
+            texts = [" ".join(text.split()) for text in listed if isinstance(text, str)]
             yield from (_REMARKS[name].format(text) for text in texts if text and text != query)
-        elif name == "snippets":
-            pages = [page for page in _listed(inner) if isinstance(page, Mapping)]
-            # Only a page on the web is expected to be read.
-            for page in pages:
-                if str(page.get("link")).startswith("http"):
-                    yield f"Only a snippet is shown of a page that was not read: {page.get('reason')}"
         elif isinstance(inner, Mapping) and depth < _DEEPEST:
             yield from remarks(query, inner, depth + 1)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
