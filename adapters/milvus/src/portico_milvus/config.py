@@ -11,7 +11,7 @@ from portico.plugins import Secret, ValueForm
 
 _ADDRESS = re.compile(r"[^/\\]*:[0-9]+/?")
 _check_address = ValueForm.service_address("http://127.0.0.1:19530")
-_seconds: Any = [validators.gt(0), validators.lt(float("inf"))]
+_seconds: Any = [validators.gt(0), validators.le(86_400)]
 
 
 def _place(settings: object, attribute: Attribute[Any], value: str) -> None:
