@@ -78,12 +78,6 @@ def test_what_a_codec_refuses_is_raised_as_it_says_it() -> None:
         compile_type(Box, [Boxing(type("object", (), {}))])
 
 
-def test_what_core_raises_inside_of_a_type_is_not_told_as_the_codec_s() -> None:
-    with pytest.raises(NameError, match="Missing"):
-        compile_type(Box, [Boxing(Unresolved)])
-    assert compile_type(Box, [Boxing(int)]).structure("x") == "x"
-
-
 def test_of_two_codecs_the_inner_one_is_told() -> None:
     codecs: list[Any] = [Boxing(Annotated[int, ["x"]]), Remembering()]
     with pytest.raises(SchemaUnsupported, match="The type codec 'remembering' failed"):

@@ -128,12 +128,6 @@ def test_one_is_not_true_and_not_one_point_zero() -> None:
     assert not plan_difference(plan([0]), plan([False])).same
 
 
-def test_an_id_that_stands_twice_hides_no_step() -> None:
-    twice = Plan("g", (Step("a", "F-f"), Step("a", "F-f")))
-    assert len(plan_difference(twice, Plan("g", (Step("a", "F-f"),))).removed) == 1
-    assert plan_difference(twice, twice).same
-
-
 def test_a_thousand_renamed_steps_take_no_minutes() -> None:
     def chain(prefix: str) -> Plan:
         steps = [Step(f"{prefix}0", "F-f")]

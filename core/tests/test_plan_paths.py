@@ -24,38 +24,39 @@ LONG = "a" * 200
         ("$.", "The path '$.' is wrong at character 3: a name must follow '.'."),
         ("$.a.*", "The path '$.a.*' is wrong at character 5: a name must follow '.'."),
         ("$ days", "The path '$ days' is wrong at character 3: '.' or '[' expected."),
-        ("$[", "The path '$[' is wrong at character 3: a quoted name or an index expected."),
-        ("$[ *]", "The path '$[ *]' is wrong at character 4: a quoted name or an index expected."),
-        (
-            "$[-9007199254740992]",
-            "The path '$[-9007199254740992]' is wrong at character 3: a quoted name or an index expected.",
-        ),
-        ("$[0:2]", "The path '$[0:2]' is wrong at character 4: ']' expected."),
-        ("$['a' 'b']", """The path "$['a' 'b']" is wrong at character 7: ']' expected."""),
-        ("$['a\x1f']", """The path "$['a\\x1f']" is wrong at character 5: a control character must be escaped."""),
-        ("$['a\\x41']", """The path "$['a\\\\x41']" is wrong at character 5: unknown escape."""),
-        ("$['a\\", """The path "$['a\\\\" is wrong at character 5: unknown escape."""),
-        ("$['days", """The path "$['days" is wrong at character 8: the quote is not closed."""),
-        (r"$['a\u12g4']", r"""The path "$['a\\u12g4']" is wrong at character 5: four hexadecimal digits expected."""),
-        (r"$['\ud83eb']", r"""The path "$['\\ud83eb']" is wrong at character 4: half of a surrogate pair."""),
-        (
-            r"$['\ud800\ue000']",
-            r"""The path "$['\\ud800\\ue000']" is wrong at character 4: half of a surrogate pair.""",
-        ),
-        (
-            r"$['\udc00\udc00']",
-            r"""The path "$['\\udc00\\udc00']" is wrong at character 4: half of a surrogate pair.""",
-        ),
-        (
-            r"$['\u0041\udfff']",
-            r"""The path "$['\\u0041\\udfff']" is wrong at character 10: half of a surrogate pair.""",
-        ),
     ],
 )
 def test_a_wrong_path_is_told_with_the_character_and_what_belongs_there(text: str, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
         From.parse_path(text)
     assert str(caught.value) == says
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$[",
+        "$[ *]",
+        "$[-9007199254740992]",
+        "$[100000000000000000]",
+        "$[0:2]",
+        "$['a' 'b']",
+        "$['a\x1f']",
+        "$['a\\x41']",
+        "$['a\\",
+        "$['days",
+        r"$['a\u12g4']",
+        r"$['\ud83eb']",
+        r"$['\ud800\ue000']",
+        r"$['\udc00\udc00']",
+        r"$['\u0041\udfff']",
+        r"""$['a\"b']""",
+        r"""$["a\'b"]""",
+    ],
+)
+def test_what_stands_in_brackets_is_a_name_or_an_index(text: str) -> None:
+    with pytest.raises(PlanFormatError, match="is wrong at character 3: a name in quotes as JSON has it, or an index"):
+        From.parse_path(text)
 
 
 @pytest.mark.parametrize(

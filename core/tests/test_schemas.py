@@ -137,10 +137,7 @@ def test_a_value_nested_too_deeply_for_a_recursive_schema_is_a_fault() -> None:
 
 def test_a_reference_that_only_leads_to_itself_is_refused() -> None:
     """It would be followed for ever without coming one level deeper into the value."""
-    for definitions in (
-        {"a": {"$ref": "#/$defs/a"}},
-        {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/a"}]}},
-    ):
+    for definitions in ({"a": {"$ref": "#/$defs/a"}}, {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}):
         with pytest.raises(SchemaUnsupported, match="leads to itself"):
             PlainSchemaValidator().compile({"$defs": definitions, "$ref": "#/$defs/a"})
 

@@ -13,13 +13,12 @@ INSIDE = "the value of a has an attribute inside, or its last quote is missing"
 STRAY = "a quote is not escaped"
 
 
-def read(rest: str) -> tuple[Tag, list[tuple[int, str]], dict[str, int]]:
-    """Read what follows the name of the tag ``f``, with the mends and the offsets of the attributes in ``f…``."""
+def read(rest: str) -> tuple[Tag, list[tuple[int, str]]]:
+    """Read what follows the name of the tag ``f``, with the mends."""
     mends: list[tuple[int, str]] = []
-    offsets: dict[str, int] = {}
-    tag = read_tag(f"f{rest}", 1, "f", mends, lambda at, what: PlanFormatError(f"{at}: {what}"), offsets=offsets)
+    tag = read_tag(f"f{rest}", 1, "f", mends, lambda at, what: PlanFormatError(f"{at}: {what}"))
     assert read_tag(f"f{rest}", 1, "f", [], lambda at, what: PlanFormatError(f"{at}: {what}")) == tag
-    return tag, mends, offsets
+    return tag, mends
 
 
 @pytest.mark.parametrize(
@@ -33,80 +32,70 @@ def read(rest: str) -> tuple[Tag, list[tuple[int, str]], dict[str, int]]:
     ],
 )
 def test_a_tag_may_have_no_attributes(rest: str, closed: bool, length: int, mends: list[tuple[int, str]]) -> None:
-    assert read(rest) == (Tag({}, closed, length, None), mends, {})
+    assert read(rest) == (Tag({}, closed, length, None), mends)
 
 
 @pytest.mark.parametrize(
-    ("rest", "attributes", "offsets", "mends"),
+    ("rest", "attributes", "mends"),
     [
-        (" a = \"x\"\n b\t='y' c.d-e:f='' _é='>'", {"a": "x", "b": "y", "c.d-e:f": "", "_é": ">"}, [2, 11, 18, 29], []),
-        (' a="x" A="y"', {"a": "x", "A": "y"}, [2, 8], []),
-        (' a="x" b="y" a="x"', {"a": "x", "b": "y"}, [2, 8], [(14, "a is there twice, with one value")]),
-        (' a="&amp;&lt;" b="x & y"', {"a": "&<", "b": "x & y"}, [2, 16], [(21, "'&' is not escaped")]),
-        (" a=\"<b c='y'>\"", {"a": "<b c='y'>"}, [2], [(5, "'<' is not escaped")]),
+        (" a = \"x\"\n b\t='y' c.d-e:f='' _é='>'", {"a": "x", "b": "y", "c.d-e:f": "", "_é": ">"}, []),
+        (' a="x" A="y"', {"a": "x", "A": "y"}, []),
+        (' a="x" b="y" a="x"', {"a": "x", "b": "y"}, [(14, "a is there twice, with one value")]),
+        (' a="&amp;&lt;" b="x & y"', {"a": "&<", "b": "x & y"}, [(21, "'&' is not escaped")]),
+        (" a=\"<b c='y'>\"", {"a": "<b c='y'>"}, [(5, "'<' is not escaped")]),
         # Between the attributes.
         (
             ' a="X",b="y" , c=""',
             {"a": "X", "b": "y", "c": ""},
-            [2, 8, 16],
             [(7, "a comma between attributes"), (14, "a comma between attributes")],
         ),
-        (" a='x',", {"a": "x"}, [2], [(7, "a comma between attributes")]),
-        (" a=\"(x)\"b='y'", {"a": "(x)", "b": "y"}, [2, 9], [(9, "no space between two attributes")]),
+        (" a='x',", {"a": "x"}, [(7, "a comma between attributes")]),
+        (" a=\"(x)\"b='y'", {"a": "(x)", "b": "y"}, [(9, "no space between two attributes")]),
         # Other quotes, and none.
         (
             " a=$x.y+z-1 b= 3",
             {"a": "$x.y+z-1", "b": "3"},
-            [2, 13],
             [(4, "the value of a has no quotes"), (16, "the value of b has no quotes")],
         ),
         (
             " a=“x=”, b=‘it’s’",
             {"a": "x=", "b": "it’s"},
-            [2, 10],
             [(4, "typographic quotes"), (8, "a comma between attributes"), (12, "typographic quotes")],
         ),
-        (
-            " a=X , b=''",
-            {"a": "X", "b": ""},
-            [2, 8],
-            [(4, "the value of a has no quotes"), (6, "a comma between attributes")],
-        ),
-        (" a=“x” b=“y”", {"a": "x", "b": "y"}, [2, 8], [(4, "typographic quotes"), (10, "typographic quotes")]),
-        (" a=“b='c'”", {"a": "b='c'"}, [2], [(4, "typographic quotes")]),
+        (" a=X , b=''", {"a": "X", "b": ""}, [(4, "the value of a has no quotes"), (6, "a comma between attributes")]),
+        (" a=“x” b=“y”", {"a": "x", "b": "y"}, [(4, "typographic quotes"), (10, "typographic quotes")]),
+        (" a=“b='c'”", {"a": "b='c'"}, [(4, "typographic quotes")]),
         # Marks of a quotation inside, in other quotes than the value's.
-        (' a="“x” c=“y”"', {"a": "“x” c=“y”"}, [2], []),
-        (' a="‘x ‘y’ c=‘y’"', {"a": "‘x ‘y’ c=‘y’"}, [2], []),
-        (" a=\"it's c='y'\"", {"a": "it's c='y'"}, [2], []),
-        (" a=\"x' y' z='u'\"", {"a": "x' y' z='u'"}, [2], []),
-        (' a=\'"x" z="u"\'', {"a": '"x" z="u"'}, [2], []),
-        (' a=\'x "y" "z" w="u"\'', {"a": 'x "y" "z" w="u"'}, [2], []),
-        (" a=\"it'\" b='y' c='z'", {"a": "it'", "b": "y", "c": "z"}, [2, 10, 16], []),
-        (" a='x setContextVariable=A'", {"a": "x setContextVariable=A"}, [2], []),
+        (' a="“x” c=“y”"', {"a": "“x” c=“y”"}, []),
+        (' a="‘x ‘y’ c=‘y’"', {"a": "‘x ‘y’ c=‘y’"}, []),
+        (" a=\"it's c='y'\"", {"a": "it's c='y'"}, []),
+        (" a=\"x' y' z='u'\"", {"a": "x' y' z='u'"}, []),
+        (' a=\'"x" z="u"\'', {"a": '"x" z="u"'}, []),
+        (' a=\'x "y" "z" w="u"\'', {"a": 'x "y" "z" w="u"'}, []),
+        (" a=\"it'\" b='y' c='z'", {"a": "it'", "b": "y", "c": "z"}, []),
+        (" a='x setContextVariable=A'", {"a": "x setContextVariable=A"}, []),
         # Apostrophes.
-        (" a='it's that's' b=''", {"a": "it's that's", "b": ""}, [2, 18], [(7, STRAY)]),
-        (" a='x'y'z'", {"a": "x'y'z"}, [2], [(6, STRAY)]),
+        (" a='it's that's' b=''", {"a": "it's that's", "b": ""}, [(7, STRAY)]),
+        (" a='x'y'z'", {"a": "x'y'z"}, [(6, STRAY)]),
         # Names of variables.
         (
             " setContextVariable='$A.b-c d' APPENDTORESULT='é' a='A!'",
             {"setContextVariable": "$A.b-c d", "APPENDTORESULT": "é", "a": "A!"},
-            [2, 32, 51],
             [],
         ),
     ],
 )
 def test_attributes_are_read_with_every_mend(
-    rest: str, attributes: dict[str, str], offsets: list[int], mends: list[tuple[int, str]]
+    rest: str, attributes: dict[str, str], mends: list[tuple[int, str]]
 ) -> None:
-    expected = dict(zip(attributes, offsets, strict=True))
-    assert read(f"{rest}/>") == (Tag(attributes, True, len(rest) + 3, None), mends, expected)
+    assert read(f"{rest}/>") == (Tag(attributes, True, len(rest) + 3, None), mends)
     assert read(f"{rest} >")[0] == Tag(attributes, False, len(rest) + 3, None)
 
 
 @pytest.mark.parametrize("after", ["<function.g", "</function.f>", "</ plan", "<!--"])
 def test_a_tag_may_end_where_another_begins(after: str) -> None:
     mended = [(7, "the tag of f does not end")]
-    assert read(f' a="x"{after}') == (Tag({"a": "x"}, False, 7, None), mended, {"a": 2})
+    assert read(f' a="x"{after}') == (Tag({"a": "x"}, False, 7, None), mended)
 
 
 @pytest.mark.parametrize(
@@ -128,15 +117,14 @@ def test_a_tag_may_end_where_another_begins(after: str) -> None:
     ],
 )
 def test_quotes_that_pair_around_words_are_of_the_value(value: str, stray: int) -> None:
-    tag, mends, offsets = read(f' a="{value}" b="{value}"/>')
+    tag, mends = read(f' a="{value}" b="{value}"/>')
     read_as = value.replace("\t", " ").replace("\n", " ")
     assert tag == Tag({"a": read_as, "b": read_as}, True, 2 * len(value) + 13, stray)
     assert mends[-1] == (stray, STRAY)
-    assert offsets == {"a": 2, "b": len(value) + 7}
 
 
 def test_all_that_is_mended_in_a_tag_is_told() -> None:
-    tag, mends, offsets = read(""" a="say "hi" x" b="y"c='z' a="say "hi" x", d='it's'>""")
+    tag, mends = read(""" a="say "hi" x" b="y"c='z' a="say "hi" x", d='it's'>""")
     assert tag == Tag({"a": 'say "hi" x', "b": "y", "c": "z", "d": "it's"}, False, 53, 9)
     assert mends == [
         (22, "no space between two attributes"),
@@ -145,7 +133,6 @@ def test_all_that_is_mended_in_a_tag_is_told() -> None:
         (49, STRAY),
         (9, STRAY),
     ]
-    assert offsets == {"a": 2, "b": 17, "c": 22, "d": 44}
 
 
 @pytest.mark.parametrize(

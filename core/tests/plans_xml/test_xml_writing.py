@@ -132,7 +132,7 @@ def test_a_thousand_steps_are_written() -> None:
     assert XmlPlan.write(plan(*steps)).count("\n  <function.g") == 1_000
     with pytest.raises(PlanFormatError) as caught:
         XmlPlan.write(plan(*steps, step("s1001")))
-    assert str(caught.value) == "XML cannot hold this plan: it has more than 1,000 steps."
+    assert "more than 1,000 steps" in str(caught.value)
 
 
 NO_RESULT = "it has no result; the result of an XML plan is that of its last step where no other is appended"
@@ -148,8 +148,6 @@ TWO = (step(), step("s2"))
         (plan(input={}), "it has a schema of its input"),
         (plan(notes=1), "it has notes"),
         (plan(fingerprints={"g": "0"}), "it has fingerprints of functions"),
-        (plan(goal="\x01"), "the goal has U+0001, which is no character of XML"),
-        (plan(goal="\ufffe"), "the goal has U+FFFE, which is no character of XML"),
         (plan(goal=" g"), "the goal would be read as something else"),
         (Plan("", (step(),)), NO_RESULT),
         (Plan("", (), Value(1)), OTHER_RESULT),
@@ -161,44 +159,26 @@ TWO = (step(), step("s2"))
         (plan(*TWO, result=TextOf(("\n", From("s1"), "\n", From("s2")))), OTHER_RESULT),
         (plan(*TWO, result=TextOf((From("s1"), "\n", "\n", "\n", From("s2")))), OTHER_RESULT),
         (plan(*TWO, result=TextOf((From("s2"), "\n", From("s1")))), "the result would be read as something else"),
-        (plan(step(function=Plan("inner"))), "step s1 is a plan"),
-        (plan(step(function=PlanTemplate("x", "handlebars"))), "step s1 is a template"),
-        (plan(step(function=f"-{LONG}")), f"'-{LONG[:59]}' of step s1 is no name of a function"),
-        (plan(step(function="a-b-c")), "'a-b-c' of step s1 is no name of a function"),
+        (plan(step(function=Plan("inner"))), "step s1 is a plan or a template"),
+        (plan(step(function=PlanTemplate("x", "handlebars"))), "step s1 is a plan or a template"),
+        (plan(step(function="a-b-c")), "step s1 would be read with another function"),
         (plan(step(function="_GLOBAL_FUNCTIONS_-g")), "step s1 would be read with another function"),
-        (plan(step(f" {LONG}")), f"the id ' {LONG[:59]}' is no name of a variable"),
-        (plan(step("Input")), "the id 'Input' is no name of a variable"),
+        (plan(step(f" {LONG}")), f"step  {LONG} would be read with another id"),
+        (plan(step("Input")), "step Input would be read with another id"),
         (plan(step("A"), step("a")), "step a would be read with another id"),
         (plan(step(seconds=1.0)), "step s1 has its own seconds or attempts"),
         (plan(step(attempts=2)), "step s1 has its own seconds or attempts"),
-        (plan(step(reason="a -- b")), "the reason of step s1 cannot be a comment"),
-        (plan(step(reason=" a")), "the reason of step s1 cannot be a comment"),
-        (plan(step(reason="a\rb")), "the reason of step s1 cannot be a comment"),
-        (plan(step(reason="a\x0bb")), "the reason of step s1 has U+000B, which is no character of XML"),
+        (plan(step(reason=" a")), "step s1 would be read with another reason"),
+        (plan(step(reason="a\rb")), "step s1 would be read with another reason"),
         (plan(step(after=("s0",))), "step s1 would be read with another after; give the catalogue, which says so"),
         (given(From("s1", ("x",))), "step s1 refers to s1, which is not written before it"),
         (
             plan(step(), step("s2", arguments={"a": From("s1", ("x",))})),
             "step s2 takes a part of s1; variables are whole",
         ),
-        (given("", name="max temp"), "the argument 'max temp' of step s1 has a name that no argument can have in XML"),
-        (
-            given("\x00", name=f"-{LONG}"),
-            f"the argument '-{LONG[:59]}' of step s1 has a name that no argument can have in XML",
-        ),
-        (
-            given("", name="AppendToResult"),
-            "the argument 'AppendToResult' of step s1 has a name that no argument can have in XML",
-        ),
+        (given("", name="AppendToResult"), "the argument 'AppendToResult' of step s1 would be read as something else"),
         (given(ListOf(())), f"the argument 'a' of step s1 {OTHER_EXPRESSION}"),
         (given(ObjectOf({})), f"the argument 'a' of step s1 {OTHER_EXPRESSION}"),
-        (given(TextOf((Value("x"),))), f"the argument 'a' of step s1 {OTHER_EXPRESSION}"),
-        (given("\x00"), "the argument 'a' of step s1 has U+0000, which is no character of XML"),
-        (given(["\ud800"]), "the argument 'a' of step s1 has U+D800, which is no character of XML"),
-        (
-            given(TextOf((From("input"), "\udfff"))),
-            "the argument 'a' of step s1 has U+DFFF, which is no character of XML",
-        ),
         (given(TextOf(("x",))), "the argument 'a' of step s1 would be read as something else"),
         (given("$input"), "the argument 'a' of step s1 would be read as something else"),
         (given("x", b=None), f"the argument 'b' of step s1 would be read as something else{NO_TEXT}"),
@@ -208,6 +188,28 @@ def test_what_xml_cannot_hold_is_refused_with_the_reason(refused: Plan, says: st
     with pytest.raises(PlanFormatError) as caught:
         XmlPlan.write(refused)
     assert str(caught.value) == f"XML cannot hold this plan: {says}."
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        plan(goal="\x01"),
+        plan(goal="\ufffe"),
+        plan(step(reason="a -- b")),
+        plan(step(reason="a --><function.evil/><!-- b")),
+        plan(step(reason="a\x0bb")),
+        plan(step(function="g/><function.evil")),
+        given("", name="max temp"),
+        given("\x00", name=f"-{LONG}"),
+        given(TextOf((Value("x"),))),
+        given("\x00"),
+        given(["\ud800"]),
+        given(TextOf((From("input"), "\udfff"))),
+    ],
+)
+def test_what_is_no_xml_or_reads_as_another_plan_is_refused(refused: Plan) -> None:
+    with pytest.raises(PlanFormatError, match="XML cannot hold this plan"):
+        XmlPlan.write(refused)
 
 
 @pytest.mark.parametrize(

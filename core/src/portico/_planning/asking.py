@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._plans.task import Emit, Event
@@ -18,34 +18,17 @@ if TYPE_CHECKING:
 _SHOWN = 80
 
 
-class Sampling(Protocol):
-    """The settings of a planner that say how its model writes; None leaves it to the service.
+def sampled_request(messages: Iterable[Message], settings: Any) -> ChatRequest:
+    """Make a planner's request of messages and of the settings that say how its model writes.
 
     >>> from types import SimpleNamespace
     >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
     >>> sampled_request([Message.of("user", "Plan.")], settings).max_tokens
     500
+
+    The settings have ``temperature`` (0 to 2), ``top_p``, ``max_tokens`` of a reply, and ``seed``; None leaves one to
+    the service.
     """
-
-    @property
-    def temperature(self) -> float | None:
-        """How freely it writes, 0 to 2."""
-
-    @property
-    def top_p(self) -> float | None:
-        """Which share of the likely tokens is drawn from, 0 to 1."""
-
-    @property
-    def max_tokens(self) -> int | None:
-        """How many tokens a reply may have."""
-
-    @property
-    def seed(self) -> int | None:
-        """What makes it draw the same each time."""
-
-
-def sampled_request(messages: Iterable[Message], settings: Sampling) -> ChatRequest:
-    """Make a planner's request of what the model is told and of the settings."""
     return ChatRequest(
         tuple(messages),
         temperature=settings.temperature,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Plan, Step, Value
 from portico._schema.coerce import mended_for
+from portico._schema.values import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,24 +48,12 @@ def step_faults(step: Step, catalogue: Mapping[str, FunctionSpec]) -> list[str]:
 def object_in(text: str) -> dict[str, Any]:
     """Read a JSON object, a key twice and what is no JSON refused; raises ``ValueError`` that says what is wrong."""
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        value = parsed(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")
     return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        twice = next(name for place, (name, _) in enumerate(pairs) if name in [key for key, _ in pairs[:place]])
-        raise ValueError(f"the key {twice!r} stands there twice")
-    return made
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON value")
 
 
 class ModelCall:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from portico._plans.json_form import plan_to_json
@@ -12,99 +13,36 @@ from portico._plans.plan import Expression, Plan, PlanTemplate, Step
 from portico._plans.text_form import expression_to_text, printable
 
 
-def canonical(step: Step) -> str:
-    """Return a text that is equal for steps that are the same but for their ids.
-
-    What a step waits for by name, it waits for in any order; so may the steps of a nested plan be written. Raises
-    ``PlanFormatError`` for a value that JSON does not have.
-    """
+def _canonical(step: Step) -> str:
+    """Return a text that is equal for steps that are the same but for their ids."""
     plain = replace(step, id="", after=tuple(sorted(set(step.after))))
-    if not isinstance(step.function, Plan):
-        return json.dumps(plan_to_json(Plan("", (plain,)))["steps"][0], sort_keys=True)
-    inner = sorted((each.id, canonical(each)) for each in step.function.steps)
-    nested = plan_to_json(replace(step.function, steps=()))
-    outer = plan_to_json(Plan("", (replace(plain, function=""),)))["steps"][0]
-    return json.dumps([outer, nested, inner], sort_keys=True)
+    return json.dumps(_step_json(plain), sort_keys=True)
 
 
-def keyed(steps: Sequence[Step]) -> dict[str, Step]:
-    """Return steps by their ids; in a plan that uses one id twice, later ones by keys that are no ids."""
-    found: dict[str, Step] = {}
-    for step in steps:
-        key = step.id
-        while key in found:
-            key += "\0"
-        found[key] = step
-    return found
+def _match(before: Mapping[str, Step], after: Mapping[str, Step]) -> dict[str, str]:
+    """Return which id of ``after`` each id of ``before`` became; those without one are not in it.
 
-
-def matched(before: Mapping[str, Step], after: Mapping[str, Step]) -> dict[str, str]:
-    """Return which key of ``after`` each key of ``before`` became; those without one are not in it.
-
-    A step is compared once all that it rests on has been matched, so that a new name is no change in the steps that
-    refer to it. Equal steps of one id come first, then equal ones of another id, then those of one id whatever else
-    they are.
+    Equal steps come first, those of the same id before others, then those of one id whatever else they are. A step is
+    compared after those that it refers to, so that their new ids are no change in it.
     """
-    matching = _Matching(before, after)
-    while matching.by_content(same_id=True) or matching.by_content(same_id=False) or matching.by_id():
-        pass
-    return matching.pairs
-
-
-class _Matching:
-    def __init__(self, before: Mapping[str, Step], after: Mapping[str, Step]) -> None:
-        self.before = before
-        self.after = after
-        self.needs = {name: step.depends_on() & before.keys() for name, step in before.items()}
-        self.pairs: dict[str, str] = {}
-        self.open_after: dict[str, None] = dict.fromkeys(self.after)
-        self.contents = {name: canonical(step) for name, step in self.after.items()}
-        self.by_canonical: dict[str, list[str]] = {}
-        for name, content in self.contents.items():
-            self.by_canonical.setdefault(content, []).append(name)
-        self.waiting: dict[str, None] = dict.fromkeys(self.before)
-        self.ready: dict[str, str] = {}
-        """The content, under the new names, of the steps that can be compared and are not matched yet."""
-        self.advance()
-
-    def advance(self) -> None:
-        """Find out which more steps can be compared."""
-        for name in [name for name in self.waiting if self.needs[name] <= self.pairs.keys()]:
-            del self.waiting[name]
-            self.ready[name] = canonical(self.before[name].rename_references(self.pairs))
-
-    def by_content(self, *, same_id: bool) -> bool:
-        """Match equal steps; say whether there were any. Of those with another id only the first: more may follow."""
-        found = False
-        for name, content in list(self.ready.items()):
-            if same_id:
-                chosen = name if name in self.open_after and self.contents[name] == content else None
-            else:
-                chosen = next((each for each in self.by_canonical.get(content, ()) if each in self.open_after), None)
-            if chosen is None:
-                continue
-            self.pair(name, chosen)
-            found = True
-            if not same_id:
-                break
-        if found:
-            self.advance()
-        return found
-
-    def by_id(self) -> bool:
-        """Match the first step that is left to the one of its id, of those that can be compared if there is one."""
-        for name in (*self.ready, *self.waiting):
-            if name in self.open_after:
-                self.pair(name, name)
-                self.advance()
-                return True
-        return False
-
-    def pair(self, name: str, chosen: str) -> None:
-        self.pairs[name] = chosen
-        self.ready.pop(name, None)
-        self.waiting.pop(name, None)
-        del self.open_after[chosen]
+    waits = {id: step.depends_on() & before.keys() for id, step in before.items()}
+    try:
+        order = list(TopologicalSorter(waits).static_order())
+    except CycleError:
+        order = list(before)
+    open_after: dict[str, list[str]] = {}
+    for id, step in after.items():
+        open_after.setdefault(_canonical(step), []).append(id)
+    pairs: dict[str, str] = {}
+    for other_ids in (False, True):
+        for id in order:
+            found = open_after.get(_canonical(before[id].rename_references(pairs)), [])
+            if id not in pairs and (id in found or (found and other_ids)):
+                pairs[id] = id if id in found else found[0]
+                found.remove(pairs[id])
+    left = {id for ids in open_after.values() for id in ids}
+    pairs |= {id: id for id in before if id not in pairs and id in left}
+    return {id: pairs[id] for id in before if id in pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,24 +127,20 @@ def plan_difference(before: Plan, after: Plan) -> PlanDifference:
     """Return what changed from ``before`` to ``after``.
 
     Steps are the same when they call the same with the same, references followed through renamed steps; the others
-    are compared by id. Literals differ where their JSON does: 1 is not 1.0 and not true. Raises ``PlanFormatError``
-    with the place for a value that JSON does not have.
+    are compared by id. Of steps with one id the last one counts. Literals differ where their JSON does: 1 is not 1.0
+    and not true. Raises ``PlanFormatError`` with the place for a value that JSON does not have.
     """
     for plan in (before, after):
         # Before anything is compared, so that the place is the one in the whole plan.
         plan_to_json(plan)
-    old_steps, new_steps = keyed(before.steps), keyed(after.steps)
-    pairs = matched(old_steps, new_steps)
-    names = {old_steps[old].id: new_steps[new].id for old, new in pairs.items() if old != new}
+    old_steps, new_steps = ({step.id: step for step in plan.steps} for plan in (before, after))
+    pairs = _match(old_steps, new_steps)
+    names = {old: new for old, new in pairs.items() if old != new}
     found = set(pairs.values())
-    changed = []
-    renamed = []
-    for old, new in pairs.items():
-        step, now = old_steps[old].rename_references(names), new_steps[new]
-        if canonical(step) != canonical(now):
-            changed.append(_step_change(step, now))
-        elif step.id != now.id:
-            renamed.append((step.id, now.id))
+    changes = [_step_change(old_steps[old].rename_references(names), new_steps[new]) for old, new in pairs.items()]
+    changed = [each for each in changes if each.changes or each.inner is not None]
+    different = {each.step for each in changed}
+    renamed = [(old, new) for old, new in names.items() if new not in different]
     return PlanDifference(
         added=tuple(step for name, step in new_steps.items() if name not in found),
         removed=tuple(step for name, step in old_steps.items() if name not in pairs),
@@ -217,7 +151,7 @@ def plan_difference(before: Plan, after: Plan) -> PlanDifference:
 
 
 def _step_change(before: Step, after: Step) -> StepChange:
-    changes = []
+    changes: list[Change] = []
     inner = None
     if isinstance(before.function, Plan) and isinstance(after.function, Plan):
         inner = plan_difference(before.function, after.function)
@@ -226,9 +160,8 @@ def _step_change(before: Step, after: Step) -> StepChange:
     for name in dict.fromkeys([*before.arguments, *after.arguments]):
         changes += _change(f"arguments.{name}", before.arguments.get(name), after.arguments.get(name))
     changes += _change("after", sorted(set(before.after)), sorted(set(after.after)))
-    changes += _change("reason", before.reason, after.reason)
-    changes += _change("seconds", before.seconds, after.seconds)
-    changes += _change("attempts", before.attempts, after.attempts)
+    for place in ("reason", "seconds", "attempts"):
+        changes += _change(place, getattr(before, place), getattr(after, place))
     return StepChange(after.id, tuple(changes), None if inner is None or inner.same else inner)
 
 
@@ -296,8 +229,5 @@ def _call(step: Step) -> str:
 
 
 def _step_json(step: Step) -> dict[str, Any]:
-    written: dict[str, Any] = plan_to_json(replace(_EMPTY, steps=(step,)))["steps"][0]
+    written: dict[str, Any] = plan_to_json(Plan("", (step,)))["steps"][0]
     return written
-
-
-_EMPTY = Plan("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import Function, FunctionSpec, Parameter
@@ -26,6 +26,7 @@ from portico._plans.plan import (
 )
 from portico._prompts.functions import PromptInput, nested
 from portico._schema.definitions import hoisted, with_definitions
+from portico._schema.values import inside, resolve
 from portico.errors import PlanError, SchemaUnsupported
 
 if TYPE_CHECKING:
@@ -97,41 +98,18 @@ def _step(step: Step, catalogue: Mapping[str, FunctionSpec], depth: int) -> Mapp
 
 def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
     """Return the schema of what a path leads to, with the definitions that it needs; empty where it is not said."""
-    definitions = schema.get("$defs", {})
-    here = schema
+    here: Any = schema
     for part in path:
-        inner = _inside(_followed(here, definitions), part)
-        if not isinstance(inner, Mapping):
-            return {}
-        here = inner
-    return with_definitions(here, definitions)
-
-
-def _followed(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    for _ in range(_DEEPEST):
-        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if not isinstance(reference, str):
-            return schema
-        schema = definitions.get(reference.removeprefix("#/$defs/"))
-    return None
-
-
-def _inside(schema: Any, part: str | int) -> Any:
-    if not isinstance(schema, Mapping):
-        return None
-    if isinstance(part, str):
-        # Which of the others a pattern speaks of is not looked into.
-        others = None if "patternProperties" in schema else schema.get("additionalProperties")
-        return schema.get("properties", {}).get(part, others)
-    fixed = schema.get("prefixItems", ())
-    if 0 <= part < len(fixed):
-        return fixed[part]
-    return None if fixed else schema.get("items")
+        for _ in range(_DEEPEST):
+            if not isinstance(here, Mapping) or "$ref" not in here:
+                break
+            here = resolve(here["$ref"], schema)
+        here = inside(here, part)
+    return with_definitions(here, schema.get("$defs", {})) if isinstance(here, Mapping) else {}
 
 
 _NAMED = "Functions of plans and prompts"
 _ABSENT = object()
-_OPEN: Mapping[str, Any] = {}
 _ENTERED: ContextVar[tuple[_Entry, ...]] = ContextVar("portico_plans_entered", default=())
 """The plan functions that this one is called inside of, the outermost first."""
 
@@ -179,32 +157,21 @@ def plan_function(
     together with this one, by full name. ``validator`` is for schemas with more than core's keywords.
 
     Functions of plans and of prompts may call each other, 16 deep and 1,000 times inside of one: beyond that is
-    ``LimitExceeded``. No plan may be called inside of itself: the check finds it where plans call each other in a
-    circle, and the second call is a ``PlanError`` where the circle goes through code or a prompt.
+    ``LimitExceeded``. No plan may be called inside of itself: the second call is a ``PlanError``.
 
     A call raises ``PlanInvalid``, what the run raises, and ``PlanError`` where the plan is paused for a person or ends
     without its result. Raises ``SchemaUnsupported`` for a schema that is not understood.
     """
-    full_name = f"{plugin}-{name}" if plugin else name
     try:
         whole = _taken_as_a_whole(plan)
         parameters = tuple([_whole(plan, validator)] if whole else _parameters(plan, validator))
     except SchemaUnsupported as error:
-        raise SchemaUnsupported(f"{full_name}, the input of the plan: {error}") from error
+        raise SchemaUnsupported(f"{f'{plugin}-{name}' if plugin else name}, the input of the plan: {error}") from error
+    description = description or " ".join(plan.goal.split())
     made = _PlanFunction(
-        name,
-        plugin,
-        full_name,
-        plan,
-        whole,
-        parameters,
-        description or " ".join(plan.goal.split()),
-        returns,
-        effects,
-        frozenset(tags),
-        siblings or {},
+        name, plugin, plan, whole, parameters, description, returns, effects, frozenset(tags), siblings or {}
     )
-    return made.function(made.unbound, returns or _OPEN, True if effects is None else effects, bound=False)
+    return made.function()
 
 
 def plan_of(function: Function) -> Plan | None:
@@ -215,16 +182,15 @@ def plan_of(function: Function) -> Plan | None:
     'Wait'
     """
     owner = getattr(function.callable, "__self__", None)
-    return owner.plan if isinstance(owner, _PlanFunction | _Running) else None
+    return owner.plan if isinstance(owner, _PlanFunction) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _PlanFunction:
-    """What a plan function is, in any kernel."""
+    """A plan function: in no kernel yet, or in one, where it is known what it returns and whether it has effects."""
 
     name: str
     plugin: str | None
-    full_name: str
     plan: Plan
     whole: bool
     parameters: tuple[Parameter, ...]
@@ -233,24 +199,26 @@ class _PlanFunction:
     effects: bool | None
     tags: frozenset[str]
     siblings: Mapping[str, Plan]
+    kernel: KernelLike | None = None
 
-    def function(self, callable: Any, returns: Mapping[str, Any], effects: bool, *, bound: bool) -> Function:
+    @property
+    def full_name(self) -> str:
+        return f"{self.plugin}-{self.name}" if self.plugin else self.name
+
+    def function(self) -> Function:
+        from portico._types.compiled import Compiled
+
         return Function(
             self.name,
-            callable,
+            self.run,
             plugin=self.plugin,
             description=self.description,
             parameters=self.parameters,
             # What comes out is JSON already, and the functions inside answer for their results.
-            returns=_as_it_is(returns),
-            effects=effects,
+            returns=Compiled(self.returns or {}, lambda value: value, lambda value: value),
+            effects=True if self.effects is None else self.effects,
             tags=self.tags,
-            bind=None if bound else self.bind,
-        )
-
-    async def unbound(self, **arguments: Any) -> Any:
-        raise RuntimeError(
-            f"the plan function {self.full_name} is in no kernel: call what Kernel.add_function or add_plugin returned"
+            bind=self.bind if self.kernel is None else None,
         )
 
     def bind(self, kernel: KernelLike) -> Function:
@@ -260,62 +228,34 @@ class _PlanFunction:
             returns = result_schema(self.plan, kernel.specs)
         if effects is None:
             effects = _has_effects(self.plan, kernel, self.siblings, {self.full_name})
-        running = _Running(kernel, self.full_name, self.plan, self.whole, self.parameters)
-        return self.function(running.run, returns, effects, bound=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A plan function in a kernel."""
-
-    kernel: KernelLike
-    name: str
-    plan: Plan
-    whole: bool
-    parameters: tuple[Parameter, ...]
+        return replace(self, returns=returns, effects=effects, kernel=kernel).function()
 
     async def run(self, **arguments: Any) -> Any:
         from portico._plans.task import Answer, Infeasible
 
-        given = {
-            parameter.name: parameter.default
-            for parameter in self.parameters
-            if not parameter.required and parameter.default is not _ABSENT
-        } | {name: value for name, value in arguments.items() if value is not _ABSENT}
+        kernel, name = self.kernel, self.full_name
+        if kernel is None:
+            raise RuntimeError(
+                f"the plan function {name} is in no kernel: call what Kernel.add_function or add_plugin returned"
+            )
+        defaults = {parameter.name: parameter.default for parameter in self.parameters if not parameter.required}
+        given = {name: value for name, value in {**defaults, **arguments}.items() if value is not _ABSENT}
         value = given[INPUT] if self.whole else given
         inner = INNER_PLAN.get()
-        with nested(self.name, kind=_NAMED), self._entered():
-            if inner is not None and inner.kernel is self.kernel and inner.function == self.name:
+        with nested(name, kind=_NAMED), _entered(kernel, name):
+            if inner is not None and inner.kernel is kernel and inner.function == name:
                 # Once: a call of the same function that this one makes is its own run.
                 INNER_PLAN.set(None)
                 return await inner.run(value)
-            run = await self.kernel.run_plan(self.plan, input=value)
+            run = await kernel.run_plan(self.plan, input=value)
         match run.outcome:
             case Answer(_, _, value):
                 return value
             case Infeasible(reason):
-                raise PlanError(f"{self.name}: the plan ended without its result: {reason}")
-            case held:
-                where = f" at step {held.step}" if held.step else ""
-                raise PlanError(f"{self.name}: the plan is paused{where}: {held.reason}. It is the run {run.name}.")
-
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        around = tuple(each for each in _ENTERED.get() if each.runs)
-        for place, each in enumerate(around):
-            if each.kernel is self.kernel and each.name == self.name:
-                way = " -> ".join([*(between.name for between in around[place:]), self.name])
-                raise PlanError(
-                    f"The plan {self.name} is called inside of itself: {way}. Take one of these calls away."
-                )
-        entry = _Entry(self.kernel, self.name)
-        token = _ENTERED.set((*around, entry))
-        try:
-            yield
-        finally:
-            # A task that it started and left behind is not inside of it any more.
-            entry.runs = False
-            _ENTERED.reset(token)
+                raise PlanError(f"{name}: the plan ended without its result: {reason}")
+            case paused:
+                where = f" at step {paused.step}" if paused.step else ""
+                raise PlanError(f"{name}: the plan is paused{where}: {paused.reason}. It is the run {run.name}.")
 
 
 @dataclass(slots=True)
@@ -325,6 +265,24 @@ class _Entry:
     kernel: KernelLike
     name: str
     runs: bool = True
+
+
+@contextmanager
+def _entered(kernel: KernelLike, name: str) -> Iterator[None]:
+    """Go into a plan function; raise ``PlanError`` where this task is inside of a call of it."""
+    around = tuple(each for each in _ENTERED.get() if each.runs)
+    for place, each in enumerate(around):
+        if each.kernel is kernel and each.name == name:
+            way = " -> ".join([*(between.name for between in around[place:]), name])
+            raise PlanError(f"The plan {name} is called inside of itself: {way}. Take one of these calls away.")
+    entry = _Entry(kernel, name)
+    token = _ENTERED.set((*around, entry))
+    try:
+        yield
+    finally:
+        # A task that it started and left behind is not inside of it any more.
+        entry.runs = False
+        _ENTERED.reset(token)
 
 
 def _taken_as_a_whole(plan: Plan) -> bool:
@@ -390,9 +348,3 @@ def _calls_effects(name: str, kernel: KernelLike, siblings: Mapping[str, Plan], 
         return _has_effects(siblings[name], kernel, siblings, seen)
     found = kernel.functions.get(name)
     return found is None or found.effects
-
-
-def _as_it_is(schema: Mapping[str, Any]) -> Any:
-    from portico._types.compiled import Compiled
-
-    return Compiled(schema, lambda value: value, lambda value: value)

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 JsonPath: TypeAlias = tuple[str | int, ...]
 
 _NAME = re.compile(r"[A-Za-z_\u0080-\U0010FFFF][0-9A-Za-z_\u0080-\U0010FFFF]*")
-_INDEX = re.compile(r"0|-?[1-9][0-9]*")
 _BLANK = re.compile(r"[ \t\n\r]*")
+_BRACKET = re.compile(
+    r"""[ \t\n\r]*(?:"((?:[^"\\\x00-\x1f]|\\.)*)"|'((?:[^'\\\x00-\x1f]|\\.)*)'|(0|-?[1-9][0-9]*))[ \t\n\r]*\]"""
+)
+_ESCAPED = re.compile(r"""\\.|\"""")
+_IN_DOUBLE = {'"': '\\"', "\\'": "'", '\\"': "\\'"}
+"""What stands in single quotes, as it is written in double quotes; an escaped double quote is an error in both."""
 _LARGEST_INDEX = 2**53 - 1
-_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
-_HEX4 = re.compile(r"[0-9A-Fa-f]{4}")
 
 
 def read_path(value: Any, path: JsonPath) -> Any:
@@ -39,61 +42,25 @@ def read_path(value: Any, path: JsonPath) -> Any:
 
 
 def _bracket(text: str, position: int) -> tuple[str | int, int]:
-    position = _BLANK.match(text, position).end()  # type: ignore[union-attr]
-    part: str | int
-    if text[position : position + 1] in ("'", '"'):
-        part, position = _string(text, position)
-    else:
-        match = _INDEX.match(text, position)
-        if not match or len(match[0]) > 17 or abs(int(match[0])) > _LARGEST_INDEX:
-            raise _error(text, position, "a quoted name or an index expected")
-        part, position = int(match[0]), match.end()
-    position = _BLANK.match(text, position).end()  # type: ignore[union-attr]
-    if text[position : position + 1] != "]":
-        raise _error(text, position, "']' expected")
-    return part, position + 1
-
-
-def _string(text: str, position: int) -> tuple[str, int]:
-    quote = text[position]
-    position += 1
-    letters: list[str] = []
-    while position < len(text):
-        letter = text[position]
-        if letter == quote:
-            return "".join(letters), position + 1
-        if letter < " ":
-            raise _error(text, position, "a control character must be escaped")
-        if letter != "\\":
-            letters.append(letter)
-            position += 1
-            continue
-        escaped = text[position + 1 : position + 2]
-        if escaped == "u":
-            code, position = _unicode_escape(text, position)
-            letters.append(code)
-        elif escaped == quote or (escaped and escaped in _ESCAPES):
-            letters.append(_ESCAPES.get(escaped, escaped))
-            position += 2
-        else:
-            raise _error(text, position, "unknown escape")
-    raise _error(text, position, "the quote is not closed")
-
-
-def _unicode_escape(text: str, position: int) -> tuple[str, int]:
-    start = position
-    match = _HEX4.match(text, position + 2)
-    if not match:
-        raise _error(text, position, "four hexadecimal digits expected")
-    code = int(match[0], 16)
-    position = match.end()
-    if 0xD800 <= code < 0xDC00 and text.startswith("\\u", position):
-        low = _HEX4.match(text, position + 2)
-        if low and 0xDC00 <= int(low[0], 16) < 0xE000:
-            return chr(0x10000 + ((code - 0xD800) << 10) + int(low[0], 16) - 0xDC00), low.end()
-    if 0xD800 <= code < 0xE000:
-        raise _error(text, start, "half of a surrogate pair")
-    return chr(code), position
+    """Read what stands in brackets: a name in quotes, or an index."""
+    match = _BRACKET.match(text, position)
+    try:
+        if match is None:
+            raise ValueError(text)
+        double, single, index = match.groups()
+        if index is not None:
+            if len(index) > 17 or abs(int(index)) > _LARGEST_INDEX:
+                raise ValueError(index)
+            return int(index), match.end()
+        if double is None:
+            # JSON has the same escapes in double quotes.
+            double = _ESCAPED.sub(lambda each: _IN_DOUBLE.get(each[0], each[0]), single)
+        name: str = json.loads(f'"{double}"')
+        name.encode()  # half of a surrogate pair is no text
+    except ValueError as error:
+        problem = "a name in quotes as JSON has it, or an index, and ']' expected"
+        raise _error(text, position, problem) from error
+    return name, match.end()
 
 
 def _error(text: str, position: int, problem: str) -> PlanFormatError:

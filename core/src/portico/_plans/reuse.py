@@ -167,28 +167,20 @@ def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlan:
-    """A plan that was kept for this goal, whose functions are as they were.
-
-    ``exact`` is False where the catalogue has changed otherwise: the plan can run, but a new one may be better.
-    """
+    """A plan that was saved for a goal; it is stale where functions are ``gone`` or ``changed`` since."""
 
     plan: Plan
     saved: SavedPlan
-    exact: bool = True
+    gone: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class StalePlan:
-    """A plan that was kept for this goal, and the functions that are gone or another since."""
-
-    plan: Plan
-    saved: SavedPlan
-    gone: tuple[str, ...]
-    changed: tuple[str, ...]
-
-    def __str__(self) -> str:
+    @property
+    def stale(self) -> str:
+        """A sentence that says why the plan cannot run; empty for one that can."""
         parts = [f"gone: {', '.join(self.gone)}"] if self.gone else []
         parts += [f"changed: {', '.join(self.changed)}"] if self.changed else []
+        if not parts:
+            return ""
         return f"The plan saved at {self.saved.saved_at} does not fit the functions any more ({'; '.join(parts)})."
 
 
@@ -236,44 +228,34 @@ def saved_plan(
     )
 
 
-async def find_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpec]) -> FoundPlan | StalePlan | None:
+async def find_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpec]) -> FoundPlan | None:
     """Return the plan that a store has for a goal: one that fits, else one that is stale, else None.
 
-    One made for exactly these functions comes first; else the newest whose own functions are all as they were: what
-    else is in the catalogue does not make it wrong. A stale one says what changed. A plan that fits still has to pass
-    its check, as every plan does. Raises ``StoreError``, ``StoreDamaged`` for what is kept and is no plan.
+    One made for exactly these functions comes first; else the newest whose own functions are all as they were: other
+    functions do not make it wrong. A plan that fits still has to pass its check, as every plan does. Raises
+    ``StoreError``, and ``StoreDamaged`` for a document that is no plan.
     """
     goal = goal.strip()
     exact = await store.get(goal, catalogue_hash(specs.values()))
-    if exact is not None:
-        found = _judged(exact, specs)
-        if isinstance(found, FoundPlan):
+    saved = [exact] if exact is not None else []
+    saved += [each for each in await store.plans() if each.goal.strip() == goal]
+    first: FoundPlan | None = None
+    for each in saved:
+        found = _found(each, specs)
+        if not found.stale:
             return found
-    stale: StalePlan | None = None
-    for saved in await store.plans():
-        if saved.goal.strip() != goal:
-            continue
-        found = _judged(saved, specs)
-        if isinstance(found, FoundPlan):
-            return replace(found, exact=False)
-        stale = stale or found
-    return stale
+        first = first or found
+    return first
 
 
-def _judged(saved: SavedPlan, specs: Mapping[str, FunctionSpec]) -> FoundPlan | StalePlan:
+def _found(saved: SavedPlan, specs: Mapping[str, FunctionSpec]) -> FoundPlan:
     try:
         plan = plan_from_json(dict(saved.plan))
     except PlanFormatError as error:
         raise StoreDamaged(
             f"The plan saved for {saved.goal[:60]!r} is no plan: {error} Remove it from the plan store."
         ) from error
-    used = plan.functions_used
-    gone = tuple(sorted(name for name in used | plan.fingerprints.keys() if name not in specs))
-    changed = tuple(
-        sorted(
-            name
-            for name, recorded in plan.fingerprints.items()
-            if name in specs and fingerprint(specs[name]) != recorded
-        )
-    )
-    return StalePlan(plan, saved, gone, changed) if gone or changed else FoundPlan(plan, saved)
+    gone = sorted(name for name in plan.functions_used | plan.fingerprints.keys() if name not in specs)
+    prints = plan.fingerprints.items()
+    changed = sorted(name for name, known in prints if name in specs and fingerprint(specs[name]) != known)
+    return FoundPlan(plan, saved, tuple(gone), tuple(changed))

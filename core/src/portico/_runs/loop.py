@@ -12,7 +12,7 @@ from portico._chat.messages import Usage
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate, references
-from portico._plans.reuse import StalePlan, find_plan, saved_plan
+from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, Task
 from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
@@ -268,8 +268,8 @@ class Loop:
         found = await find_plan(kernel.plan_store, self.goal, kernel.specs)
         if found is None:
             return None
-        if isinstance(found, StalePlan):
-            self.execution.warnings.append(str(found))
+        if found.stale:
+            self.execution.warnings.append(found.stale)
             return None
         plan, saved_at = replace(found.plan, notes=None), found.saved.saved_at
         wrong = [finding for finding in self._check(plan) if finding.severity == "error"]

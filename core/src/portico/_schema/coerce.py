@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico._schema.values import kind_of, parsed
+from portico._schema.values import inside, kind_of, parsed
 from portico._types.compiled import Compiled, Mismatch
 
 _BITS = 4096
@@ -129,17 +129,9 @@ def _at(
     elif path:
         kinds = schema.get("type", ("object", "array"))
         if ("object" if isinstance(path[0], str) else "array") in kinds:
-            yield from _at(_inside(schema, path[0]), path[1:], definitions)
+            yield from _at(inside(schema, path[0]), path[1:], definitions)
     elif isinstance(listed, list):
         for value in listed:
             yield ("integer" if type(value) is int else kind_of(value)), None
     else:
         yield "any", None
-
-
-def _inside(schema: Mapping[str, Any], part: str | int) -> Any:
-    if isinstance(part, str):
-        properties = schema.get("properties", {})
-        return properties[part] if part in properties else schema.get("additionalProperties")
-    fixed = schema.get("prefixItems", ())
-    return fixed[part] if part < len(fixed) else schema.get("items")

@@ -275,9 +275,7 @@ class _Search:
             return False
         match piece.kind:
             case "number":
-                low, high = piece.least("minimum", "exclusiveMinimum"), piece.most("maximum", "exclusiveMaximum")
-                open_ended = low in (piece.least("exclusiveMinimum"), piece.most("exclusiveMaximum"))
-                return low > high or (low == high and open_ended)
+                return piece.least("minimum", "exclusiveMinimum") > piece.most("maximum", "exclusiveMaximum")
             case "string":
                 return piece.least("minLength") > piece.most("maxLength")
             case "array":
@@ -331,14 +329,6 @@ class _Search:
                 return all(self.again(piece, option, root) for option in argument)
             case "anyOf":
                 return any(self.again(piece, option, root) for option in argument)
-            case "oneOf":
-                holding = next(
-                    (index for index, option in enumerate(argument) if self.again(piece, option, root)), None
-                )
-                rest = [option for index, option in enumerate(argument) if index != holding]
-                return holding is not None and all(self.empty((*piece.parts, (other, root))) for other in rest)
-            case "not":
-                return self.empty((*piece.parts, (argument, root)))
             case "properties":
                 return all(self.member_fits(piece.member(each), inner, root) for each, inner in argument.items())
             case "additionalProperties":
@@ -355,14 +345,9 @@ class _Search:
             case "prefixItems":
                 return self.items_fit(piece, dict(enumerate(argument)), root)
         if name in _LOWER and is_number(argument):
-            if name == "exclusiveMinimum":
-                return bool(piece.least(name) >= argument or piece.least("minimum") > argument)
-            return bool(piece.least(*(("minimum", "exclusiveMinimum") if name == "minimum" else (name,))) >= argument)
+            return bool(piece.least(name) >= argument)
         if name in _UPPER and is_number(argument):
-            if name == "exclusiveMaximum":
-                return bool(piece.most(name) <= argument or piece.most("maximum") < argument)
-            most = piece.most("maximum", "exclusiveMaximum") if name == "maximum" else piece.most(name)
-            return bool((self.longest(piece) if name == "maxItems" else most) <= argument)
+            return bool((self.longest(piece) if name == "maxItems" else piece.most(name)) <= argument)
         return any(
             name in part and same(part[name], argument) and (own is root or "$ref" not in repr(argument))
             for part, own in piece.parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from itertools import count
 from typing import Any
 
@@ -28,32 +28,21 @@ def hoisted(
     >>> definitions
     {'Node': {'type': 'string'}, 'Node2': {'type': 'object'}}
 
-    One that is there already, to the same effect, is not repeated; another of a name that is there, or ``taken``,
-    gets its own name. Schemas that are ``settled`` refer to ``definitions`` already and stay as they are.
+    Those that are there already, to the same effect, are not repeated. Where one of a name is another, or the name is
+    ``taken``, all get their own names. Schemas that are ``settled`` refer to ``definitions`` already and stay as they
+    are.
     """
-    own: Mapping[str, Mapping[str, Any]] = schema.get("$defs", {})
     if "$defs" not in schema:
         return schema
-    clashing = {name for name, body in own.items() if name in taken or definitions.get(name, body) != body}
-    referring = {name: set(_references(body, settled)) for name, body in own.items()}
-    # What refers to a definition of another meaning has another meaning itself.
-    while more := {name for name in own if name not in clashing and referring[name] & clashing}:
-        clashing |= more
+    own: Mapping[str, Mapping[str, Any]] = schema["$defs"]
     rest = {key: value for key, value in schema.items() if key != "$defs"}
-    if not clashing:
-        definitions.update(own)
-        return rest
-    for number in count(2):
-        names = {name: f"{name}{number}" if name in clashing else name for name in own}
+    for number in count(1):
+        names = {name: name if number == 1 else f"{name}{number}" for name in own}
         bodies = {names[name]: _renamed(body, names, settled) for name, body in own.items()}
-        if all(
-            name not in taken and name not in own and definitions.get(name, bodies[name]) == bodies[name]
-            for name in map(names.__getitem__, clashing)
-        ):
-            break
-    definitions.update(bodies)
-    renamed: Mapping[str, Any] = _renamed(rest, names, settled)
-    return renamed
+        if all(name not in taken and definitions.get(name, body) == body for name, body in bodies.items()):
+            definitions.update(bodies)
+            return dict(_renamed(rest, names, settled))
+    raise AssertionError("numbers do not end")
 
 
 def with_definitions(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -66,21 +55,6 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(
         candidate for number in count(1) if (candidate := name if number == 1 else f"{name}{number}") not in taken
     )
-
-
-def _references(schema: Any, settled: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
-    """Yield the names of the definitions that a schema refers to."""
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _references(part, settled)
-    elif isinstance(schema, Mapping) and not settled(schema):
-        for keyword, argument in schema.items():
-            if keyword == "$ref":
-                yield str(argument).removeprefix(_PREFIX)
-            elif keyword in _NAMED and isinstance(argument, Mapping):
-                yield from _references(list(argument.values()), settled)
-            elif keyword not in _DATA:
-                yield from _references(argument, settled)
 
 
 def _renamed(schema: Any, names: Mapping[str, str], settled: Callable[[Mapping[str, Any]], bool]) -> Any:

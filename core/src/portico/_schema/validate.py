@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from portico._schema.values import frozen, is_kind, kind_of
+from portico._schema.values import frozen, is_kind, kind_of, resolve
 from portico._types.compiled import Compiled, Fault
 from portico.errors import SchemaUnsupported
 
@@ -20,20 +20,6 @@ _TYPES = frozenset(["string", "integer", "number", "boolean", "null", "array", "
 _ANNOTATIONS = frozenset({"description", "title", "default", "format", "$defs", "examples"})
 _DIALECTS = ("https://json-schema.org/", "http://json-schema.org/")
 """How the names of JSON Schema's own dialects begin: the keywords known here mean the same in all of them."""
-_METHODS = {
-    "$ref": "reference",
-    "$schema": "dialect",
-    "anyOf": "any_of",
-    "const": "const",
-    "enum": "enum",
-    "items": "items",
-    "maxItems": "maximum",
-    "minItems": "minimum",
-    "prefixItems": "prefix",
-    "properties": "properties",
-    "type": "type",
-    "uniqueItems": "unique",
-}
 _MAXIMUM_DEPTH = 200
 
 
@@ -59,7 +45,6 @@ class PlainSchemaValidator:
             raise SchemaUnsupported(f"The schema is malformed: {error}.") from error
         except RecursionError:
             raise SchemaUnsupported("The schema is nested too deeply.") from None
-        compiler.refuse_circles()
 
         def validate(value: Any) -> list[str]:
             compiler.tried.faults = {}
@@ -77,35 +62,9 @@ class _Compiler:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self.references: dict[str, list[_Check]] = {}
+        self.ending: set[str] = set()
         self.tried = threading.local()
         """What came of the alternatives at each place of the value: tried once, not once for each way there."""
-        self.leads_to: dict[str, set[str]] = {"": set()}
-        self.here: str | None = ""
-        """The definition being compiled, as long as it speaks of the same value; None further inside."""
-
-    def inside(self, schema: Any, depth: int) -> _Check:
-        """Compile the schema of a part of the value."""
-        here, self.here = self.here, None
-        try:
-            return self.compile(schema, depth)
-        finally:
-            self.here = here
-
-    def refuse_circles(self) -> None:
-        """Refuse references that lead back to where they stand: no value is the deeper for following them."""
-        clear: set[str] = set()
-        for start in self.leads_to:
-            trail, stack = [start], [iter(self.leads_to[start])]
-            while stack:
-                following = next(stack[-1], None)
-                if following is None:
-                    stack.pop()
-                    clear.add(trail.pop())
-                elif following in trail:
-                    raise SchemaUnsupported(f"The reference to {following!r} leads to itself.")
-                elif following not in clear:
-                    trail.append(following)
-                    stack.append(iter(self.leads_to.get(following, ())))
 
     def compile(self, schema: Any, depth: int) -> _Check:
         if depth > _MAXIMUM_DEPTH:
@@ -114,61 +73,54 @@ class _Compiler:
             return _anything
         if schema is False:
             return lambda value, path: iter([f"{Fault.place(path)}: nothing is allowed here"])
-        checks: list[_Check] = []
         if not isinstance(schema, Mapping):
             raise SchemaUnsupported(f"A JSON Schema is an object, true or false, not {type(schema).__name__}.")
-        for keyword, argument in schema.items():
-            if keyword in _ANNOTATIONS or keyword in ("required", "additionalProperties"):
-                continue
-            build = getattr(self, f"on_{_METHODS[keyword]}") if keyword in _METHODS else None
-            if build is None:
-                raise SchemaUnsupported(
-                    f"The schema keyword {keyword!r} is not handled by the plain validator. "
-                    "Install portico-basics for all of JSON Schema 2020-12."
-                )
-            checks.append(build(argument, schema, depth + 1))
+        checks = [
+            self.keyword(keyword, argument, schema, depth + 1)
+            for keyword, argument in schema.items()
+            if keyword not in _ANNOTATIONS and keyword not in ("required", "additionalProperties")
+        ]
         if "properties" not in schema and ("required" in schema or "additionalProperties" in schema):
-            checks.append(self.on_properties({}, schema, depth + 1))
+            checks.append(self.properties({}, schema, depth + 1))
         if len(checks) == 1:
             return checks[0]
         return lambda value, path: (fault for check in checks for fault in check(value, path))
 
-    def on_dialect(self, argument: Any, schema: Any, depth: int) -> _Check:
-        if not str(argument).startswith(_DIALECTS):
-            raise SchemaUnsupported(f"{argument!r} is no dialect of JSON Schema that is known here.")
-        return _anything
+    def keyword(self, keyword: str, argument: Any, schema: Mapping[str, Any], depth: int) -> _Check:
+        match keyword:
+            case "$schema":
+                if not str(argument).startswith(_DIALECTS):
+                    raise SchemaUnsupported(f"{argument!r} is no dialect of JSON Schema that is known here.")
+                return _anything
+            case "$ref":
+                return self.reference(argument, depth)
+            case "anyOf":
+                return self.any_of(argument, depth)
+            case "enum" | "const":
+                return _listed([argument] if keyword == "const" else argument)
+            case "type":
+                return _typed([argument] if isinstance(argument, str) else argument)
+            case "properties":
+                return self.properties(argument, schema, depth)
+            case "items":
+                rest, start = self.compile(argument, depth), len(schema.get("prefixItems", ()))
+                return _elements(lambda value: [(index, rest) for index in range(start, len(value))])
+            case "prefixItems":
+                members = [self.compile(member, depth) for member in argument]
+                return _elements(lambda value: list(enumerate(members[: len(value)])))
+            case "minItems" | "maxItems":
+                return _counted(argument, least=keyword == "minItems")
+            case "uniqueItems":
+                return _unique if argument else _anything
+        raise SchemaUnsupported(
+            f"The schema keyword {keyword!r} is not handled by the plain validator. "
+            "Install portico-basics for all of JSON Schema 2020-12."
+        )
 
-    def on_type(self, argument: Any, schema: Any, depth: int) -> _Check:
-        names = [argument] if isinstance(argument, str) else argument
-        if not isinstance(names, list):
-            raise SchemaUnsupported(f"A type is a word or an array of words, not {names!r}.")
-        unknown = [name for name in names if name not in _TYPES]
-        if unknown:
-            raise SchemaUnsupported(f"{unknown[0]!r} is not a JSON Schema type.")
-
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if not any(is_kind(value, name) for name in names):
-                yield f"{Fault.place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
-
-        return check
-
-    def on_enum(self, argument: Any, schema: Any, depth: int) -> _Check:
-        options = [(frozen(option)) for option in argument]
-        shown = ", ".join(repr(option) for option in argument)
-
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if frozen(value) not in options:
-                yield f"{Fault.place(path)}: expected one of {shown}"
-
-        return check
-
-    def on_const(self, argument: Any, schema: Any, depth: int) -> _Check:
-        return self.on_enum([argument], schema, depth)
-
-    def on_properties(self, argument: Any, schema: Any, depth: int) -> _Check:
-        members = {name: self.inside(member, depth) for name, member in argument.items()}
+    def properties(self, argument: Any, schema: Any, depth: int) -> _Check:
+        members = {name: self.compile(member, depth) for name, member in argument.items()}
         required = tuple(schema.get("required", ()))
-        rest = self.inside(schema.get("additionalProperties", True), depth)
+        rest = self.compile(schema.get("additionalProperties", True), depth)
         closed = schema.get("additionalProperties") is False
 
         def check(value: Any, path: _Path) -> Iterator[str]:
@@ -187,53 +139,7 @@ class _Compiler:
 
         return check
 
-    def on_items(self, argument: Any, schema: Any, depth: int) -> _Check:
-        item = self.inside(argument, depth)
-        start = len(schema.get("prefixItems", ()))
-
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if isinstance(value, list):
-                for index in range(start, len(value)):
-                    yield from item(value[index], (*path, index))
-
-        return check
-
-    def on_prefix(self, argument: Any, schema: Any, depth: int) -> _Check:
-        members = [self.inside(member, depth) for member in argument]
-
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if isinstance(value, list):
-                for index, (member, element) in enumerate(zip(members, value, strict=False)):
-                    yield from member(element, (*path, index))
-
-        return check
-
-    def on_minimum(self, argument: Any, schema: Any, depth: int) -> _Check:
-        _require_count(argument)
-
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if isinstance(value, list) and len(value) < argument:
-                yield f"{Fault.place(path)}: expected at least {argument} elements, got {len(value)}"
-
-        return check
-
-    def on_maximum(self, argument: Any, schema: Any, depth: int) -> _Check:
-        _require_count(argument)
-
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if isinstance(value, list) and len(value) > argument:
-                yield f"{Fault.place(path)}: expected at most {argument} elements, got {len(value)}"
-
-        return check
-
-    def on_unique(self, argument: Any, schema: Any, depth: int) -> _Check:
-        def check(value: Any, path: _Path) -> Iterator[str]:
-            if argument and isinstance(value, list) and len({frozen(element) for element in value}) < len(value):
-                yield f"{Fault.place(path)}: the elements are not all different"
-
-        return check
-
-    def on_any_of(self, argument: Any, schema: Any, depth: int) -> _Check:
+    def any_of(self, argument: Any, depth: int) -> _Check:
         options = [self.compile(option, depth) for option in argument]
 
         def check(value: Any, path: _Path) -> Iterator[str]:
@@ -259,19 +165,28 @@ class _Compiler:
 
         return check
 
-    def on_reference(self, argument: Any, schema: Any, depth: int) -> _Check:
+    def require_end(self, schema: Any, trail: tuple[str, ...]) -> None:
+        """Refuse references that lead back to where they stand: no value is the deeper for following them."""
+        if not isinstance(schema, Mapping):
+            return
+        for option in schema.get("anyOf", ()):
+            self.require_end(option, trail)
+        reference = schema.get("$ref")
+        if reference in trail:
+            raise SchemaUnsupported(f"The reference {reference!r} leads to itself.")
+        if isinstance(reference, str) and reference not in self.ending:
+            self.require_end(resolve(reference, self.root), (*trail, reference))
+            self.ending.add(reference)
+
+    def reference(self, argument: Any, depth: int) -> _Check:
         name = argument.removeprefix("#/$defs/")
         definitions = self.root.get("$defs", {})
         if not argument.startswith("#/$defs/") or name not in definitions:
             raise SchemaUnsupported(f"The reference {argument!r} is not to a definition of this schema.")
-        if self.here is not None:
-            self.leads_to[self.here].add(name)
         if name not in self.references:
+            self.require_end({"$ref": argument}, ())
             cell = self.references[name] = []
-            here, self.here = self.here, name
-            self.leads_to[name] = set()
             cell.append(self.compile(definitions[name], depth))
-            self.here = here
         cell = self.references[name]
 
         def check(value: Any, path: _Path) -> Iterator[str]:
@@ -283,6 +198,59 @@ class _Compiler:
         return check
 
 
+def _typed(names: Any) -> _Check:
+    if not isinstance(names, list):
+        raise SchemaUnsupported(f"A type is a word or an array of words, not {names!r}.")
+    unknown = [name for name in names if name not in _TYPES]
+    if unknown:
+        raise SchemaUnsupported(f"{unknown[0]!r} is not a JSON Schema type.")
+
+    def check(value: Any, path: _Path) -> Iterator[str]:
+        if not any(is_kind(value, name) for name in names):
+            yield f"{Fault.place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
+
+    return check
+
+
+def _listed(values: Any) -> _Check:
+    options = [frozen(option) for option in values]
+    shown = ", ".join(repr(option) for option in values)
+
+    def check(value: Any, path: _Path) -> Iterator[str]:
+        if frozen(value) not in options:
+            yield f"{Fault.place(path)}: expected one of {shown}"
+
+    return check
+
+
+def _elements(checks_of: Callable[[list[Any]], list[tuple[int, _Check]]]) -> _Check:
+    """Check the elements of an array, each with the check that is given with its index."""
+
+    def check(value: Any, path: _Path) -> Iterator[str]:
+        if isinstance(value, list):
+            for index, item in checks_of(value):
+                yield from item(value[index], (*path, index))
+
+    return check
+
+
+def _counted(bound: Any, *, least: bool) -> _Check:
+    if type(bound) is not int or bound < 0:
+        raise SchemaUnsupported(f"A number of elements is an integer of at least 0, not {bound!r}.")
+
+    def check(value: Any, path: _Path) -> Iterator[str]:
+        if isinstance(value, list) and (len(value) < bound if least else len(value) > bound):
+            words = "least" if least else "most"
+            yield f"{Fault.place(path)}: expected at {words} {bound} elements, got {len(value)}"
+
+    return check
+
+
+def _unique(value: Any, path: _Path) -> Iterator[str]:
+    if isinstance(value, list) and len({frozen(element) for element in value}) < len(value):
+        yield f"{Fault.place(path)}: the elements are not all different"
+
+
 def _anything(value: Any, path: _Path) -> Iterator[str]:
     return iter(())
 
@@ -290,8 +258,3 @@ def _anything(value: Any, path: _Path) -> Iterator[str]:
 def _kind(value: Any) -> str:
     """Name the kind of a value for people: integer rather than number."""
     return "integer" if is_kind(value, "integer") else kind_of(value)
-
-
-def _require_count(argument: Any) -> None:
-    if type(argument) is not int or argument < 0:
-        raise SchemaUnsupported(f"A number of elements is an integer of at least 0, not {argument!r}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -81,17 +82,33 @@ def resolve(reference: object, root: Any) -> Any:
     return found
 
 
+def inside(schema: Any, part: str | int) -> Any:
+    """Return the schema of a member or an element of a value; None where the schema itself does not say."""
+    if not isinstance(schema, Mapping):
+        return None
+    if isinstance(part, str):
+        properties = schema.get("properties", {})
+        if part in properties or "patternProperties" in schema:
+            return properties.get(part)
+        return schema.get("additionalProperties")
+    fixed = schema.get("prefixItems", ())
+    if fixed and part < len(fixed):
+        return fixed[part] if part >= 0 else None
+    return schema.get("items")
+
+
 def parsed(text: str) -> Any:
     """Return the value of a JSON text. Raises ``ValueError`` for NaN, infinities and a key that comes twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) < len(pairs):
-            raise ValueError("a key twice")
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise ValueError(f"the key {twice!r} stands there twice")
         return made
 
     def refused(constant: str) -> Any:
-        raise ValueError(constant)
+        raise ValueError(f"{constant} is no JSON value")
 
     return json.loads(text, object_pairs_hook=unique, parse_constant=refused)
 

@@ -185,7 +185,6 @@ class _Compiler:
         self.defaults: list[_Default] = []
         self.tried = Tried()
         self.written_by: dict[type, Callable[[Any], Any]] = {}
-        self.raised_inside: list[Exception] = []
 
     def settle(self) -> None:
         """Finish what had to wait until every definition was there."""
@@ -280,27 +279,17 @@ class _Compiler:
         )
 
     def compiled_by(self, codec: _Codec, hint: object) -> Compiled | None:
-        """Ask a codec for a type. What it raises is told as its own: it is asked about types of everybody's."""
+        """Ask a codec for a type; it is asked about types of all kinds, so its own errors name it."""
         try:
-            return codec.compile(hint, self.inner)
+            return codec.compile(hint, self.compile)
         except PorticoError:
             raise
         except Exception as error:
-            if any(error is each for each in self.raised_inside):
-                raise  # no fault of the codec's
             name = getattr(codec, "name", None) or type(codec).__qualname__
             raise SchemaUnsupported(
                 f"The type codec {name!r} failed when it was asked for {hint!r:.200}: {type(error).__name__}: {error}. "
                 "Tell its author, or uninstall its package where the type is none of its kind."
             ) from error
-
-    def inner(self, hint: object) -> Compiled:
-        """Compile a type for a codec, in whose own types it is."""
-        try:
-            return self.compile(hint)
-        except Exception as error:
-            self.raised_inside.append(error)
-            raise
 
     def from_codec(self, hint: object, compiled: Compiled) -> Compiled:
         """Take over what a codec made: its definitions move to the root, and its values are read in its own way."""

@@ -6,6 +6,7 @@ import math
 import types
 from dataclasses import dataclass
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from portico._types.compiled import Compiled, Mismatch
@@ -94,42 +95,16 @@ def _parsed(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
     return structure
 
 
-def _textual(format: str, expected: str, load: Callable[[], tuple[Any, Any]]) -> Callable[[], Compiled]:
+def _textual(name: str, format: str, expected: str, parse: str = "", show: str = "__str__") -> Callable[[], Compiled]:
+    """Compile a class by its name; ``parse`` is its method that reads a string, ``show`` the one that writes it."""
+
     def build() -> Compiled:
-        parse, show = load()
-        return Compiled({"type": "string", "format": format}, _parsed(expected, parse), show)
+        module, _, attribute = name.rpartition(".")
+        kind = getattr(import_module(module), attribute)
+        read = getattr(kind, parse) if parse else kind
+        return Compiled({"type": "string", "format": format}, _parsed(expected, read), getattr(kind, show))
 
     return build
-
-
-def _date_time() -> Any:
-    from datetime import datetime
-
-    return datetime.fromisoformat, datetime.isoformat
-
-
-def _date() -> Any:
-    from datetime import date
-
-    return date.fromisoformat, date.isoformat
-
-
-def _time() -> Any:
-    from datetime import time
-
-    return time.fromisoformat, time.isoformat
-
-
-def _uuid() -> Any:
-    from uuid import UUID
-
-    return UUID, str
-
-
-def _decimal() -> Any:
-    from decimal import Decimal
-
-    return Decimal, str
 
 
 def _same(value: Any) -> Any:
@@ -147,11 +122,15 @@ SCALARS: Mapping[str, Callable[[], Compiled]] = {
     "builtins.float": _plain("number", _number),
     "builtins.bool": _plain("boolean", _boolean),
     "builtins.NoneType": _plain("null", _null),
-    "datetime.datetime": _textual("date-time", "a date and time (ISO 8601)", _date_time),
-    "datetime.date": _textual("date", "a date (ISO 8601)", _date),
-    "datetime.time": _textual("time", "a time of day (ISO 8601)", _time),
-    "uuid.UUID": _textual("uuid", "a UUID", _uuid),
-    "decimal.Decimal": _textual("decimal", "a decimal number in a string", _decimal),
+} | {
+    name: _textual(name, *more)
+    for name, *more in (
+        ("datetime.datetime", "date-time", "a date and time (ISO 8601)", "fromisoformat", "isoformat"),
+        ("datetime.date", "date", "a date (ISO 8601)", "fromisoformat", "isoformat"),
+        ("datetime.time", "time", "a time of day (ISO 8601)", "fromisoformat", "isoformat"),
+        ("uuid.UUID", "uuid", "a UUID"),
+        ("decimal.Decimal", "decimal", "a decimal number in a string"),
+    )
 }
 
 

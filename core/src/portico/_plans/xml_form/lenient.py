@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from xml.parsers import expat
 
@@ -36,22 +35,13 @@ _HEAD = re.compile(r"\ufeff?(?:\s*<\?xml\s[^<>]*\?>)?")
 _NOT_A_BREAK = re.compile(r"[^\n]")
 
 
-class _TextFound(Exception):
-    """There is text where none may be."""
-
-
 def parse_strictly(text: str) -> WrittenPlan:
     """Parse well-formed XML; raises ``PlanFormatError`` with the place for anything else."""
     head = _HEAD.match(text)
-    body = text
     if head is not None and head.end():
         # Inside of the root neither a byte order mark nor an XML declaration may be; the places stay as they are.
-        body = _NOT_A_BREAK.sub(" ", head[0]) + text[head.end() :]
-    try:
-        return _Parser(body).parse(merged=True)
-    except _TextFound:
-        # Merged text has no place.
-        return _Parser(body).parse(merged=False)
+        text = _NOT_A_BREAK.sub(" ", head[0]) + text[head.end() :]
+    return _Parser(text).parse()
 
 
 class _Parser:
@@ -65,12 +55,11 @@ class _Parser:
         self.found = self.in_plan = self.in_call = self.in_goal = False
         self.depth = 0
 
-    def parse(self, *, merged: bool) -> WrittenPlan:
+    def parse(self) -> WrittenPlan:
         self.expat = parser = expat.ParserCreate()
-        parser.buffer_text = merged
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.end
-        parser.CharacterDataHandler = self.words if merged else self.placed_words
+        parser.CharacterDataHandler = self.words
         parser.CommentHandler = self.comment
         try:
             parser.Parse(f"{_OPEN}{self.body}{_CLOSE}", True)
@@ -122,16 +111,11 @@ class _Parser:
             self.in_goal = False
 
     def words(self, words: str) -> None:
-        if not words.isspace():
-            if not self.in_goal or self.in_plan:
-                raise _TextFound
+        if self.in_goal and not self.in_plan:
             self.goal.append(words)
-
-    def placed_words(self, words: str) -> None:
-        """Refuse text where none may be; there is some, as it has been found before."""
-        if not words.isspace() and (not self.in_goal or self.in_plan):
+        elif not words.isspace():
             index = self.expat.CurrentByteIndex + len(words) - len(words.lstrip())
-            self.fail(_words_where(in_call=self.in_call, in_plan=self.in_plan), index)
+            self.fail(_where_text_stands(in_call=self.in_call, in_plan=self.in_plan), index)
 
     def comment(self, words: str) -> None:
         if self.in_plan and not self.in_call:
@@ -161,7 +145,7 @@ def _named(problem: str, text: str, offset: int) -> tuple[str, int]:
     return f"not XML: {problem}", offset
 
 
-def _words_where(*, in_call: bool, in_plan: bool) -> str:
+def _where_text_stands(*, in_call: bool, in_plan: bool) -> str:
     if in_call:
         return "text inside of a function; its arguments are attributes"
     return "text between the steps" if in_plan else "text around the plan"
@@ -172,34 +156,22 @@ def _shown(tag: str) -> str:
 
 
 _TAG = re.compile(r"<\s*+/?+\s*+[^\s<>/=\"']++")
-_ATTRIBUTE = re.compile(r"\s++([^\s=<>/\"']++)\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
+_ATTRIBUTE = re.compile(r"""[\s,]*+([^\s=<>/"',]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+'|“[^”]*+”|‘[^’]*+’|[^\s"'>]++)""")
 
 
-def attribute_offset(text: str, start: int, call: WrittenCall, argument: str, *, strict: bool) -> int | None:
-    """Return where an argument of the call that begins at ``start`` is written, in whatever case; None if it is not."""
-    tag = _TAG.match(text, start)
-    if tag is None:
-        return None
-    offsets = _strictly(text, tag.end()) if strict else _leniently(text, tag.end(), call)
-    found = offsets.get(argument)
-    if found is None:
-        lowered = argument.lower()
-        found = next((offset for name, offset in offsets.items() if name.lower() == lowered), None)
-    return found
+def attribute_offset(text: str, start: int, argument: str) -> int | None:
+    """Return where an argument of the call that begins at ``start`` is written, in whatever case.
 
-
-def _strictly(text: str, position: int) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    while match := _ATTRIBUTE.match(text, position):
-        found.setdefault(match[1], match.start(1))
+    None where it is not, or stands behind a value that is damaged.
+    """
+    tag, found = _TAG.match(text, start), None
+    position = start if tag is None else tag.end()
+    while tag and (match := _ATTRIBUTE.match(text, position)):
+        if match[1] == argument:
+            return match.start(1)
+        if found is None and match[1].lower() == argument.lower():
+            found = match.start(1)
         position = match.end()
-    return found
-
-
-def _leniently(text: str, position: int, call: WrittenCall) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    # What was read once is read again in the same way, without an error.
-    read_tag(text, position, call.function, [], partial(format_error, text), offsets=found)
     return found
 
 
@@ -258,7 +230,7 @@ class _Scanner:
         self.finish()
         if self.around is not None:
             self.mends.append((self.around, "text around the plan"))
-        return WrittenPlan(self.calls, self.goal, int, strict=False)
+        return WrittenPlan(self.calls, self.goal, int)
 
     @property
     def inside(self) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value
+from portico._plans.findings import Finding
+from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value, references
 from portico._plans.xml_form.tags import APPEND, CONTROL_LENGTHS, WrittenCall, control, one_letter_off, unlike_names
 from portico._schema.coerce import read_literal
 from portico.errors import PlanFormatError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from portico._functions.functions import FunctionSpec
 
@@ -22,11 +24,8 @@ _GLOBAL = "_GLOBAL_FUNCTIONS_"
 class FunctionNames:
     """Finds functions by what follows ``function.``; the catalogue is looked through only for other spellings."""
 
-    __slots__ = ("_alike", "_catalogue")
-
     def __init__(self, catalogue: Mapping[str, FunctionSpec] | None) -> None:
         self._catalogue = catalogue
-        self._alike: dict[str, str | None] | None = None
 
     def find(self, written: str) -> tuple[str, FunctionSpec | None]:
         """Return the full name, and the manual where the catalogue has that function.
@@ -39,17 +38,17 @@ class FunctionNames:
         spec = self._catalogue.get(name)
         if spec is not None:
             return name, spec
-        other = self._spelled_alike(self._catalogue).get(_folded(name))
+        other = self._alike.get(_folded(name))
         return (name, None) if other is None else (other, self._catalogue[other])
 
-    def _spelled_alike(self, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, str | None]:
-        """Return the names by their spelling without case and separators; None for what may be several."""
-        if self._alike is None:
-            self._alike = {}
-            for name in catalogue:
-                for spelling in {_folded(name), _folded(name.partition("-")[2] or name)}:
-                    self._alike[spelling] = None if spelling in self._alike else name
-        return self._alike
+    @cached_property
+    def _alike(self) -> Mapping[str, str | None]:
+        """The names by their spelling without case and separators; None for what may be several."""
+        found: dict[str, str | None] = {}
+        for name in self._catalogue or ():
+            for spelling in {_folded(name), _folded(name.partition("-")[2] or name)}:
+                found[spelling] = None if spelling in found else name
+        return found
 
 
 @lru_cache(maxsize=1024)
@@ -74,20 +73,8 @@ _SHORTEST_MISSPELT = 4
 _NO_ROOT: Mapping[str, Any] = {}
 
 
-class Fail(Protocol):
-    """Makes the error for a call, or for one of its attributes."""
-
-    def __call__(self, call: WrittenCall, problem: str, attribute: str | None = None) -> PlanFormatError:
-        """Return the error, for somebody to raise."""
-        ...
-
-
-class Doubt(NamedTuple):
-    """Something that is read as text and may be meant as a variable: in which step and argument."""
-
-    step: str
-    argument: str
-    what: str
+Fail: TypeAlias = Callable[..., PlanFormatError]
+"""Makes the error for a call and a problem, or for one of the call's attributes, which is named last."""
 
 
 class Variables:
@@ -95,8 +82,6 @@ class Variables:
 
     ``sets`` has what each step sets, as it is written and in lower case, also of those that come later.
     """
-
-    __slots__ = ("_ever_set", "doubts", "fail", "known", "made_by", "sets", "step", "unclear")
 
     def __init__(
         self,
@@ -109,18 +94,15 @@ class Variables:
         self.fail = fail
         self.made_by = made_by
         self.sets = sets
-        self._ever_set: dict[str, None] | None = None
         self.unclear: set[str] = set()
-        self.doubts: list[Doubt] = []
+        self.doubts: list[Finding] = []
         self.step = ""
         """The step that is read."""
 
-    @property
+    @cached_property
     def ever_set(self) -> dict[str, None]:
         """All that some step sets, also those that come later."""
-        if self._ever_set is None:
-            self._ever_set = dict.fromkeys(each for _, kept, added in self.sets for each in (kept, added) if each)
-        return self._ever_set
+        return dict.fromkeys(each for _, kept, added in self.sets for each in (kept, added) if each)
 
     def name(self, written: str) -> str:
         """Return the name of a variable that a step sets."""
@@ -211,7 +193,7 @@ class Variables:
     def doubt(self, written: str, what: str) -> None:
         """Note what is read as text, of the attribute ``written``."""
         if len(self.doubts) < _MOST_DOUBTS:
-            self.doubts.append(Doubt(self.step, written, what))
+            self.doubts.append(Finding(what, self.step, f"arguments.{written}", "warning"))
 
 
 _SHORTEST_CONTROL = 13
@@ -220,18 +202,8 @@ _NOT_APPENDED = frozenset({"false", "no", "none"})
 _NO_PROPERTIES: Mapping[str, Any] = {}
 
 
-def steps_and_result(
-    calls: Sequence[WrittenCall], catalogue: Mapping[str, FunctionSpec] | None, finished: Collection[str], fail: Fail
-) -> tuple[tuple[Step, ...], Expression | None, Sequence[Doubt]]:
-    """Return the steps of a plan, its result, and what may be misread."""
-    if not calls:
-        return (), None, ()
-    read = _Steps(calls, catalogue, finished, fail)
-    return *read.build(), read.variables.doubts
-
-
-class _Steps:
-    __slots__ = ("arguments", "barrier", "calls", "fail", "ids", "names", "sets", "since", "variables")
+class Steps:
+    """The steps of a plan, as its calls are read one after another."""
 
     def __init__(
         self,
@@ -252,7 +224,8 @@ class _Steps:
         self.barrier: str | None = None
         self.since: list[str] = []
 
-    def build(self) -> tuple[tuple[Step, ...], Expression]:
+    def build(self) -> tuple[tuple[Step, ...], Expression | None, list[Finding]]:
+        """Return the steps, the result, and what may be misread."""
         steps: list[Step] = []
         appended: list[From] = []
         variables, known = self.variables, self.variables.known
@@ -277,14 +250,11 @@ class _Steps:
             if added:
                 known[added] = id
                 appended.append(From(id))
-        if not appended:
-            return tuple(steps), From(previous)
-        if len(appended) == 1:
-            return tuple(steps), appended[0]
-        parts: list[str | Expression] = []
-        for reference in appended:
-            parts += ("\n", reference)
-        return tuple(steps), TextOf(tuple(parts[1:]))
+        result: Expression | None = appended[0] if appended else From(previous) if steps else None
+        if len(appended) > 1:
+            parts = [part for reference in appended for part in ("\n", reference)]
+            result = TextOf(tuple(parts[1:]))
+        return tuple(steps), result, variables.doubts
 
     def separated(self, call: WrittenCall) -> Mapping[str, str]:
         """Take the attributes apart that are no arguments, and keep what they set."""
@@ -379,7 +349,7 @@ class _Steps:
             self.since.append(id)
         if not before:
             return ()
-        referred = {reference for argument in arguments.values() for reference in _referred(argument)}
+        referred = {reference.step for argument in arguments.values() for reference in references(argument)}
         return tuple(each for each in before if each not in referred)
 
 
@@ -387,10 +357,3 @@ def _in_another_case(name: str, properties: Mapping[str, Any], given: Mapping[st
     lowered = name.lower()
     alike = [each for each in properties if each.lower() == lowered]
     return alike[0] if len(alike) == 1 and alike[0] not in given else name
-
-
-def _referred(argument: Expression) -> Iterator[str]:
-    if isinstance(argument, From):
-        yield argument.step
-    elif isinstance(argument, TextOf):
-        yield from (part.step for part in argument.parts if isinstance(part, From))

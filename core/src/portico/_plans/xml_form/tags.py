@@ -33,14 +33,12 @@ class WrittenCall(NamedTuple):
 class WrittenPlan(NamedTuple):
     """The calls of one ``<plan>`` in their order, and the text of a ``<goal>`` where there is one.
 
-    ``characters`` turns the offset of a call into one that counts characters of the text. ``strict`` says which parser
-    read it.
+    ``characters`` turns the offset of a call into one that counts characters of the text.
     """
 
     calls: list[WrittenCall]
     goal: str
     characters: Callable[[int], int]
-    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,82 +114,65 @@ def one_letter_off(one: str, other: str) -> bool:
 
 Fail = Callable[[int, str], PlanFormatError]
 
-_SPECIAL = re.compile(r"[&<\t\n\r\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f]")
-_REFERENCE = re.compile(r"&(?:#x([0-9A-Fa-f]{1,6});|#([0-9]{1,7});|([A-Za-z][0-9A-Za-z]{0,31})(;|(?![0-9A-Za-z=])))")
-_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_SPECIAL = re.compile(
+    r"&(?:#x([0-9A-Fa-f]{1,6});|#([0-9]{1,7});|([A-Za-z][0-9A-Za-z]{0,31})(;|(?![0-9A-Za-z=])))?"
+    r"|<|\r\n|[\t\n\r\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f]"
+)
+_NAMED = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
 _STEP = re.compile(r"<\s*+/?+\s*+(?:function\.|plan[\s/>])", re.IGNORECASE)
 _CDATA = "<![CDATA["
 
 
 def read_value(text: str, start: int, end: int, mends: list[tuple[int, str]], fail: Fail) -> str:
     """Return what an XML parser would make of ``text[start:end]`` if what is unescaped there were escaped."""
-    match = _SPECIAL.search(text, start, end)
-    if match is None:
+    if _SPECIAL.search(text, start, end) is None:
         return text[start:end]
     if _STEP.search(text, start, end):
         raise fail(start - 1, "the value has a step inside; its last quote is missing, or '<' is not escaped")
-    parts: list[str] = []
-    done = start
     noted: set[str] = set()
 
-    def note(offset: int, what: str) -> None:
+    def read(match: re.Match[str]) -> str:
+        offset, letter = start + match.start(), match[0][0]
+        if letter in "\t\n\r":
+            # What XML says of attributes (3.3.3): each break and each tab is a space.
+            return " "
+        if "\ud800" <= letter <= "\udfff":
+            raise fail(offset, "half of a surrogate pair")
+        if letter == "<" and text.startswith(_CDATA, offset):
+            raise fail(offset, "CDATA inside of a value")
+        decoded = _decoded(match, text, offset, fail) if letter == "&" else None
+        what = f"{letter!r} is not escaped" if letter in "&<" else "a control character stands in a value"
         # One note for each kind in a value: it may be a page of HTML.
-        if what not in noted:
+        if decoded is None and what not in noted:
             noted.add(what)
             mends.append((offset, what))
+        return match[0] if decoded is None else decoded
 
-    while match is not None:
-        offset = match.start()
-        letter = match[0]
-        parts.append(text[done:offset])
-        done = offset + 1
-        if letter == "&":
-            decoded, done = _reference(text, offset, end, fail)
-            if done == offset + 1:
-                note(offset, "'&' is not escaped")
-            parts.append(decoded)
-        elif letter == "<":
-            if text.startswith(_CDATA, offset):
-                raise fail(offset, "CDATA inside of a value")
-            note(offset, "'<' is not escaped")
-            parts.append(letter)
-        elif letter in "\t\n\r":
-            # What XML says of attributes (3.3.3): each break and each tab is a space.
-            done += letter == "\r" and text.startswith("\n", done)
-            parts.append(" ")
-        elif "\ud800" <= letter <= "\udfff":
-            raise fail(offset, "half of a surrogate pair")
-        else:
-            note(offset, "a control character stands in a value")
-            parts.append(letter)
-        match = _SPECIAL.search(text, done, end)
-    parts.append(text[done:end])
-    return "".join(parts)
+    return _SPECIAL.sub(read, text[start:end])
 
 
-def _reference(text: str, offset: int, end: int, fail: Fail) -> tuple[str, int]:
-    """Read what an ampersand begins, and return it with the offset after it."""
-    match = _REFERENCE.match(text, offset, end)
-    if match is None:
-        if text.startswith("&#", offset):
-            raise fail(offset, "'&#' is neither a character's number with a ';' nor an escaped '&'")
-        return "&", offset + 1
+def _decoded(match: re.Match[str], text: str, offset: int, fail: Fail) -> str | None:
+    """Return the character that an ampersand begins the name of; None for an ampersand that stands for itself."""
     hexadecimal, decimal, name, closed = match.groups()
-    if name is None:
+    if hexadecimal or decimal:
         code = int(hexadecimal, 16) if hexadecimal else int(decimal)
         if not _is_character(code):
             raise fail(offset, f"{match[0]} is no character of XML")
-        return chr(code), match.end()
+        return chr(code)
+    if name is None:
+        if text.startswith("&#", offset):
+            raise fail(offset, "'&#' is neither a character's number with a ';' nor an escaped '&'")
+        return None
     if name in _NAMED:
         if not closed:
             raise fail(offset, f"&{name} has no ';': it is either {_NAMED[name]!r} or '&' and a word")
-        return _NAMED[name], match.end()
+        return _NAMED[name]
     if closed and _known_to_html(name):
         raise fail(offset, f"{match[0]} is HTML's name of a character, or a text that is not escaped")
     meant = _nearly(name) if closed else None
     if meant is not None:
         raise fail(offset, f"{match[0]} is &{meant}; or a text that is not escaped")
-    return "&", offset + 1
+    return None
 
 
 def _nearly(name: str) -> str | None:
@@ -213,7 +194,6 @@ def _known_to_html(name: str) -> bool:
 
 _THOUGHT = re.compile(r"\s*+<(think|thinking|reasoning)>", re.IGNORECASE)
 _GOAL_END = re.compile(r"<(?:/\s*+goal|plan)\b", re.IGNORECASE)
-_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 
 
 def end_of_thoughts(text: str, fail: Fail) -> tuple[int, int] | None:
@@ -236,8 +216,8 @@ def end_of_goal(text: str, start: int) -> int:
 
 def words_of(text: str) -> str:
     """Return the text of an element; what is no reference stays as it is, since a goal is for people."""
-    for name, character in _ENTITIES:
-        text = text.replace(name, character)
+    for name, character in _NAMED.items():
+        text = text.replace(f"&{name};", character)
     return text.strip()
 
 
@@ -270,16 +250,8 @@ class Tag(NamedTuple):
     stray: int | None
 
 
-def read_tag(
-    text: str,
-    position: int,
-    name: str,
-    mends: list[tuple[int, str]],
-    fail: Fail,
-    *,
-    offsets: dict[str, int] | None = None,
-) -> Tag:
-    """Read from after the name of a tag to its end. ``name`` is for messages, ``offsets`` takes those of attributes."""
+def read_tag(text: str, position: int, name: str, mends: list[tuple[int, str]], fail: Fail) -> Tag:
+    """Read from after the name of a tag to its end; ``name`` is for messages."""
     attributes: dict[str, str] = {}
     strays: list[list[int]] = []
     first_stray: int | None = None
@@ -318,8 +290,6 @@ def read_tag(
             raise fail(start, f"{key} names a variable, and {odd[0]!r} is of no name; its quote may be missing")
         if key not in attributes:
             attributes[key] = value
-            if offsets is not None:
-                offsets[key] = blank
         elif attributes[key] == value:
             mends.append((blank, f"{key} is there twice, with one value"))
         else:
