@@ -16,7 +16,7 @@ from portico.errors import ConfigurationError, LimitExceeded, PorticoError
 from portico.plugins import HttpRequest, HttpResponse, Secret
 from portico_testkit.raw_server import RawServer
 from portico_web._unpacking import unpack
-from portico_web.http.client import HttpxHttpClient, body_of, header_pairs, place_of, url_of
+from portico_web.http.client import HttpxHttpClient, build_url, encode_body, encode_headers, show_origin
 from portico_web.http.config import HttpxSettings
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -26,7 +26,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 @given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=5))
 def test_parameters_come_back_from_the_url(params: dict[str, str]) -> None:
     for base in ("http://h.example/find", "https://h.example:8443/?fixed=1"):
-        query = url_of(HttpRequest(base, params)).query.decode()
+        query = build_url(HttpRequest(base, params)).query.decode()
         found = parse_qsl(query, keep_blank_values=True)
         assert found == [*([("fixed", "1")] if "?" in base else []), *params.items()]
 
@@ -35,13 +35,13 @@ def test_parameters_come_back_from_the_url(params: dict[str, str]) -> None:
 @given(st.one_of(st.text(max_size=60), st.builds("http://{}{}".format, st.text(max_size=20), st.text(max_size=20))))
 def test_any_text_is_an_address_or_a_mistake_in_the_configuration(text: str) -> None:
     try:
-        url = url_of(HttpRequest(text, {"q": "a", "key": Secret("k3y")}))
+        url = build_url(HttpRequest(text, {"q": "a", "key": Secret("k3y")}))
     except ConfigurationError as error:
         assert "k3y" not in str(error)
         return
     assert url.host
     assert url.scheme in ("http", "https")
-    assert place_of(url).isascii()
+    assert show_origin(url).isascii()
     assert url.query.endswith(b"q=a&key=k3y"), url.query
 
 
@@ -49,11 +49,11 @@ def test_any_text_is_an_address_or_a_mistake_in_the_configuration(text: str) -> 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=20), st.text(max_size=20))
 def test_a_url_shows_no_secret_and_no_password(key: str, user: str, word: str) -> None:
     secret = f"<{key}>"
-    url = url_of(HttpRequest("http://me:p4ssw0rd@h.example/find", {"q": word, "key": Secret(secret)}))
+    url = build_url(HttpRequest("http://me:p4ssw0rd@h.example/find", {"q": word, "key": Secret(secret)}))
     for shown in (str(url), repr(url), f"{url}"):
         assert shown.rstrip("')").endswith("&key=********"), shown
         assert "p4ssw0rd" not in shown
-    assert "p4ssw0rd" not in place_of(url)
+    assert "p4ssw0rd" not in show_origin(url)
     assert url.userinfo == b"me:p4ssw0rd", "the password does not reach the wire"
 
 
@@ -61,7 +61,7 @@ def test_a_url_shows_no_secret_and_no_password(key: str, user: str, word: str) -
 @given(st.dictionaries(st.text(min_size=1, max_size=10), st.text(max_size=30), max_size=4))
 def test_any_header_goes_whole_or_is_refused(headers: dict[str, str]) -> None:
     try:
-        pairs = list(header_pairs(headers))
+        pairs = list(encode_headers(headers))
     except ConfigurationError:
         return
     for (name, value), (given_name, given_value) in zip(pairs, headers.items(), strict=True):
@@ -76,14 +76,14 @@ def test_a_value_of_another_type_is_the_programmers_mistake() -> None:
     with pytest.raises(TypeError, match="header 'X' is bytes"):
         HttpRequest("http://h.example", headers={"X": b"1"})
     with pytest.raises(TypeError, match="object is not JSON"):
-        body_of(HttpRequest("http://h.example", json={"a": object()}))
+        encode_body(HttpRequest("http://h.example", json={"a": object()}))
     with pytest.raises(ValueError, match="Out of range"):
-        body_of(HttpRequest("http://h.example", json={"a": float("nan")}))
+        encode_body(HttpRequest("http://h.example", json={"a": float("nan")}))
 
 
 def test_secrets_in_a_body_are_revealed_there() -> None:
     request = HttpRequest("http://h.example", json={"api_key": Secret("k3y"), "q": "ü"})
-    assert body_of(request) == b'{"api_key":"k3y","q":"\\u00fc"}'
+    assert encode_body(request) == b'{"api_key":"k3y","q":"\\u00fc"}'
     assert "k3y" not in repr(request)
 
 

@@ -93,7 +93,7 @@ class Ranked(NamedTuple):
     vector: float
 
 
-def numbers_allowed(connection: sqlite3.Connection, filter: Filter) -> npt.NDArray[np.int64]:
+def find_allowed(connection: sqlite3.Connection, filter: Filter) -> npt.NDArray[np.int64]:
     """Return the numbers of all passages that pass a filter."""
     condition, values = to_sql(filter)
     rows = connection.execute(
@@ -102,7 +102,7 @@ def numbers_allowed(connection: sqlite3.Connection, filter: Filter) -> npt.NDArr
     return np.array([number for (number,) in rows], dtype=np.int64)
 
 
-def numbers_by_id(connection: sqlite3.Connection, column: str, values: Sequence[str | int]) -> dict[str, int]:
+def look_up_numbers(connection: sqlite3.Connection, column: str, values: Sequence[str | int]) -> dict[str, int]:
     """Return ids of passages with their numbers, looked up by the column ``id`` or ``number``."""
     found: dict[str, int] = {}
     for start in range(0, len(values), _PAGE):
@@ -112,7 +112,7 @@ def numbers_by_id(connection: sqlite3.Connection, column: str, values: Sequence[
     return found
 
 
-def hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ranked]) -> list[DocumentHit]:
+def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ranked]) -> list[DocumentHit]:
     """Return passages with their texts and places, in the order given."""
     single = place.root.is_file()
     found: list[DocumentHit] = []
@@ -316,12 +316,12 @@ async def _cosines(
         [found] = await mirror.store.search(mirror.namespace, asked.vector, top=depth, filter=asked.filter)
         cosines = {match.id: match.score for match in found}
         floor = max(0.0, found[-1].score) if len(found) >= depth else 0.0
-    numbers = await in_thread(numbers_by_id, connection, "id", list(cosines))
+    numbers = await in_thread(look_up_numbers, connection, "id", list(cosines))
     if asked.allowed is not None:
         inside = set(asked.allowed.tolist())
         numbers = {id: number for id, number in numbers.items() if number in inside}
     others = sorted(set(best_by_words) - set(numbers.values()))
-    of_words = await in_thread(numbers_by_id, connection, "number", others)
+    of_words = await in_thread(look_up_numbers, connection, "number", others)
     if asked.vector is not None and of_words:
         records, vectors = await mirror.store.get(mirror.namespace, list(of_words))
         if vectors is not None:
@@ -365,7 +365,7 @@ async def rank_in_store(
             share=None if weights is None else weights.lexical,
             filter=asked.filter,
         )
-        numbers = await in_thread(numbers_by_id, connection, "id", [match.id for match in found])
+        numbers = await in_thread(look_up_numbers, connection, "id", [match.id for match in found])
         ranked = [
             Ranked(numbers[match.id], match.score, match.lexical, match.vector)
             for match in found
@@ -425,7 +425,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
         mirror = self._mirror()
         [question] = as_rows(await mirror.embeddings.embed([query], purpose="query"))
         vector = Vectors(question, 1, len(question)) if question.any() else None
-        accepted = _accepted(filter, mirror.store)
+        accepted = _filter_for_store(filter, mirror.store)
         ranking = rank_in_store if mirror.words else rank_here
         connection = await in_thread(catalogue.connect, self._place.catalogue)
         try:
@@ -433,10 +433,10 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
                 await in_thread(connection.execute, "BEGIN")
                 allowed = None
                 if filter is not None and (accepted is None or not mirror.words):
-                    allowed = await in_thread(numbers_allowed, connection, filter)
+                    allowed = await in_thread(find_allowed, connection, filter)
                 asked = Question(query, vector, accepted, allowed)
                 ranked = await ranking(connection, mirror, asked, count, weights)
-                return await in_thread(hits, connection, self._place, ranked)
+                return await in_thread(load_hits, connection, self._place, ranked)
         finally:
             await in_thread(connection.close)
 
@@ -454,7 +454,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
         return self._opened
 
 
-def _accepted(filter: Filter | None, store: VectorStore) -> Filter | None:
+def _filter_for_store(filter: Filter | None, store: VectorStore) -> Filter | None:
     """Return the filter if the store can apply it; what it cannot, the catalogue applies to what it finds."""
     try:
         store.filter_support.check(filter, f"Vector store {store.name!r}")

@@ -97,7 +97,7 @@ class VectorMirror:
             await self.store.delete(self.namespace, extra)
         done = embedded = 0
         total = await in_thread(catalogue.count_passages, connection)
-        async with aclosing(filling.each(self._missing(connection))) as filled:
+        async with aclosing(filling.each(self._missing_batches(connection))) as filled:
             async for passages, texts in filled:
                 done += passages
                 embedded += texts
@@ -125,10 +125,10 @@ class VectorMirror:
             {record.id for record in records},
         )
 
-    async def _missing(self, connection: sqlite3.Connection) -> AsyncIterator[tuple[int, EmbeddingBatch]]:
+    async def _missing_batches(self, connection: sqlite3.Connection) -> AsyncIterator[tuple[int, EmbeddingBatch]]:
         """Yield, page by page, the passages that the store lacks, with their number."""
         after = 0
-        while page := await in_thread(_missing, connection, after, self.words):
+        while page := await in_thread(_load_missing, connection, after, self.words):
             after = page[-1][0]
             texts = {hash: text for _, _, hash, text in page}
             records = [record for _, record, _, _ in page]
@@ -169,7 +169,7 @@ _Missing: TypeAlias = tuple[int, VectorRecord, bytes, str]
 """A passage's number, its record, and the hash and the text that is embedded."""
 
 
-def _missing(connection: sqlite3.Connection, after: int, words: bool) -> list[_Missing]:
+def _load_missing(connection: sqlite3.Connection, after: int, words: bool) -> list[_Missing]:
     rows = connection.execute(
         "SELECT number, passages.id, passages.hash, shown, headings, text, trail, parts FROM passages JOIN files"
         " ON files.id = file WHERE number > ? AND passages.id NOT IN temp.stored ORDER BY number LIMIT ?",

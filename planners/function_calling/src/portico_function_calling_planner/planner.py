@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from portico import (
@@ -83,11 +82,10 @@ def with_own_ids(reply: ChatReply) -> Message:
     for part in reply.message.content:
         if isinstance(part, ToolCall):
             given = part.id.strip() or "call"
-            id = (
-                given
-                if given not in taken
-                else next(id for number in count(2) if (id := f"{given}_{number}") not in taken)
-            )
+            id, number = given, 1
+            while id in taken:
+                number += 1
+                id = f"{given}_{number}"
             taken.add(id)
             part = ToolCall(id, part.name, part.arguments)  # noqa: PLW2901 - the same part under its id
         parts.append(part)
@@ -155,7 +153,7 @@ def _part_from(document: Mapping[str, Any]) -> Part:
     return Reasoning(document["reasoning"], document.get("summary"))
 
 
-def exchanges_of(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
+def collect_exchanges(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
     """Return the replies that notes of plans hold, and those since: what was refused, which no notes hold yet.
 
     What other planners ran, or were refused, is shown as calls.
@@ -165,13 +163,13 @@ def exchanges_of(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]
     for refusal in task.refused:
         own = exchanges_from(refusal.plan.notes)
         # The notes of a proposal hold all replies since the last one that ran.
-        since = [*since, _refused_elsewhere(refusal)] if not own else [*own[:-1], _answered(own[-1], refusal)]
+        since = [*since, _show_refusal(refusal)] if not own else [*own[:-1], _answer_refusal(own[-1], refusal)]
     carried = {each.step for exchange in (*kept, *since) for each in exchange.carried}
     foreign = [record for record in task.own_steps if record.step.id not in carried]
-    return (*([_as_exchange(foreign, task)] if foreign else ()), *kept), tuple(since)
+    return (*([_show_foreign_steps(foreign, task)] if foreign else ()), *kept), tuple(since)
 
 
-def failed_in_a_row(exchanges: Sequence[Exchange], task: Task) -> list[str]:
+def last_errors(exchanges: Sequence[Exchange], task: Task) -> list[str]:
     """Return the errors of the last replies, back to the last one of which something succeeded."""
     records = {record.step.id: record for record in task.steps}
     errors: list[str] = []
@@ -179,7 +177,7 @@ def failed_in_a_row(exchanges: Sequence[Exchange], task: Task) -> list[str]:
         if any(each.step in records and records[each.step].error is None for each in exchange.carried if each.step):
             break
         last = exchange.carried[-1] if exchange.carried else None
-        errors.append(_result(last, records)[0] if last is not None else exchange.said)
+        errors.append(_answer_to_call(last, records)[0] if last is not None else exchange.said)
     return errors
 
 
@@ -195,10 +193,10 @@ def conversation(
     """Return the messages of the next request; with ``last`` the model is told to answer now."""
     messages = [
         Message.of("system", _INSTRUCTIONS.format(infeasible=infeasible)),
-        Message.of("user", _goal(task, observation_tokens)),
+        Message.of("user", _goal_message(task, observation_tokens)),
     ]
     records = {record.step.id: record for record in task.steps}
-    answers = [[_result(each, records) for each in exchange.carried] for exchange in exchanges]
+    answers = [[_answer_to_call(each, records) for each in exchange.carried] for exchange in exchanges]
     rounds = [
         Round(_size(exchange), tuple(words for words, _ in given))
         for exchange, given in zip(exchanges, answers, strict=True)
@@ -223,14 +221,14 @@ def conversation(
     return messages
 
 
-def _goal(task: Task, tokens: int) -> str:
+def _goal_message(task: Task, tokens: int) -> str:
     if task.input is None:
         return task.goal
     given = PromptText.shorten(PromptText.line(task.input), tokens)
     return f"{task.goal}\n\nThe goal came with this input (data): {given}"
 
 
-def _result(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
+def _answer_to_call(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
     """Return what a call is answered with, and whether that is an error."""
     if carried.step is None:
         return carried.error or _NOT_RUN, True
@@ -240,7 +238,7 @@ def _result(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool
     return (PromptText.plain(record.result), False) if record.error is None else (record.error, True)
 
 
-def _as_exchange(records: Sequence[StepRecord], task: Task) -> Exchange:
+def _show_foreign_steps(records: Sequence[StepRecord], task: Task) -> Exchange:
     """Show steps that another planner proposed as calls of one reply, so that their results are known."""
     carried = []
     for record in records:
@@ -252,13 +250,13 @@ def _as_exchange(records: Sequence[StepRecord], task: Task) -> Exchange:
     return Exchange(Message("assistant", tuple(each.call for each in carried)), tuple(carried))
 
 
-def _refused_elsewhere(refusal: Refusal) -> Exchange:
+def _show_refusal(refusal: Refusal) -> Exchange:
     faults = "\n".join(f"- {finding}" for finding in refusal.findings)
     said = f"A plan that was proposed before was refused, so nothing was called:\n{faults}"
     return Exchange(Message.of("assistant", "(A plan.)"), said=said)
 
 
-def _answered(exchange: Exchange, refusal: Refusal) -> Exchange:
+def _answer_refusal(exchange: Exchange, refusal: Refusal) -> Exchange:
     """Answer the calls of a proposal that was refused, each with its own findings."""
     by_step: dict[str | None, list[str]] = {}
     for finding in refusal.findings:
@@ -304,7 +302,7 @@ class Offer:
     """
 
     def __init__(self, functions: Sequence[FunctionSpec], goal: str, *, tokens: int, strict: bool) -> None:
-        fitted = FittedFunctions.of(functions, goal, tokens=tokens, write=_as_tools)
+        fitted = FittedFunctions.of(functions, goal, tokens=tokens, write=_write_tools)
         self.fitted = fitted
         self._catalogue = {spec.name: spec for spec in fitted.functions}
         self._by_wire: dict[str, tuple[FunctionSpec, StrictForm | None]] = {}
@@ -366,7 +364,7 @@ _INFEASIBLE_PARAMETERS = {
 }
 
 
-def _as_tools(specs: Iterable[FunctionSpec]) -> str:
+def _write_tools(specs: Iterable[FunctionSpec]) -> str:
     """Write manuals as they lie in a request, to know how much they take."""
     made = (spec.tool() for spec in specs)
     return json.dumps([[each.name, each.description, each.parameters] for each in made], ensure_ascii=False)
@@ -455,13 +453,13 @@ class FunctionCallingPlanner:
                 "Choose another planner, such as 'stepwise' or 'sequential', or another chat service."
             )
         offer = self._offer(task, strict=chat.capabilities.strict)
-        before, refused = exchanges_of(task)
+        before, refused = collect_exchanges(task)
         since = list(refused)
         while True:
             exchanges = (*before, *since)
             seen = _BETWEEN.join(exchange.shown for exchange in exchanges if exchange.shown)
             words = AnswerWords(emit, before=_BETWEEN if seen else "")
-            errors = failed_in_a_row(exchanges, task)
+            errors = last_errors(exchanges, task)
             if len(errors) >= _FAILURES:
                 raise PlanError(
                     f"The last {len(errors)} replies of the chat service {chat.name!r} came to nothing, so the planner "
@@ -484,7 +482,7 @@ class FunctionCallingPlanner:
             if len(calls) == 1 and offer.is_infeasible(calls[0]):
                 given = _arguments(calls[0])
                 return offer.fitted.explain(Infeasible.from_call(given or {}, said=reply.text))
-            steps, exchange = self._carried(message, reply, task, offer, shown=words.text)
+            steps, exchange = self._make_steps(message, reply, task, offer, shown=words.text)
             since.append(exchange)
             if steps:
                 return Plan(task.goal, tuple(steps), notes=exchanges_to(since))
@@ -512,7 +510,7 @@ class FunctionCallingPlanner:
             max_tokens=self._settings.max_tokens,
         )
 
-    def _carried(
+    def _make_steps(
         self, message: Message, reply: ChatReply, task: Task, offer: Offer, *, shown: str
     ) -> tuple[list[Step], Exchange]:
         """Make steps of the calls that can be carried out, and answer the others."""

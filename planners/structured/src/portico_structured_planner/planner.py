@@ -60,7 +60,7 @@ _MOST_FAULTS = 12
 _FAILURES = 4
 
 
-def opening(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Message]:
+def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Message]:
     """Return the beginning of the conversation: the system's words, then the goal and what was done for it."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
@@ -71,12 +71,12 @@ def opening(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Messag
             f'The goal comes with an input. A reference to it is {{"from": "input", "path": "$"}}. '
             f"It is {_shown(task.input)}"
         )
-    parts += [*_done(task.steps), *_refused(task.refused)]
+    parts += [*_finished_steps(task.steps), *_refused_plans(task.refused)]
     parts.append("What is the next step?" if task.steps else "What is the first step?")
     return [Message.of("system", system), Message.of("user", "\n\n".join(parts))]
 
 
-def after_step(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -> list[Message]:
+def step_messages(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -> list[Message]:
     """Return the reply that became a step, and what is said of it."""
     then = "No more calls fit into this plan: end it." if last else "What is the next step?"
     return [
@@ -95,7 +95,7 @@ def _shown(value: Any) -> str:
     return _short(PromptText.line(value))
 
 
-def _done(records: Iterable[StepRecord]) -> Iterable[str]:
+def _finished_steps(records: Iterable[StepRecord]) -> Iterable[str]:
     for record in records:
         if "/" in record.step.id:
             continue
@@ -107,7 +107,7 @@ def _done(records: Iterable[StepRecord]) -> Iterable[str]:
             yield f"The step {record.step.id} failed: {call}\nThe error: {_shown(record.error)}"
 
 
-def _refused(refusals: Iterable[Refusal]) -> Iterable[str]:
+def _refused_plans(refusals: Iterable[Refusal]) -> Iterable[str]:
     for refusal in refusals:
         faults = "\n".join(f"- {finding}" for finding in refusal.findings[:_MOST_FAULTS])
         steps = _shown(plan_to_json(refusal.plan)["steps"])
@@ -154,7 +154,7 @@ class StructuredPlanner:
         validator = self._services.get(SchemaValidator) if has_validator else PlainSchemaValidator()
         if self._catalogue != task.functions:
             self._catalogue, self._forms = task.functions, Forms()
-        return await _Writing(self._settings, self._forms, task, chat, validator, emit).plan()
+        return await _PlanWriter(self._settings, self._forms, task, chat, validator, emit).plan()
 
     def _stop_after_failures(self, task: Task) -> None:
         failed = list(takewhile(lambda record: record.error is not None, reversed(task.own_steps)))
@@ -164,7 +164,7 @@ class StructuredPlanner:
 
 
 @dataclass(slots=True)
-class _Writing:
+class _PlanWriter:
     """One proposal being written."""
 
     settings: StructuredSettings
@@ -183,7 +183,7 @@ class _Writing:
         spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
         returns = {each.name: each.returns for each in self.task.functions}
         form = self.form(spec.functions)
-        self.messages = opening(self.task, spec.text, form, held=self.held)
+        self.messages = opening_messages(self.task, spec.text, form, held=self.held)
         while True:
             following, reply = await self.next(form)
             if isinstance(following, GiveUp):
@@ -196,7 +196,7 @@ class _Writing:
             if self.settings.one_step:
                 return self.written(None)
             self.origins.append(Origin(step.id, (returns[following.function],)))
-            self.messages += after_step(reply, step.id, returns[following.function], last=self.steps_left() < 1)
+            self.messages += step_messages(reply, step.id, returns[following.function], last=self.steps_left() < 1)
             form = self.form(spec.functions)
 
     def written(self, end: Finish | None) -> Plan:

@@ -176,11 +176,11 @@ def step_form(functions: Sequence[FunctionSpec], origins: Sequence[Origin], form
     The root is an object with the one property ``next``, whose alternatives each begin with a constant: the name
     of a function, ``finish`` or ``infeasible`` (with underscores behind where a function is called so).
     """
-    return _Making(origins, forms, rules).form(functions)
+    return _StepWriter(origins, forms, rules).form(functions)
 
 
 @dataclass(slots=True)
-class _Making:
+class _StepWriter:
     origins: Sequence[Origin]
     forms: Forms
     rules: Rules

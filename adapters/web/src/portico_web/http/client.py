@@ -47,61 +47,64 @@ class DiscreetURL(httpx.URL):
         return f"URL({self._shown!r})"
 
 
-def url_of(request: HttpRequest) -> DiscreetURL:
-    """Return the whole URL of a request; ``ConfigurationError`` for an address that is none."""
+def build_url(request: HttpRequest) -> DiscreetURL:
+    """Return the whole URL of a request; ``ConfigurationError`` for a text that is not an address."""
     given, _, _ = request.url.partition("#")
     try:
         bare = httpx.URL(given)
-        whole = DiscreetURL(_with(given, request.params, reveal=True), _with(_shown(bare), request.params))
+        shown = _add_params(_hide_password(bare), request.params)
+        whole = DiscreetURL(_add_params(given, request.params, reveal=True), shown)
     except (httpx.InvalidURL, ValueError) as error:
         # The cause may quote a password of the address or a parameter.
-        raise ConfigurationError(f"{_quoted(given)} is no address: {_reason(error)}. Check the base_url.") from None
+        raise ConfigurationError(
+            f"{_show_url(given)} is not an address: {_reason(error)}. Check the base_url."
+        ) from None
     if bare.scheme not in ("http", "https") or not set(bare.raw_host.decode("ascii")) <= _HOST or not bare.host:
-        raise ConfigurationError(f"{_quoted(given)} is no http or https address. Check the base_url.")
+        raise ConfigurationError(f"{_show_url(given)} is not an http or https address. Check the base_url.")
     if bare.port is not None and not 0 < bare.port < 65_536:
-        raise ConfigurationError(f"{_quoted(given)} has a port that there is not. Check the base_url.")
+        raise ConfigurationError(f"{_show_url(given)} has a port out of range. Check the base_url.")
     return whole
 
 
-def place_of(url: httpx.URL) -> str:
+def show_origin(url: httpx.URL) -> str:
     """Return the scheme, host and port of a URL, for messages."""
     return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
 
 
-def header_pairs(headers: Mapping[str, object]) -> Iterator[tuple[bytes, bytes]]:
+def encode_headers(headers: Mapping[str, object]) -> Iterator[tuple[bytes, bytes]]:
     """Yield names and values; ``ConfigurationError`` for what no header can hold, without showing it."""
     for name, value in headers.items():
-        written = _written(value)
+        written = _to_text(value)
         if written is None:
             continue
         written = written.strip()
         if not name or not set(name) <= _TOKEN:
-            raise ConfigurationError(f"{name!r} is no name for a header.")
+            raise ConfigurationError(f"{name!r} is not a name for a header.")
         if any(letter < " " or letter == "\x7f" for letter in written.replace("\t", " ")):
             origin = f" ({value.origin})" if isinstance(value, Secret) else ""
-            raise ConfigurationError(f"The header {name!r}{origin} has control characters, as of a second line.")
+            raise ConfigurationError(f"The header {name!r}{origin} has control characters.")
         yield name.encode("ascii"), written.encode("utf-8", "replace")
 
 
-def body_of(request: HttpRequest) -> bytes | None:
-    """Return the JSON body of a request, None where there is none; secrets in it are revealed."""
+def encode_body(request: HttpRequest) -> bytes | None:
+    """Return the JSON body of a request, or None; secrets in it are revealed."""
     if request.json is None:
         return None
-    text = json.dumps(request.json, separators=(",", ":"), allow_nan=False, default=_revealed)
+    text = json.dumps(request.json, separators=(",", ":"), allow_nan=False, default=_reveal)
     return text.encode("ascii")
 
 
-def _revealed(value: Any) -> str:
+def _reveal(value: Any) -> str:
     if isinstance(value, Secret):
         return value.reveal()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _with(url: str, params: Mapping[str, object], *, reveal: bool = False) -> str:
+def _add_params(url: str, params: Mapping[str, object], *, reveal: bool = False) -> str:
     """Return a URL with the parameters behind those that it has."""
     pairs = []
     for name, value in params.items():
-        written = _written(value)
+        written = _to_text(value)
         if written is not None:
             hidden = isinstance(value, Secret) and not reveal
             pairs.append(f"{_quote(name)}={value if hidden else _quote(written)}")
@@ -111,7 +114,7 @@ def _with(url: str, params: Mapping[str, object], *, reveal: bool = False) -> st
     return f"{url}{joint}{'&'.join(pairs)}"
 
 
-def _written(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     """Write what a request has taken as a parameter or a header; None for what is left out."""
     match value:
         case None:
@@ -127,12 +130,12 @@ def _quote(text: str) -> str:
     return quote(text, safe="", errors="replace")
 
 
-def _shown(url: httpx.URL) -> str:
+def _hide_password(url: httpx.URL) -> str:
     """Return a URL without the password that it may hold."""
     return str(url.copy_with(userinfo=b"********") if url.userinfo else url)
 
 
-def _quoted(url: str) -> str:
+def _show_url(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     authority = rest.partition("/")[0]
     if "@" in authority:
@@ -148,7 +151,7 @@ _LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2",
 
 
 @contextmanager
-def discreet(request: HttpRequest) -> Iterator[None]:
+def hide_secrets(request: HttpRequest) -> Iterator[None]:
     """Hide what is secret in a request from the logs until the block ends.
 
     At the level DEBUG, httpcore writes the headers of answers, in which a service may repeat a key.
@@ -197,7 +200,7 @@ class HttpxHttpClient:
     >>> asyncio.run(ask())
     Traceback (most recent call last):
         ...
-    portico.errors.ConfigurationError: 'ftp://files.example/find' is no http or https address. Check the base_url.
+    portico.errors.ConfigurationError: 'ftp://files.example/find' is not an http or https address. Check the base_url.
 
     Each event loop has its own connections, made when first needed. ``client`` is one to use instead; it stays
     its owner's to close. What one answer sets (cookies) is not sent with the next request.
@@ -215,7 +218,7 @@ class HttpxHttpClient:
     ) -> None:
         self._settings = settings or HttpxSettings()
         self._given = client
-        self._clients = LoopClients(self._opened)
+        self._clients = LoopClients(self._open_client)
         self._trusted: ssl.SSLContext | None = None
         self._closed = False
         contact = f" ({self._settings.contact})" if self._settings.contact else ""
@@ -231,15 +234,15 @@ class HttpxHttpClient:
         """Send a request, again where that may help, and return the last answer."""
         self._check_open()
         client = await self._clients.here() if self._given is None else self._given
-        made = self._made(client, request)
+        made = self._build_request(client, request)
         seconds = self._settings.total_timeout
         try:
-            with discreet(request):
+            with hide_secrets(request):
                 async with asyncio.timeout(seconds) as limit:
-                    return await self._answered(client, made, limit)
+                    return await self._send_with_retries(client, made, limit)
         except TimeoutError as error:
             raise ServiceTimeout(
-                f"{place_of(made.url)} gave no whole answer within {seconds:g} seconds. Try again later."
+                f"{show_origin(made.url)} gave no whole answer within {seconds:g} seconds. Try again later."
             ) from error
 
     async def aclose(self) -> None:
@@ -247,56 +250,58 @@ class HttpxHttpClient:
         self._closed = True
         await self._clients.aclose()
 
-    async def _answered(self, client: httpx.AsyncClient, made: httpx.Request, limit: asyncio.Timeout) -> HttpResponse:
-        """Send until there is an answer that asks for no patience, or none is left."""
+    async def _send_with_retries(
+        self, client: httpx.AsyncClient, made: httpx.Request, limit: asyncio.Timeout
+    ) -> HttpResponse:
+        """Send until an answer does not ask to wait, or no retry is left."""
         for attempt in itertools.count():
             wait = min(random.uniform(0.5, 1.0) * _FIRST_WAIT * 2**attempt, self._settings.max_wait)
             try:
-                response = await self._once(client, made)
+                response = await self._send_once(client, made)
             except httpx.HTTPError as error:
-                if not may_pass(error) or not self._again(attempt, wait, limit):
-                    raise error_of(error, made, self._settings) from error
+                if not is_transient(error) or not self._may_retry(attempt, wait, limit):
+                    raise translate_error(error, made, self._settings) from error
             else:
                 asked = HttpResponse.retry_after(response.headers)
                 wait = wait if asked is None else asked
-                if response.status not in _BUSY or not self._again(attempt, wait, limit):
+                if response.status not in _BUSY or not self._may_retry(attempt, wait, limit):
                     return response
             await asyncio.sleep(wait)
         raise AssertionError("an endless loop has ended")
 
-    def _again(self, attempt: int, wait: float, limit: asyncio.Timeout) -> bool:
-        """Tell whether to send again: often enough not yet, after a short wait, before the time for all is over."""
+    def _may_retry(self, attempt: int, wait: float, limit: asyncio.Timeout) -> bool:
+        """Tell whether to send again: a retry is left, the wait is short, and it ends in time."""
         if attempt >= self._settings.retries or wait > self._settings.max_wait:
             return False
         end = limit.when()
         return end is None or asyncio.get_running_loop().time() + wait < end
 
-    async def _once(self, client: httpx.AsyncClient, made: httpx.Request) -> HttpResponse:
+    async def _send_once(self, client: httpx.AsyncClient, made: httpx.Request) -> HttpResponse:
         self._check_open()
         response = await client.send(made, stream=True, follow_redirects=False)
         try:
             encoding = response.headers.get("content-encoding", "")
             # httpx unpacks all that it has read at once: 64 KB of gzip may become 66 MB.
-            subject = f"The answer of {place_of(made.url)}"
+            subject = f"The answer of {show_origin(made.url)}"
             body = await unpack(response.aiter_raw(), encoding, self._settings.max_bytes, subject)
         except httpx.TimeoutException as error:
-            # An answer has begun: what comes so slowly would come so again.
-            raise error_of(error, made, self._settings) from error
+            # An answer has begun; it would be as slow again.
+            raise translate_error(error, made, self._settings) from error
         finally:
             await response.aclose()
         return HttpResponse(response.status_code, body, dict(response.headers))
 
-    def _made(self, client: httpx.AsyncClient, request: HttpRequest) -> httpx.Request:
+    def _build_request(self, client: httpx.AsyncClient, request: HttpRequest) -> httpx.Request:
         """Return the request as httpx sends it; what the service of the request wants goes before what is usual."""
-        url, content = url_of(request), body_of(request)
+        url, content = build_url(request), encode_body(request)
         headers = client.headers.copy()
         headers.update(self._usual)
         if content is not None:
             headers["content-type"] = "application/json"
-        headers.update(list(header_pairs(request.headers)))
+        headers.update(list(encode_headers(request.headers)))
         # What is decompressed here is asked for, whatever a connector says.
         headers["accept-encoding"] = ACCEPTED
-        # Made here, since `build_request` of the client would add the cookies that it has come by.
+        # The client's own `build_request` would add cookies.
         made = httpx.Request(
             request.method, url, headers=headers, content=content, extensions={"timeout": self._timeout.as_dict()}
         )
@@ -305,9 +310,9 @@ class HttpxHttpClient:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ServiceUnavailable("The HTTP client has been closed with its application. Open the application anew.")
+            raise ServiceUnavailable("The HTTP client is closed. Open the application again.")
 
-    def _opened(self) -> httpx.AsyncClient:
+    def _open_client(self) -> httpx.AsyncClient:
         settings = self._settings
         try:
             if self._trusted is None:
@@ -378,16 +383,16 @@ class LoopClients:
             await client.aclose()
 
 
-def may_pass(error: httpx.HTTPError) -> bool:
+def is_transient(error: httpx.HTTPError) -> bool:
     """Tell whether a request that failed so may succeed when it is sent again."""
     if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError | httpx.ProxyError):
         return False
     return _certificate(error) is None
 
 
-def error_of(error: httpx.HTTPError, request: httpx.Request, settings: HttpxSettings) -> PorticoError:
+def translate_error(error: httpx.HTTPError, request: httpx.Request, settings: HttpxSettings) -> PorticoError:
     """Return a failure as an error of ours; of the request, its cause keeps only the address."""
-    place = place_of(request.url)
+    place = show_origin(request.url)
     # An exception of httpx carries the request with its headers.
     error.request = httpx.Request(request.method, place)
     reason = f": {error}".rstrip(".: ")

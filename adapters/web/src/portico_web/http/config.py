@@ -25,8 +25,8 @@ class HttpxSettings:
     contact: str | None = field(
         default=None,
         metadata={
-            "doc": "How those who run a service can reach you: a mail address or a page. It is told to every service, "
-            "in the User-Agent."
+            "doc": "How those who run a service can reach you: a mail address or a page. Each service sees it in the "
+            "User-Agent."
         },
     )
     connect_timeout: float = field(
@@ -55,7 +55,7 @@ class HttpxSettings:
         validator=[validators.ge(0.0), validators.le(3600.0)],
         metadata={
             "doc": "The most seconds to wait before a request is sent again. A service that asks for more "
-            "(Retry-After) is not waited for: the connector tells of its limit."
+            "(Retry-After) is not waited for: the connector reports its limit."
         },
     )
     max_connections: int = field(

@@ -273,6 +273,7 @@ def read_pdf(data: bytes, characters: int, seconds: float) -> tuple[str, str, st
     Raises ``Unreadable`` for a document that is encrypted (an empty password is tried), too large or without text.
     """
     from pypdf import PdfReader, apply_configuration
+    from pypdf.errors import DependencyError
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs each fault of a file
     end = monotonic() + seconds
@@ -284,7 +285,11 @@ def read_pdf(data: bytes, characters: int, seconds: float) -> tuple[str, str, st
         array_based_stream_maximum_output_length=_MOST_BYTES_A_STREAM,
     ):
         reader = PdfReader(BytesIO(data), strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):
+        try:
+            locked = reader.is_encrypted and not reader.decrypt("")
+        except DependencyError as error:  # AES needs a package that is not asked for
+            raise Unreadable("is encrypted") from error
+        if locked:
             raise Unreadable("is encrypted")
         texts: list[str] = []
         total, number, failed = len(reader.pages), 0, 0
