@@ -212,7 +212,6 @@ async def test_no_token_is_in_the_variables_of_the_traceback_of_a_server_that_is
         ({"uri": "vectors.db", "index": "flat"}, "index"),
         ({"uri": "vectors.db", "timeout": 0}, "timeout"),
         ({"uri": "vectors.db", "connect_timeout": float("nan")}, "connect_timeout"),
-        ({"uri": "vectors.db", "concurrency": 0}, "concurrency"),
     ],
     ids=str,
 )

@@ -121,7 +121,8 @@ class Connection:
             if link is None:
                 return
             try:
-                link.client.close()
+                with link.turn:
+                    link.client.close()
             finally:
                 if link.lite is not None:
                     link.lite.release()

@@ -94,11 +94,6 @@ class MilvusSettings:
     connect_timeout: float = field(
         default=10.0, validator=_seconds, metadata={"doc": "Seconds that one connection may take to be made."}
     )
-    concurrency: int = field(
-        default=16,
-        validator=[validators.ge(1), validators.le(256)],
-        metadata={"doc": "Requests under way at once, each in a thread; others wait."},
-    )
 
     def __attrs_post_init__(self) -> None:
         if self.token is not None and not self.is_server:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +17,6 @@ from portico_milvus._connection import Connection, Link, WrongDimensions
 from portico_milvus._filters import expression
 from portico_milvus._records import Rows, cosine, entry_of, from_text, padded, read, unit_rows
 from portico_milvus.config import MilvusSettings
-
-T = TypeVar("T")
 
 MOST = 16_384
 """Records that Milvus finds for a query at most, and queries of a request at most."""
@@ -133,7 +129,7 @@ class MilvusVectorStore(VectorStore):
 
     One request is seen whole, and a call is one request up to 32 MB; a larger call is several, of which others may see
     the first ones alone, and which a crash may leave half done. Milvus has nothing that would join them.
-    The client blocks, so each call has a thread; a cancelled one goes on to its end there. `aclose` lets go of it all.
+    The client blocks, so each call has a thread; a cancelled one continues to its end there.
     """
 
     name = "milvus"
@@ -144,8 +140,6 @@ class MilvusVectorStore(VectorStore):
         self._settings = settings
         self._connection = Connection(settings)
         self._collections = Collections(self._connection, settings)
-        self._starting = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those of the same id."""
@@ -155,15 +149,15 @@ class MilvusVectorStore(VectorStore):
             self._collections.write(namespace, [entry_of(record) for record in records], unit_rows(vectors))
 
         if records:
-            await self._run(write)
+            await asyncio.to_thread(write)
 
     async def delete(self, namespace: str, ids: Sequence[str]) -> int:
         """Remove records; return how many there were."""
-        return await self._run(lambda: self._collections.delete(namespace, ids))
+        return await asyncio.to_thread(self._collections.delete, namespace, ids)
 
     async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
         """Return the records known among ``ids``, in that order, and their unit vectors."""
-        records, rows = await self._run(lambda: self._collections.get(namespace, ids))
+        records, rows = await asyncio.to_thread(self._collections.get, namespace, ids)
         if rows is None:
             return records, None
         return records, Vectors(np.ascontiguousarray(rows), *rows.shape)
@@ -185,11 +179,11 @@ class MilvusVectorStore(VectorStore):
                 namespace, [[] for _ in units], lambda link, shape: search.run(link, shape, units)
             )
 
-        return await self._run(run)
+        return await asyncio.to_thread(run)
 
     async def count(self, namespace: str) -> int:
         """Return how many records the namespace has."""
-        return await self._run(lambda: self._collections.count(namespace))
+        return await asyncio.to_thread(self._collections.count, namespace)
 
     async def ids(self, namespace: str) -> AsyncIterator[str]:
         """Yield every id of the namespace, as it is when the first one is asked for."""
@@ -199,26 +193,14 @@ class MilvusVectorStore(VectorStore):
             return [from_text(row["id"]) for rows in pages for row in rows]
 
         nothing: list[str] = []
-        for id in await self._run(lambda: self._collections.use(namespace, nothing, read_all)):
+        for id in await asyncio.to_thread(self._collections.use, namespace, nothing, read_all):
             yield id
 
     async def drop(self, namespace: str) -> None:
         """Remove a namespace with everything in it."""
-        await self._run(lambda: self._collections.drop(namespace))
+        await asyncio.to_thread(self._collections.drop, namespace)
 
     async def aclose(self) -> None:
-        """Wait for what is under way and disconnect; a later call connects again."""
-        with self._starting:
-            threads, self._threads = self._threads, None
-        if threads is not None:
-            await asyncio.to_thread(threads.shutdown)
-            self._collections.forget()
-            await asyncio.to_thread(self._connection.close)
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        # Its own threads: the event loop has few, and with a strong consistency each of them waits for the server.
-        with self._starting:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._settings.concurrency, "portico-milvus")
-            future = self._threads.submit(call)
-        return await asyncio.wrap_future(future)
+        """Disconnect; a later call connects again."""
+        self._collections.forget()
+        await asyncio.to_thread(self._connection.close)
