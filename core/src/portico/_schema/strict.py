@@ -12,14 +12,14 @@ more only where ``loosened`` says so. Schemas that would take more than that hav
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from portico._schema.compare import never_meet
 from portico._schema.definitions import free_name, with_definitions
 from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_kind, is_number, kind_of, resolve, same
-from portico._types.compiled import Fault, Mismatch, may_become
+from portico._types.compiled import Fault, Mismatch, convert_each, may_become
 from portico.errors import SchemaUnsupported
 
 _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
@@ -94,7 +94,7 @@ class StrictForm:
                     return root.decode(value)
                 if not isinstance(value, dict) or value.keys() != {"value"}:
                     Mismatch.refuse('an object with the one key "value"', value)
-                return _each([("value", root.decode, value["value"])])["value"]
+                return convert_each(root.decode, value.items())[0]
             except RecursionError:
                 return Mismatch.refuse("a value that is nested less deeply", value)
 
@@ -362,11 +362,9 @@ class _Writer:
             unknown = [name for name in value if name not in members]
             if unknown:
                 raise Mismatch([Fault((name,), f"one of {', '.join(members)}", "an unknown key") for name in unknown])
-            return _each(
-                (name, members[name].decode, element)
-                for name, element in value.items()
-                if element is not None or name not in optional
-            )
+            given = {name: value[name] for name in value if value[name] is not None or name not in optional}
+            decoded = convert_each(lambda name: members[name].decode(given[name]), zip(given, given, strict=True))
+            return dict(zip(given, decoded, strict=True))
 
         return _Part(_closed(written), decode)
 
@@ -394,7 +392,7 @@ class _Writer:
         def decode(value: Any) -> Any:
             if not isinstance(value, list):
                 Mismatch.refuse("an array", value)
-            return list(_each((index, item.decode, element) for index, element in enumerate(value)).values())
+            return convert_each(item.decode, enumerate(value))
 
         schema = {"type": "array", "items": item.schema, **bounds}
         return _Part(schema, _same if item.decode is _same else decode)
@@ -452,20 +450,6 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "anyOf": [*schema["anyOf"], nothing]} if "anyOf" in schema else {"anyOf": [schema, nothing]}
 
 
-def _each(parts: Iterable[tuple[Any, Callable[[Any], Any], Any]]) -> dict[Any, Any]:
-    """Decode the parts of a value, given with their keys; raise one `Mismatch` with the faults of all."""
-    values: dict[Any, Any] = {}
-    faults: list[Fault] = []
-    for key, decode, value in parts:
-        try:
-            values[key] = decode(value)
-        except Mismatch as error:
-            faults.extend(error.under(key))
-    if faults:
-        raise Mismatch(faults)
-    return values
-
-
 def _from_entries(value: Any, decode: Callable[[Any], Any]) -> dict[str, Any]:
     """Turn entries into an object; no key may come twice, since one of the two would be lost."""
     if not isinstance(value, list):
@@ -476,18 +460,18 @@ def _from_entries(value: Any, decode: Callable[[Any], Any]) -> dict[str, Any]:
             raise Mismatch([Fault((index,), 'an object with "key", a string, and "value"', "something else")])
         if entry["key"] in decoded:
             raise Mismatch([Fault((index, "key"), "a key that is not there before", repr(entry["key"]))])
-        decoded[entry["key"]] = _each([(index, decode, entry["value"])])[index]
+        decoded[entry["key"]] = convert_each(decode, [(index, entry["value"])])[0]
     return decoded
 
 
 def _from_anything(value: Any) -> Any:
     if isinstance(value, list):
-        return list(_each((index, _from_anything, element) for index, element in enumerate(value)).values())
+        return convert_each(_from_anything, enumerate(value))
     if not isinstance(value, dict):
         return value
     if value.keys() != {"entries"}:
         Mismatch.refuse('an object with the one key "entries"', value)
-    return _each([("entries", lambda entries: _from_entries(entries, _from_anything), value["entries"])])["entries"]
+    return convert_each(lambda entries: _from_entries(entries, _from_anything), value.items())[0]
 
 
 def _with_inner(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

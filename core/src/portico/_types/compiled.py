@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from portico._schema.values import is_kind
 from portico._types.docstrings import Documentation
 
 _SHOWN = 60
@@ -148,6 +149,20 @@ def drafting(compiled: Compiled) -> Callable[[Any], Any]:
     return compiled.draft or compiled.structure
 
 
+def convert_each(convert: Callable[[Any], Any], items: Iterable[tuple[str | int, Any]]) -> list[Any]:
+    """Convert elements that are given with their keys; raise one `Mismatch` with the faults of all."""
+    made: list[Any] = []
+    faults: list[Fault] = []
+    for key, element in items:
+        try:
+            made.append(convert(element))
+        except Mismatch as error:
+            faults.extend(error.under(key))
+    if faults:
+        raise Mismatch(faults)
+    return made
+
+
 def drafts(draft: Callable[[Any], Any], elements: Iterable[Any]) -> list[Any]:
     """Return the drafts of those elements of which there is something to show."""
     shown: list[Any] = []
@@ -206,7 +221,7 @@ def _may_become(
             if isinstance(value, bool) == isinstance(option, bool)
         )
     names = schema.get("type")
-    if names is not None and not any(_is_kind(value, name) for name in ([names] if isinstance(names, str) else names)):
+    if names is not None and not any(is_kind(value, name) for name in ([names] if isinstance(names, str) else names)):
         return False
     if isinstance(value, dict):
         properties, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
@@ -218,12 +233,3 @@ def _may_become(
             for index, element in enumerate(value)
         )
     return True
-
-
-def _is_kind(value: Any, name: str) -> bool:
-    if isinstance(value, bool) or name == "boolean":
-        return isinstance(value, bool) and name == "boolean"
-    if isinstance(value, float):
-        return name == "number" or (name == "integer" and value.is_integer())
-    kinds = {"string": str, "integer": int, "number": int, "null": type(None), "array": list, "object": dict}
-    return isinstance(value, kinds.get(name, ()))

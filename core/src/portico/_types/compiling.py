@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from portico._schema.definitions import free_name, hoisted, with_definitions
 from portico._types.classes import QUALIFIERS, class_members, note, object_of
-from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts
+from portico._types.compiled import Compiled, Fault, Mismatch, convert_each, drafting, drafts
 from portico._types.docstrings import Documentation
 from portico._types.scalars import SCALARS, choice, copied
 from portico._types.unions import AS_IT_IS, Form, Tried, UnionOf
@@ -29,16 +29,7 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
     def structure(value: Any) -> Any:
         if type(value) is not list:
             Mismatch.refuse("an array", value)
-        elements: list[Any] = []
-        faults: list[Fault] = []
-        for index, element in enumerate(value):
-            try:
-                elements.append(structure_inner(element))
-            except Mismatch as error:
-                faults.extend(error.under(index))
-        if faults:
-            raise Mismatch(faults)
-        made = whole(elements, value)
+        made = whole(convert_each(structure_inner, enumerate(value)), value)
         if unique and len(made) < len(value):
             Mismatch.refuse("an array whose elements are all different", value)
         return made
@@ -108,16 +99,7 @@ def mapping(inner: Compiled) -> Compiled:
     def structure(value: Any) -> Any:
         if type(value) is not dict:
             Mismatch.refuse("an object", value)
-        members: dict[str, Any] = {}
-        faults: list[Fault] = []
-        for key, element in value.items():
-            try:
-                members[key] = structure_inner(element)
-            except Mismatch as error:
-                faults.extend(error.under(key))
-        if faults:
-            raise Mismatch(faults)
-        return members
+        return dict(zip(value, convert_each(structure_inner, value.items()), strict=True))
 
     def unstructure(value: Any) -> Any:
         return {key: unstructure_inner(element) for key, element in value.items()}
