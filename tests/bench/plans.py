@@ -136,7 +136,7 @@ async def measured(kinds: Mapping[str, Callable[[], Awaitable[Any]]]) -> tuple[d
 
 async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]]:
     catalogue = {name: function.spec for name, function in kernel.functions.items()}
-    plan = XmlPlan.read_plan(TEXT, catalogue)
+    plan = XmlPlan.read(TEXT, catalogue).plan
     wanted = await five_awaits()
     got = (await kernel.run_plan(plan)).outcome
     assert getattr(got, "value", None) == wanted, "the plan does what the awaits do"
@@ -146,13 +146,13 @@ async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]
         await five_awaits()
 
     async def whole() -> None:
-        await kernel.run_plan(XmlPlan.read_plan(TEXT, catalogue))
+        await kernel.run_plan(XmlPlan.read(TEXT, catalogue).plan)
 
     async def parse() -> None:
-        XmlPlan.read_plan(TEXT, catalogue)
+        XmlPlan.read(TEXT, catalogue)
 
     async def parse_and_check() -> None:
-        check_plan(XmlPlan.read_plan(TEXT, catalogue), catalogue)
+        check_plan(XmlPlan.read(TEXT, catalogue).plan, catalogue)
 
     async def run_again() -> None:
         await kernel.run_plan(plan)

@@ -88,7 +88,7 @@ def test_a_plan_in_json_is_read_and_written_again_as_it_was() -> None:
 
 
 def test_a_plan_in_xml_is_read() -> None:
-    plan = XmlPlan.read_plan((HERE / "plan.xml").read_text("utf-8"))
+    plan = XmlPlan.read((HERE / "plan.xml").read_text("utf-8")).plan
     assert [step.function for step in plan.steps] == ["write", "send"]
 
 

@@ -76,7 +76,7 @@ def recovered(text: str) -> XmlPlan | None:
 
 def strictly(text: str) -> Plan | None:
     try:
-        return XmlPlan.read_plan(text)
+        return XmlPlan.read(text).plan
     except PlanFormatError:
         return None
 

@@ -345,7 +345,7 @@ def test_what_has_one_reading_is_recovered_exactly(case: Recovered) -> None:
     assert read.plan == Plan(case.goal, case.steps, From(case.steps[-1].id))
     assert tuple((mend.line, mend.column, mend.what) for mend in read.recovered) == case.mends
     with pytest.raises(PlanFormatError) as caught:
-        XmlPlan.read_plan(case.text, catalogue)
+        XmlPlan.read(case.text, catalogue)
     assert caught.value.line is not None, "without recovery it is an error, with its place"
 
 

@@ -37,17 +37,17 @@ def catalogue(*specs: FunctionSpec) -> dict[str, FunctionSpec]:
 
 
 def only(text: str, functions: dict[str, FunctionSpec] | None = None) -> Step:
-    (step,) = XmlPlan.read_plan(f"<plan>{text}</plan>", functions).steps
+    (step,) = XmlPlan.read(f"<plan>{text}</plan>", functions).plan.steps
     return step
 
 
 def value(text: str, before: str = '<function.f setContextVariable="A"/>') -> Expression:
     """Return what a value is read as, after a step that sets the variable A."""
-    return XmlPlan.read_plan(f'<plan>{before}<function.g a="{text}"/></plan>').steps[-1].arguments["a"]
+    return XmlPlan.read(f'<plan>{before}<function.g a="{text}"/></plan>').plan.steps[-1].arguments["a"]
 
 
 def test_the_poem_of_the_planner_article_is_read() -> None:
-    assert XmlPlan.read_plan(POEM) == Plan(
+    assert XmlPlan.read(POEM).plan == Plan(
         "Write a poem about John Doe, then translate it into Chinese.",
         (
             Step("POEM", "WriterPlugin-ShortPoem", {"input": Value("John Doe")}, (), "A short poem"),
@@ -71,7 +71,7 @@ def test_it_says_where_each_step_is(around: str) -> None:
 
 
 def test_the_goal_of_the_caller_is_the_plan_s() -> None:
-    assert XmlPlan.read_plan(POEM, goal="Other").goal == "Other"
+    assert XmlPlan.read(POEM, goal="Other").plan.goal == "Other"
 
 
 @pytest.mark.parametrize(
@@ -130,28 +130,28 @@ def test_known_variables_are_references_and_all_else_is_text(text: str, expressi
 )
 def test_what_cannot_be_meant_is_refused_with_the_place(text: str, says: str) -> None:
     with pytest.raises(PlanFormatError, match=says):
-        XmlPlan.read_plan(f"<plan>{text}</plan>")
+        XmlPlan.read(f"<plan>{text}</plan>")
 
 
 def test_the_last_value_of_a_variable_counts() -> None:
-    plan = XmlPlan.read_plan(
+    plan = XmlPlan.read(
         '<plan><function.f setContextVariable="A"/><function.g a="$A" setContextVariable="a"/>'
         '<function.h a="$A"/></plan>'
-    )
+    ).plan
     assert [step.id for step in plan.steps] == ["A", "s2", "s3"]
     assert [step.arguments.get("a") for step in plan.steps] == [None, From("A"), From("s2")]
 
 
 def test_appended_results_are_joined_by_line_breaks_and_are_variables() -> None:
-    plan = XmlPlan.read_plan(
+    plan = XmlPlan.read(
         '<plan><function.f appendToResult="R1"/><function.g a="$R1" appendToResult="R2"/><function.h/></plan>'
-    )
+    ).plan
     assert plan.steps[1].arguments == {"a": From("s1")}
     assert plan.result == TextOf((From("s1"), "\n", From("s2")))
 
 
 def test_without_an_appended_result_it_is_the_last_step_s() -> None:
-    assert XmlPlan.read_plan("<plan><function.f/><function.g/></plan>").result == From("s2")
+    assert XmlPlan.read("<plan><function.f/><function.g/></plan>").plan.result == From("s2")
 
 
 def test_ids_are_variables_and_never_taken_ones() -> None:
@@ -159,11 +159,11 @@ def test_ids_are_variables_and_never_taken_ones() -> None:
         '<plan><function.f setContextVariable="s2"/><function.f/><function.f setContextVariable="done"/>'
         '<function.f setContextVariable="input"/><function.f setContextVariable="a b"/></plan>'
     )
-    assert [step.id for step in XmlPlan.read_plan(text, finished=["DONE"]).steps] == ["s2", "s3", "s4", "s5", "s6"]
+    assert [step.id for step in XmlPlan.read(text, finished=["DONE"]).plan.steps] == ["s2", "s3", "s4", "s5", "s6"]
 
 
 def test_steps_that_have_run_are_variables() -> None:
-    plan = XmlPlan.read_plan('<plan><function.f a="$poem"/></plan>', finished=["POEM", "s1"])
+    plan = XmlPlan.read('<plan><function.f a="$poem"/></plan>', finished=["POEM", "s1"]).plan
     assert plan.steps == (Step("s2", "f", {"a": From("POEM")}),)
 
 
@@ -233,12 +233,12 @@ def test_a_required_input_that_is_not_written_is_the_last_result() -> None:
         '<plan><function.f style="a"/><function.f setContextVariable="STYLE"/><function.f/>'
         '<function.f input="x" style="b"/></plan>'
     )
-    first, second, third, fourth = XmlPlan.read_plan(text, functions).steps
+    first, second, third, fourth = XmlPlan.read(text, functions).plan.steps
     assert first.arguments == {"style": Value("a"), "input": From("input")}
     assert second.arguments == {"input": From("s1")}, "the check says that style is missing"
     assert third.arguments == {"input": From("STYLE"), "style": From("STYLE")}
     assert fourth.arguments == {"input": Value("x"), "style": Value("b")}, "what is written is never another"
-    assert XmlPlan.read_plan(text).steps[2].arguments == {}
+    assert XmlPlan.read(text).plan.steps[2].arguments == {}
 
 
 def test_steps_with_effects_keep_their_place() -> None:
@@ -248,9 +248,9 @@ def test_steps_with_effects_keep_their_place() -> None:
         "<function.look a='$s5'/></plan>"
     ).replace("<function.look/>", "<function.look setContextVariable='s1'/>", 1)
     text = text.replace("<function.send/>", "<function.send setContextVariable='s5'/>")
-    plan = XmlPlan.read_plan(text, functions)
+    plan = XmlPlan.read(text, functions).plan
     assert [step.after for step in plan.steps] == [(), (), ("s2",), ("s3",), ("s3", "s4"), ()]
-    assert XmlPlan.read_plan(XmlPlan.write(plan, functions), functions) == plan
+    assert XmlPlan.read(XmlPlan.write(plan, functions), functions).plan == plan
     with pytest.raises(PlanFormatError, match="another after; give the catalogue"):
         XmlPlan.write(plan)
 
@@ -276,7 +276,7 @@ def test_steps_with_effects_keep_their_place() -> None:
 )
 def test_strict_reading_refuses_what_is_not_of_the_form(text: str, says: str) -> None:
     with pytest.raises(PlanFormatError, match=says):
-        XmlPlan.read_plan(text)
+        XmlPlan.read(text)
 
 
 @pytest.mark.parametrize("recover", [False, True])
@@ -289,7 +289,7 @@ def test_a_declaration_and_a_byte_order_mark_are_xml() -> None:
     read = XmlPlan.read("\ufeff<?xml version='1.0' encoding='utf-16'?>\n<plan><function.f/></plan>", recover=True)
     assert read.recovered == ()
     with pytest.raises(PlanFormatError, match="line 2, column 7"):
-        XmlPlan.read_plan("\ufeff<?xml version='1.0'?>\n<plan>x</plan>")
+        XmlPlan.read("\ufeff<?xml version='1.0'?>\n<plan>x</plan>")
 
 
 async def test_a_plan_that_is_read_runs() -> None:
@@ -302,12 +302,12 @@ async def test_a_plan_that_is_read_runs() -> None:
     kernel = Kernel()
     for made in (upper, repeat):
         kernel.add_function(Function.of(made, plugin="Text"))
-    plan = XmlPlan.read_plan(
+    plan = XmlPlan.read(
         '<plan><function.Text.upper text="ab $INPUT" setContextVariable="X"/>'
         '<function.text.repeat text="$X" times="2" appendToResult="R"/></plan>',
         {name: function.spec for name, function in kernel.functions.items()},
         goal="shout",
-    )
+    ).plan
     run = await kernel.run_plan(plan, input="c")
     assert run.outcome.value == "AB CAB C"
 
@@ -346,7 +346,7 @@ def test_variables_whose_letters_only_fold_alike_are_two() -> None:
         '<plan><function.f setContextVariable="Maße"/><function.g setContextVariable="Masse"/>'
         '<function.h a="$MAßE" b="$MASSE"/></plan>'
     )
-    assert XmlPlan.read_plan(text).steps[2].arguments == {"a": From("Maße"), "b": From("Masse")}
+    assert XmlPlan.read(text).plan.steps[2].arguments == {"a": From("Maße"), "b": From("Masse")}
 
 
 @pytest.mark.parametrize("recover", [False, True])

@@ -43,7 +43,7 @@ LONG = "w" * 100
 
 def steps(text: str) -> list[tuple[str, dict[str, Expression]]]:
     """Read the steps of a plan with the catalogue, each as its id and its arguments."""
-    return [(step.id, dict(step.arguments)) for step in XmlPlan.read_plan(f"<plan>{text}</plan>", CATALOGUE).steps]
+    return [(step.id, dict(step.arguments)) for step in XmlPlan.read(f"<plan>{text}</plan>", CATALOGUE).plan.steps]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def steps(text: str) -> list[tuple[str, dict[str, Expression]]]:
 )
 def test_an_id_is_the_variable_or_the_next_free_number(names: list[str], ids: list[str]) -> None:
     text = "".join(f'<function.f setContextVariable="{name}"/>' for name in names)
-    plan = XmlPlan.read_plan(f"<plan>{text}</plan>", finished=["done"])
+    plan = XmlPlan.read(f"<plan>{text}</plan>", finished=["done"]).plan
     assert [step.id for step in plan.steps] == ids
 
 
@@ -214,7 +214,7 @@ def test_a_hundred_doubts_are_the_most() -> None:
 )
 def test_what_cannot_be_meant_is_refused_at_its_place(text: str, column: int, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
-        XmlPlan.read_plan(f"<plan>{text}</plan>", CATALOGUE)
+        XmlPlan.read(f"<plan>{text}</plan>", CATALOGUE)
     assert str(caught.value) == f"line 1, column {column}: {says}."
 
 
@@ -269,7 +269,7 @@ def test_arguments_are_those_of_the_manual(text: str, arguments: dict[str, Expre
 )
 def test_effects_come_in_the_order_of_writing(calls: list[str], after: list[tuple[str, ...]]) -> None:
     text = "".join(f'<function.{call} appendToResult="x{number}"/>' for number, call in enumerate(calls, 1))
-    assert [step.after for step in XmlPlan.read_plan(f"<plan>{text}</plan>", CATALOGUE).steps] == after
+    assert [step.after for step in XmlPlan.read(f"<plan>{text}</plan>", CATALOGUE).plan.steps] == after
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_effects_come_in_the_order_of_writing(calls: list[str], after: list[tupl
 )
 def test_the_result_is_what_is_appended_or_the_last(names: list[str], result: Expression) -> None:
     text = "".join(f'<function.f appendToResult="{name}"/>' for name in names)
-    assert XmlPlan.read_plan(f"<plan>{text}</plan>", CATALOGUE).result == result
+    assert XmlPlan.read(f"<plan>{text}</plan>", CATALOGUE).plan.result == result
 
 
 def test_the_reading_of_a_plan_is_a_whole() -> None:
@@ -291,7 +291,7 @@ def test_the_reading_of_a_plan_is_a_whole() -> None:
     first = Step("s1", "f", {"a": Value("x")})
     second = Step("s3", "f", {"b": Value("is $B"), "N.d": Value("x"), "n": From("input")})
     assert read.plan == Plan("Do", (first, second), From("s3"))
-    assert XmlPlan.read_plan(text, CATALOGUE, goal="Do", recover=True, finished=["s2"]) == read.plan
+    assert XmlPlan.read(text, CATALOGUE, goal="Do", recover=True, finished=["s2"]).plan == read.plan
     assert read.recovered == (Mend(3, 1, "the tag of function.f is not closed"),)
     assert [str(each) for each in read.recovered] == ["line 3, column 1: the tag of function.f is not closed"]
     assert not read.empty
@@ -314,14 +314,14 @@ def test_the_reading_of_a_plan_is_a_whole() -> None:
 
 
 def test_by_default_nothing_is_mended_and_the_goal_is_the_text_s() -> None:
-    assert XmlPlan.read_plan("<plan/>") == XmlPlan.read("<plan/>").plan == Plan("")
-    for read in (XmlPlan.read_plan, XmlPlan.read):
-        with pytest.raises(PlanFormatError, match="line 1, column 1: text around the plan"):
-            read("a <plan/>")
-        with pytest.raises(PlanFormatError) as caught:
-            read(" " * 1_000_001)
-        assert str(caught.value) == "The plan has 1,000,001 characters; 1,000,000 are allowed."
-        read("<plan/>".rjust(1_000_000))
+    assert XmlPlan.read("<plan/>").plan == Plan("")
+    read = XmlPlan.read
+    with pytest.raises(PlanFormatError, match="line 1, column 1: text around the plan"):
+        read("a <plan/>")
+    with pytest.raises(PlanFormatError) as caught:
+        read(" " * 1_000_001)
+    assert str(caught.value) == "The plan has 1,000,001 characters; 1,000,000 are allowed."
+    read("<plan/>".rjust(1_000_000))
 
 
 def test_what_is_read_without_a_mend_tells_what_the_parser_had_against_it() -> None:

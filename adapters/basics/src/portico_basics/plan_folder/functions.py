@@ -81,7 +81,7 @@ def _read(path: Path) -> Plan:
     if path.suffix.lower() == ".xml":
         from portico.plans import XmlPlan
 
-        return XmlPlan.read_plan(text, goal=path.stem.replace("_", " ").replace("-", " "))
+        return XmlPlan.read(text, goal=path.stem.replace("_", " ").replace("-", " ")).plan
     try:
         document: Any = json.loads(text)
     except RecursionError:

@@ -53,7 +53,7 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
         raise PlanError(f"The recorded plan {path} cannot be read: {why}.") from error
     try:
         if text.lstrip().startswith("<"):
-            plan = XmlPlan.read_plan(text, catalogue)
+            plan = XmlPlan.read(text, catalogue).plan
             if not plan.steps and plan.result is None:
                 return Recording(plan, source, Infeasible("The recorded plan is empty: the goal cannot be reached."))
             return Recording(plan, source)

@@ -114,7 +114,7 @@ class XmlPlan:
 
     @staticmethod
     def write(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False) -> str:
-        """Write a plan as XML that `XmlPlan.read_plan`, given the same catalogue, reads as the same plan.
+        """Write a plan as XML that `XmlPlan.read`, given the same catalogue, reads as the same plan.
 
         >>> print(XmlPlan.write(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))
         <plan>
@@ -132,29 +132,13 @@ class XmlPlan:
             raise PlanFormatError(f"XML cannot hold this plan: {problem}.")
         text = _document(plan)
         try:
-            again = XmlPlan.read_plan(text, catalogue)
+            again = XmlPlan.read(text, catalogue).plan
         except PlanFormatError as error:
             raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
         difference = _difference(wanted, plan_to_json(again), typed=catalogue is not None)
         if difference:
             raise PlanFormatError(f"XML cannot hold this plan: {difference}.")
         return text
-
-    @staticmethod
-    def read_plan(
-        text: str,
-        catalogue: Mapping[str, FunctionSpec] | None = None,
-        *,
-        goal: str = "",
-        recover: bool = False,
-        finished: Collection[str] = (),
-    ) -> Plan:
-        """Read a plan; see `XmlPlan.read`.
-
-        >>> XmlPlan.read_plan('<plan><function.Tone.shout text="hey"/></plan>').steps[0].function
-        'Tone-shout'
-        """
-        return XmlPlan.read(text, catalogue, goal=goal, recover=recover, finished=finished).plan
 
 
 def _placed(text: str, mends: list[tuple[int, str]], refused: PlanFormatError) -> tuple[Mend, ...]:
