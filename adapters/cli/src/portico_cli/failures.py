@@ -10,7 +10,7 @@ import click
 
 from portico.errors import ConfigurationError, PluginError, PorticoError, RunNotFound, UnsupportedOption
 from portico_cli.invocation import Invocation, short_name
-from portico_cli.show.output import OutputFailed, plain, write_json, write_json_line
+from portico_cli.show.output import OutputFailed, plain, write_json
 
 DONE, FAILED, MISUSED, INFEASIBLE, HELD, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -49,7 +49,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if invocation.json and not isinstance(error, OutputFailed):
         run = {"run": invocation.run} if invocation.run else {}
         body = {"error": {"type": kind, "message": plain(message), **run}}
-        (write_json_line if invocation.lines else write_json)(body)
+        write_json(body, indent=None if invocation.lines else 2)
     else:
         write_error(shown)
     return code

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from portico.ports import IndexReport
 from portico_cli.arguments import clean_argument, read_bytes
 from portico_cli.invocation import (
     Invocation,
@@ -27,8 +25,7 @@ from portico_cli.show.layout import count_words
 from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes
 
 if TYPE_CHECKING:
-    from portico import Thread
-    from portico_cli.conversation import Grounds, ThreadFile
+    from portico_cli.conversation import ThreadFile
 
 _MAXIMUM_BYTES = 1_000_000
 
@@ -93,7 +90,7 @@ def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: Threa
     with asyncio.Runner() as runner, kept_open(runner, chosen.application.kernel(chosen.sources)) as kernel:
         services = kernel.services
         assert services is not None  # noqa: S101 - a kernel of the host has services
-        reports = run_async(lambda: update_sources(invocation, services, chosen), runner)
+        run_async(lambda: update_sources(invocation, services, chosen), runner)
         grounds = Grounds(kernel, chosen.sources)
         screen = TerminalScreen(sys.stdout) if at_terminal else JsonScreen() if invocation.json else PlainScreen()
         if not yes:
@@ -106,20 +103,13 @@ def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: Threa
             functions=grounds.functions,
         )
         if at_terminal:
-            screen.note(_greeting(grounds, chosen, reports, thread))
+            words = f"You talk with {grounds.service.name}. /help lists commands, Ctrl-D leaves."
+            words += f" Sources: {', '.join(chosen.sources)}." if chosen.sources else ""
+            words += f" The conversation has {count_words(len(thread.turns), 'turn')} already." if thread.turns else ""
+            screen.note(words)
         said = [message.text for message in thread.messages if message.role == "user"]
         conversation = Conversation(runner, agent, thread, grounds, screen, file, at_terminal)
         try:
             return conversation.talk(edit_lines(said) if at_terminal else read_lines())
         finally:
             screen.close()
-
-
-def _greeting(grounds: Grounds, chosen: Chosen, reports: Mapping[str, IndexReport], thread: Thread) -> str:
-    words = f"You talk with {grounds.service.name}. /help lists commands, Ctrl-D leaves."
-    for name in chosen.sources:
-        documents = f" ({count_words(reports[name].documents, 'document')})" if name in reports else ""
-        words += f" Source: {name}{documents}."
-    if thread.turns:
-        words += f" The conversation continues after {count_words(len(thread.turns), 'turn')}."
-    return words

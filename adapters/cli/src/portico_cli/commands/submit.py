@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from portico.plugins import RunState
 from portico.ports import JobQueue, JobStatus, Planner, Runner, RunStore
 from portico_cli.arguments import clean_argument, load_json, read_goal, read_text, read_value
 from portico_cli.execution import Ended
-from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE, Misused, RunFailed, write_error
+from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE, Misused, RunFailed
 from portico_cli.invocation import (
     Invocation,
     common_options,
@@ -27,12 +26,10 @@ from portico_cli.invocation import (
     overrides_of,
     pass_invocation,
     planner_option,
-    short_name,
 )
 from portico_cli.loops import run_async
 from portico_cli.runs import RunEntry, host_of, journal_of, origin_of, read_run
 from portico_cli.show.answer import show_and_exit
-from portico_cli.show.layout import count_words
 from portico_cli.show.output import show, write_as_it_is, write_json
 from portico_cli.show.runs import run_table, run_to_json
 from portico_cli.sources import choose_sources
@@ -90,10 +87,10 @@ def command(
         goals = [(read_goal(goal), None if given is None else read_value(given, "--input"))]
     application = choose_sources(invocation, overrides=overrides_of(planner, None)).application
     work = _Work(invocation, application, goals, planner, None if name is None else _checked_name(name))
-    names, workers = run_async(work.submit)
+    names = run_async(work.submit)
     # With --wait there is one object at the end, which has the names too.
     if not (wait and invocation.json):
-        _show_submitted(work, names, several=file is not None, workers=workers, wait=wait)
+        _show_submitted(work, names, several=file is not None)
     if not wait:
         return
     invocation.submitted = True
@@ -158,15 +155,13 @@ class _Work:
             # A worker can do nothing without a journal.
             yield kernel, queue, journal_of(self.application, services)
 
-    async def submit(self) -> tuple[list[str], int]:
-        """Submit the goals; return the names of their runs, and the number of workers."""
-        async with self._open() as (kernel, queue, _):
-            if self.name is not None:
-                (goal, given), *_ = self.goals
-                names = [await kernel.submit(goal, planner=self.planner, input=given, run=self.name)]
-            else:
-                names = await kernel.submit_all(self.goals, planner=self.planner)
-            return names, len(await queue.workers())
+    async def submit(self) -> list[str]:
+        """Submit the goals; return the names of their runs."""
+        async with self._open() as (kernel, _, _):
+            if self.name is None:
+                return list(await kernel.submit_all(self.goals, planner=self.planner))
+            (goal, given), *_ = self.goals
+            return [await kernel.submit(goal, planner=self.planner, input=given, run=self.name)]
 
     async def follow(self, name: str) -> Ended:
         """Follow a run to its end."""
@@ -276,15 +271,12 @@ def _show_news(state: RunState | None, shown: set[str], emit: Emit) -> None:
                 emit(Event.StepFailed(record.step, record.error))
 
 
-def _show_submitted(work: _Work, names: list[str], *, several: bool, workers: int, wait: bool) -> None:
+def _show_submitted(work: _Work, names: list[str], *, several: bool) -> None:
     if work.invocation.json:
         submitted = [{"run": name, "goal": goal} for name, (goal, _) in zip(names, work.goals, strict=True)]
         write_json({"runs": submitted} if several else submitted[0])
-        return
-    write_as_it_is("\n".join(names))
-    if sys.stderr.isatty() and not wait:
-        shown = "portico runs" if several else f"portico runs {short_name(names[0])}"
-        write_error(f"Running: {count_words(workers, 'worker')}. `{shown}` shows the state.")
+    else:
+        write_as_it_is("\n".join(names))
 
 
 def _show_ended(invocation: Invocation, runs: list[RunEntry]) -> int:

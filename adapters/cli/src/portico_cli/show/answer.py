@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from portico_cli.execution import Ended
 
 
-# The name that stands for the planner when a plan was run without one.
-_NO_PLANNER = "plan"
 _COUNTS = ("added", "changed", "renamed", "removed", "unchanged")
 _MOST_PROBLEMS = 50
 
@@ -157,12 +155,9 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
 
 
 def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
-    if run.services:
-        line = f"Answered by {', '.join(run.services)}"
-    elif run.planner == _NO_PLANNER:
-        line = f"{count_words(sum(each.error is None and '/' not in each.step.id for each in run.steps), 'step')} done"
-    else:
-        line = f"Answered by the planner {run.planner}"
+    line = (
+        f"Answered by {', '.join(run.services)}" if run.services else f"{count_words(len(run.plan.steps), 'step')} done"
+    )
     if reports:
         passages = count_words(sum(report.passages for report in reports.values()), "passage")
         line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"

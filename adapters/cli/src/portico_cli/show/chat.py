@@ -18,7 +18,7 @@ from portico_cli.failures import described, write_error
 from portico_cli.show.answer import citation_lines, citations_to_json, usage_to_json, warning_lines
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import Hanging, markdown
-from portico_cli.show.output import console_for, plain, safe_text, show, show_errors, write_json_line
+from portico_cli.show.output import console_for, plain, safe_text, show, show_errors, write_json
 
 if TYPE_CHECKING:
     from portico import AgentReply, Selection, ToolFinished
@@ -92,30 +92,30 @@ class JsonScreen(PlainScreen):
         """Write the turn."""
         reply = turn.reply
         assert reply is not None  # noqa: S101 - only a turn that ended well is shown
-        write_json_line(
+        tools = [
             {
-                "answer": reply.text,
-                "citations": citations_to_json(turn.citations),
-                "warnings": list(turn.warnings),
-                "tools": [
-                    {
-                        "name": each.call.name,
-                        "arguments": _parsed(each.call.arguments),
-                        "error" if each.result.error else "result": _parsed(each.result.content),
-                        "seconds": round(each.seconds, 3),
-                    }
-                    for each in turn.tools
-                ],
-                "selection": selection_to_json(turn.selection),
-                "usage": usage_to_json(reply.usage),
-                "service": reply.reply.service or None,
+                "name": each.call.name,
+                "arguments": _parsed(each.call.arguments),
+                "error" if each.result.error else "result": _parsed(each.result.content),
+                "seconds": round(each.seconds, 3),
             }
-        )
+            for each in turn.tools
+        ]
+        made = {
+            "answer": reply.text,
+            "citations": citations_to_json(turn.citations),
+            "warnings": list(turn.warnings),
+            "tools": tools,
+            "selection": selection_to_json(turn.selection),
+            "usage": usage_to_json(reply.usage),
+            "service": reply.reply.service or None,
+        }
+        write_json(made, indent=None)
 
     def failed(self, error: BaseException) -> None:
         """Write the error in place of the turn."""
         kind, message, _ = described(error)
-        write_json_line({"error": {"type": kind, "message": plain(message)}})
+        write_json({"error": {"type": kind, "message": plain(message)}}, indent=None)
 
 
 class TerminalScreen(PlainScreen):

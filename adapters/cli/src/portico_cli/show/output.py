@@ -112,18 +112,13 @@ def write_as_it_is(text: str) -> None:
 
 
 def write_json(value: Any, *, indent: int | None = 2) -> None:
-    """Write one JSON value and a newline, keys in the order given.
+    """Write one JSON value and a newline, keys in the order given; on one line if ``indent`` is None.
 
     Half a surrogate pair, as a broken file name brings, becomes U+FFFD: not every reader of JSON takes it.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     text = _ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     _write(_SURROGATES.sub("\ufffd", text) + "\n")
-
-
-def write_json_line(value: Any) -> None:
-    """Write one JSON value on one line, as `write_json` does otherwise."""
-    write_json(value, indent=None)
 
 
 def _write(text: str) -> None:

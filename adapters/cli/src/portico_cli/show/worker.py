@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from rich.text import Text
 
 from portico_cli.invocation import short_name
-from portico_cli.show.output import console_for, plain, write_json_line
+from portico_cli.show.output import console_for, plain, write_json
 
 _MARKS = {"done": ("✓", "green"), "waiting": ("↻", "magenta"), "failed": ("✗", "red")}
 
@@ -30,7 +30,7 @@ def worker_listener(*, json: bool) -> WorkerListener:
 
     def write(event: dict[str, Any]) -> None:
         with redirect_stdout(stream):
-            write_json_line(event)
+            write_json(event, indent=None)
 
     return write
 
