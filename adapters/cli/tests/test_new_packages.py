@@ -293,10 +293,10 @@ class TestNames:
     @pytest.mark.parametrize(
         ("kind", "name", "said"),
         [
-            ("connector", "documents", "portico-documents"),
+            ("connector", "documents", "portico_documents"),
             ("planner", "retrieval", "portico-basics"),
             ("adapter", "cli", "portico_cli"),
-            ("adapter", "testkit", "portico-testkit"),
+            ("adapter", "testkit", "portico_testkit"),
             ("connector", "shelf", "portico-shelf"),
             ("planner", "scripted", "portico-shelf registers the planner 'scripted'"),
             ("connector", "text_searches", "hook"),
