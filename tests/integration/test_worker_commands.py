@@ -172,16 +172,6 @@ def test_a_database_that_does_not_answer_is_one_sentence_without_its_password(wo
     assert SECRET not in workshop.run("config", "show", "--json")
 
 
-def test_a_journal_in_a_file_is_noted_where_the_queue_is_in_a_database_of_many(workshop: Workshop) -> None:
-    def noted() -> list[str]:
-        checks = json.loads(workshop.run("doctor", "--json"))["checks"]
-        return [each["subject"] for each in checks if "workers on any machine reach the queue" in each["message"]]
-
-    assert noted() == []
-    workshop.configure(database=f'uri = "postgresql://ada:{SECRET}@db.example/jobs"')
-    assert noted() == ["run store sqlite"]
-
-
 def test_a_run_that_waits_is_cancelled_and_no_worker_begins_it(workshop: Workshop) -> None:
     workshop.run("submit", "given-up", "--run", "r1")
     workshop.run("submit", "goal", "--run", "r2")
@@ -221,7 +211,7 @@ def test_a_step_with_effects_that_cancelling_breaks_off_is_uncertain(workshop: W
     assert (run["state"], run["uncertain"], run["steps_done"]) == ("uncertain", ["s4"], 3)
     assert workshop.listed()["goal"]["state"] == "uncertain"
     said = " ".join(workshop.run("cancel", "r").split())
-    assert "what happened to s4: `portico resume r` says what to do" in said
+    assert "whether these steps happened: s4. `portico resume r` says what to do" in said
     worker.send_signal(signal.SIGTERM)
     assert ended(worker)[-1]["ended"] == {"cancelled": 1}
     workshop.configure()
