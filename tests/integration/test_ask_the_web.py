@@ -197,7 +197,7 @@ def test_where_nothing_is_found_it_says_so_and_what_may_be_meant(portico: Any, c
     configure()
     done = portico("ask", "skeryvane", "--source", "web")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "Nothing was found in the source 'web'.\n\nAnswered by the planner retrieval.\n"
+    assert done.out == "Nothing was found in the source 'web'.\n\n1 step done.\n"
     done = portico("search", "skeryvane", "--source", "web")
     assert done.out == "Nothing was found.\n\nDid you mean “skerryvane”?\n"
     assert portico("search", "skeryvane", "--json").json["metadata"]["web"]["suggestion"] == "skerryvane"
@@ -344,6 +344,6 @@ def test_an_interrupt_while_the_server_is_slow_ends_at_once(
         assert (json.loads(out)["error"]["type"], err.strip()) == ("Interrupted", "")
     else:
         # What was asked is a run that can go on; a search is none.
-        going_on = r" `portico resume \w+` goes on from there\." if command[0] == "ask" else ""
+        going_on = r" `portico resume \w+` continues the run\." if command[0] == "ask" else ""
         assert out == ""
         assert re.fullmatch(rf"Interrupted\.{going_on}", err.strip()), err
