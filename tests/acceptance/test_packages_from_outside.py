@@ -116,7 +116,7 @@ def test_an_installed_connector_is_a_source_without_a_line_of_configuration(auth
     author.outside.pip("uninstall", "--yes", "portico-acme")
     assert author.listed() == []
     for command in ("search", "ask"):
-        assert "No installed package registers it." in author.refused(command, "--source", "acme", QUESTION)
+        assert "install the package that registers it" in author.refused(command, "--source", "acme", QUESTION)
 
 
 def test_an_installed_planner_is_used_by_changing_one_word(author: Author) -> None:
@@ -136,7 +136,7 @@ def test_an_installed_planner_is_used_by_changing_one_word(author: Author) -> No
     assert author.listed() == []
     message = author.refused(*ABOUT_NOTES)
     assert "portico.toml" in message
-    assert "No installed package registers it." in message
+    assert "install the package that registers it" in message
 
 
 def test_an_installed_adapter_answers_when_it_is_named(author: Author, installer: str) -> None:
@@ -151,7 +151,7 @@ def test_an_installed_adapter_answers_when_it_is_named(author: Author, installer
 
     author.outside.uninstall("portico-acme")
     assert author.listed() == []
-    assert "No installed package registers it." in author.refused(*ABOUT_NOTES, "--chat", "acme")
+    assert "install the package that registers it" in author.refused(*ABOUT_NOTES, "--chat", "acme")
 
 
 def test_an_installed_function_plugin_is_callable_once_it_has_a_table(author: Author, installer: str) -> None:
@@ -170,4 +170,4 @@ def test_an_installed_function_plugin_is_callable_once_it_has_a_table(author: Au
 
     author.outside.uninstall("portico-acme")
     assert author.listed() == []
-    assert "No installed package registers it." in author.refused("functions")
+    assert "install the package that registers it" in author.refused("functions")
