@@ -155,9 +155,8 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
 
 
 def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
-    line = (
-        f"Answered by {', '.join(run.services)}" if run.services else f"{count_words(len(run.plan.steps), 'step')} done"
-    )
+    done = f"{count_words(len(run.plan.steps), 'step')} done"
+    line = f"Answered by {', '.join(run.services)}" if run.services else done
     if reports:
         passages = count_words(sum(report.passages for report in reports.values()), "passage")
         line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"
@@ -180,9 +179,7 @@ def report_to_json(report: IndexReport) -> dict[str, Any]:
 
 def report_lines(report: IndexReport) -> Iterator[RenderableType]:
     """Yield a table of the counts, and at most 50 problems."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column(justify="right")
+    table = Table.grid(padding=(0, 2))
     skipped = {f"skipped, {reason}": number for reason, number in sorted(report.skipped.items())}
     counts = {name: getattr(report, name) for name in _COUNTS}
     for name, number in {**counts, **skipped, "passages": report.passages, "embedded": report.embedded}.items():
