@@ -1,4 +1,4 @@
-"""The database of the runner: opened at first use, asked in threads, let go of at the end."""
+"""The database of the runner: opened at first use, asked in threads, closed at the end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 APPLICATION = "portico"
-"""What DBOS knows the rows of ours by, where several applications have one database."""
+"""The name of our rows in DBOS, where several applications share a database."""
 
 _THREADS = 6
 _AT_ONCE = 500
@@ -142,7 +142,7 @@ class WorkersTable:
             connection.execute(sa.delete(self._table).where(self._table.c.name == name))
 
     def sweep(self) -> None:
-        """Forget the workers that were not heard of for long; their jobs have gone to others since."""
+        """Forget the workers that have been silent for long; others have their jobs by now."""
         import sqlalchemy as sa
 
         with self._engine.begin() as connection:
@@ -184,7 +184,7 @@ class Opened:
         )
         sa.event.listen(self.engine, "checkin", self._given_back)
         try:
-            # No pickle: what is in the database is data. Errors are raised here, not waited out; who can wait says so.
+            # No pickle: what is in the database is data. Errors are raised, not waited out.
             self.client: DBOSClient = DBOSClient(
                 system_database_engine=self.engine,
                 dbos_system_schema=self.schema,
@@ -247,7 +247,7 @@ class Opened:
     def requeue(self, id: str, executor: str, queue: str) -> bool:
         """Put a job back that this executor has, and tell whether it still had it.
 
-        `DBOSClient.resume_workflow` would put it back whoever has it, cancelled or not, and forget its attempts.
+        `DBOSClient.resume_workflow` would put it back from any worker, cancelled or not, and forget its attempts.
         """
         return self._system.reenqueue_for_recovery(id, [executor], queue)
 
@@ -268,7 +268,7 @@ class Opened:
 class Database:
     """The database of a runner, as its settings name it; nothing is opened before the first call.
 
-    It is opened once for all who hold it, and closed when the last one has let go.
+    It is opened once for all holders, and closed when the last one lets go of it.
     """
 
     def __init__(self, settings: DbosSettings) -> None:
@@ -325,7 +325,7 @@ class Database:
         return id(holder) in self._holders
 
     def let_go(self, holder: object) -> None:
-        """Undo `hold`; the last one closes it. Blocks. Who holds it again opens it again."""
+        """Undo `hold`; the last one closes the database. Blocks. Another `hold` opens it again."""
         with self._opening, self._lock:
             self._holders.discard(id(holder))
             if self._holders:
@@ -408,7 +408,7 @@ def _to_postgres(uri: Secret) -> Callable[[], psycopg.Connection[Any]]:
 
 
 def _quiet() -> None:
-    """Keep DBOS from writing to the terminal; who wants its lines adds a handler to the logger `dbos` before."""
+    """Keep DBOS from writing to the terminal, unless the logger `dbos` has a handler."""
     logger = logging.getLogger("dbos")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -47,8 +47,8 @@ def _of_driver(error: BaseException | None, place: str) -> StoreError:
         return Sqlite.error(
             error,
             place,
-            damaged="Set another `path` in [runner.dbos], or move the file away with its -wal and -shm, and a new one "
-            "is begun, without jobs.",
+            damaged="Set another `path` in [runner.dbos], or move the file away with its -wal and -shm; a new "
+            "one is made, without jobs.",
             advice="Set another `path` in [runner.dbos].",
         )
     if isinstance(error, Exception) and hasattr(error, "sqlstate"):

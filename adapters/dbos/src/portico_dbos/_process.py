@@ -29,7 +29,7 @@ _SECONDS_TO_STOP = 10.0
 
 
 class Begun:
-    """The workflow of a run that has begun: its context, and how it is ended. In DBOS's loop."""
+    """The running workflow of a run: its context, and how it is ended. In DBOS's loop."""
 
     def __init__(
         self, context: contextvars.Context, ended: asyncio.Future[str | None], task: asyncio.Task[Any] | None
@@ -102,7 +102,7 @@ class RunningDbos:
             )
         self._carry_out, self._no_more = carry_out, threading.Event()
         for kind in kinds:
-            # No bound of DBOS's: who was stopped in order gave a job back, and that is no reason to give it up.
+            # Without DBOS's own bound: a worker that stops in order gives its job back, which is no failed attempt.
             DBOS.workflow(name=workflow_of(kind), max_recovery_attempts=None)(self._job(kind))
         for kind in kinds:
             # DBOS takes from the queues that are named before its launch, and until its end. A process may run
@@ -113,7 +113,7 @@ class RunningDbos:
             self._takers.append(taker)
 
     def take_no_more(self) -> None:
-        """Take no more jobs; what runs goes on."""
+        """Take no more jobs; those under way continue."""
         self._no_more.set()
         self._carry_out = None
 
@@ -156,7 +156,7 @@ class RunningDbos:
                 "notification_listener_polling_interval_sec": 0.2,
                 "scheduler_polling_interval_sec": 3_600.0,
                 "enable_otlp": False,
-                # It tells nothing that is not told to the caller, or by our own log.
+                # What it would log is raised to the caller, or in our own log.
                 "log_level": "CRITICAL",
             }
         )
@@ -180,7 +180,7 @@ class RunningDbos:
 
             begun = self._waiting.pop(DBOS.workflow_id or "", None)
             if begun is None or begun.done():
-                raise asyncio.CancelledError  # who run it is not here, or has given up
+                raise asyncio.CancelledError  # the caller is in another process, or has given up
             ended: asyncio.Future[str | None] = self.loop.create_future()
             begun.set_result(Begun(contextvars.copy_context(), ended, asyncio.current_task()))
             failure = await ended
@@ -238,7 +238,7 @@ class Process:
                 self._stop(running)
                 running = None
             if running is None:
-                # DBOS waits for a database that is away, without an end; who asks for it now is told.
+                # DBOS would wait for a database that is away without an end; so it is tried here first.
                 with database.opened().engine.connect():
                     pass
                 running = RunningDbos(database)

@@ -1,8 +1,8 @@
 """What the actions of a run gave, recorded as steps of a workflow of DBOS.
 
 DBOS lives in its own thread, with its own event loop, so that neither its pools nor its waiting are the
-application's. An action does not: it is awaited by whoever calls `execute`, in its own task and context, so that it is
-cancelled and fails as it would without a runner. Its step begins before it and is told what it gave.
+application's. An action does not: the caller of `execute` awaits it in its own task and context, so that it is
+cancelled and fails as it would without a runner. Its step begins before it and then receives its result.
 
 DBOS knows a step by its number, and Portico by its name, since independent steps run in any order. So a run that is
 begun again reads what was recorded, draws the numbers up to the last one (`DBOS.reserve_step`, which writes nothing),
@@ -156,7 +156,7 @@ class _Step:
             self._fail(closed(recording.place))
             raise
         except dbos_errors.DBOSWorkflowConflictIDError:
-            # What was done is done, and the journal says who may write it. Only this record is another's.
+            # The action was executed, and the journal decides who may write it. Only this record is another's.
             _log.info("The step %r of %r ended after another worker took the run.", self._name, recording.run)
             _settle(self._ended, False)
         except dbos_errors.DBOSWorkflowCancelledError:
@@ -221,7 +221,7 @@ class Recordings:
 def read_recorded(opened: Opened, run: str, *, into: str | None = None) -> tuple[Recorded, int]:
     """Return what all attempts of a run recorded, the latest last, and the number of the next attempt.
 
-    ``into`` is the workflow that goes on: the last number is its own that steps.
+    ``into`` is the workflow that continues: the last number is that of its own steps.
     """
     recorded, number = Recorded(), 1
     ids = [id_of(run)]
@@ -245,6 +245,6 @@ def _add(recorded: Recorded, steps: list[StepInfo], *, own: bool) -> None:
         if own:
             recorded.last = max(recorded.last, step["function_id"])
         output = step["output"]
-        # Failures are executed again; what is no text is none of ours.
+        # Failures are executed again; what is no text was not written here.
         if step["error"] is None and isinstance(output, str):
             recorded.results[name_of(step["function_name"])] = output

@@ -1,4 +1,4 @@
-"""A worker: carries out the jobs that DBOS takes from the queues, as long as it is heard of."""
+"""A worker: carries out the jobs that DBOS takes from the queues, as long as its heartbeats arrive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -22,7 +22,6 @@ from portico_dbos._names import PUT_BACK, RUN_KIND, json_text, name_of, status_o
 from portico_dbos._recording import Recordings
 
 Why = Literal["cancelled", "lost", "put back"]
-_AFTER: dict[Why, str] = {"cancelled": "cancelled", "lost": "waiting", "put back": "waiting"}
 
 
 class JobFailed(Exception):
@@ -35,7 +34,7 @@ class Stopped(Exception):
     def __init__(self, why: Why) -> None:
         super().__init__(why)
         self.why = why
-        self.state = _AFTER[why]
+        self.state = "cancelled" if why == "cancelled" else "waiting"
 
 
 class Carrying:
@@ -107,16 +106,8 @@ _REMOVED_AT_ONCE = 500
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a worker saw of its jobs: those it has by the database, and what became of those that it has no more."""
-
-    mine: frozenset[str]
-    others: dict[str, str]
-
-
-def beat(opened: Opened, worker: str, carrying: Collection[str]) -> Seen:
-    """Say that the worker is there, and see which of the workflows that it carries out are still its own."""
+def beat(opened: Opened, worker: str, carrying: Collection[str]) -> tuple[frozenset[str], dict[str, str]]:
+    """Send a heartbeat; return the worker's jobs in the database, and the states of those that it lost."""
     opened.workers.beat(worker, len(carrying))
     mine = frozenset(each.workflow_id for each in _running(opened, executor_id=worker))
     gone = [id for id in carrying if id not in mine]
@@ -127,13 +118,13 @@ def beat(opened: Opened, worker: str, carrying: Collection[str]) -> Seen:
             status = status_of(each)
             if status is not None:
                 others[each.workflow_id] = status.state
-    return Seen(mine, others)
+    return mine, others
 
 
 def take_over(opened: Opened, timeout: float) -> list[str]:
     """Put the jobs of workers that are gone back into their queues, and return their names.
 
-    A job that was begun just now is left alone: its worker may be one that was away and is about to be heard again.
+    A job that began just now is left alone: its worker may have been away and be about to return.
     """
     workers, now = opened.workers.living_at()
     living = {worker.name for worker in workers}
@@ -158,7 +149,7 @@ def put_back(opened: Opened, worker: str, ids: Collection[str] | None = None) ->
 
 
 def tidy(opened: Opened, keep_days: float) -> int:
-    """Remove workflows of ours that ended long ago, some at a time; return how many."""
+    """Remove Portico's workflows that ended long ago, some at a time; return how many."""
     _, now = opened.workers.living_at()
     before = datetime.fromtimestamp(now - keep_days * 86_400, UTC).isoformat()
     options: dict[str, Any] = {"limit": _REMOVED_AT_ONCE, "load_input": False, "load_output": False}
@@ -259,7 +250,7 @@ class Worker:
         try:
             await self._database.call(call)
         except StoreError as error:
-            _log.warning("%s Others take the jobs of this worker when it was not heard of for long enough.", error)
+            _log.warning("%s Others take the jobs of this worker when it has been silent for long enough.", error)
 
     async def carry_out(self, kind: str, body: str) -> str:
         """Carry out a job, inside of its workflow, and return its result. In DBOS's loop."""
@@ -325,9 +316,11 @@ class Worker:
                 sent = time.monotonic()
                 before = set(self._begun)
                 try:
-                    seen = await self._database.call(lambda opened: beat(opened, self.name, list(self._carrying)))
+                    mine, others = await self._database.call(
+                        lambda opened: beat(opened, self.name, list(self._carrying))
+                    )
                     self._heard_at(sent)
-                    await self._look_after(seen, before)
+                    await self._look_after(mine - before, others)
                     if sent >= next_look:
                         next_look = sent + self._settings.worker_timeout / 4
                         await self._take_over()
@@ -354,7 +347,7 @@ class Worker:
         self._heard = sent
         if self._away:
             self._away = False
-            _log.warning("%s answers again; the worker goes on.", self._database.place)
+            _log.warning("%s answers again; the worker continues.", self._database.place)
 
     def _not_heard(self, error: StoreError | None) -> None:
         if not self._away:
@@ -362,13 +355,13 @@ class Worker:
             said = error or f"{self._database.place} does not answer."
             _log.warning("%s The worker waits, and stops its jobs if that lasts.", said)
 
-    async def _look_after(self, seen: Seen, before: set[str]) -> None:
-        for id, state in seen.others.items():
+    async def _look_after(self, mine: frozenset[str], others: dict[str, str]) -> None:
+        for id, state in others.items():
             carrying = self._carrying.get(id)
             if carrying is not None and carrying.runs:
                 carrying.stop("cancelled" if state == "cancelled" else "lost")
         # Stopped while the database was away, or taken by DBOS, and the answer got lost.
-        strays = seen.mine - before - self._begun
+        strays = mine - self._begun
         now = time.monotonic()
         self._strays = {id: self._strays.get(id, now) for id in strays}
         late = {id for id, since in self._strays.items() if now - since > self._settings.worker_timeout / 2}
@@ -406,7 +399,7 @@ class Worker:
         if asyncio.get_running_loop() is self._home:
             self._emitted(self._emit, status)
         else:
-            with suppress(RuntimeError):  # the application's loop has ended, and no one watches
+            with suppress(RuntimeError):  # the application's loop has ended
                 self._home.call_soon_threadsafe(self._emitted, self._emit, status, context=self._context)
 
     def _emitted(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:

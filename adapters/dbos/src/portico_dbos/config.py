@@ -83,8 +83,8 @@ class DbosSettings:
         default=10.0,
         validator=[validators.ge(0.5), validators.le(3_600)],
         metadata={
-            "doc": "Seconds after which a worker that was not heard of is gone: others carry out its jobs, and it "
-            "stops them itself. The same for all."
+            "doc": "Seconds after which a silent worker is gone: others carry out its jobs, and it stops them itself. "
+            "The same for all."
         },
     )
     attempts: int = field(

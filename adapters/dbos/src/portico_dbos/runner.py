@@ -75,7 +75,7 @@ class DbosJobs:
         self._database.hold(self._owner)
         worker = _Worker(carry_out, emit, self._database, self._recordings)
         stop = asyncio.Event()
-        # Its own task: ending takes a moment, and is not cut short by who waits for it no longer.
+        # A separate task: ending takes a moment, and a caller that no longer waits does not cut it short.
         working = asyncio.ensure_future(self._work(worker, stop))
         self._working[working] = stop
         working.add_done_callback(self._ended)
@@ -141,7 +141,7 @@ class DbosJobs:
     def _ended(self, working: asyncio.Task[None]) -> None:
         del self._working[working]
         if not working.cancelled():
-            working.exception()  # looked at, also where whoever waited for it was cancelled
+            working.exception()  # looked at, also where the caller was cancelled
 
     async def _call(self, function: Callable[[Opened], T]) -> T:
         self._database.hold(self._owner)
@@ -174,7 +174,7 @@ class DbosJobs:
                 await worker.end()
                 await self._database.run(running.joined)
             finally:
-                # Also where that is cut short, as when the loop ends: who has left must not be heard of again.
+                # Also where that is cut short, as when the loop ends: a worker that has left sends no heartbeat.
                 living.cancel()
         if not living.cancelled():
             living.result()
@@ -213,7 +213,7 @@ class DbosRuns:
         self._recordings = recordings
 
     async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do all the work of a run, and record what it executes meanwhile; in a job of that name, go on in it."""
+        """Do all the work of a run, and record what it executes meanwhile; in a job of that name, continue it."""
         id_of(run, "name of a run")
         if self._recordings.get(run) is not None:
             return await work()
@@ -275,7 +275,7 @@ class DbosRuns:
         try:
             await self._there(running, end)
         except RuntimeError:
-            end.close()  # the runner was closed; the workflow is left without an end, and no one begins it again
+            end.close()  # the runner was closed; the workflow is left without an end
 
     async def _there(self, running: RunningDbos, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, running.loop))
@@ -328,7 +328,7 @@ class DbosRunner(Runner):
         return await (action() if recording is None else recording.execute(name, action))
 
     async def aclose(self) -> None:
-        """End everything that was started: a worker puts its jobs back, and connections and threads are let go of."""
+        """End everything that was started: a worker puts its jobs back, connections and threads are closed."""
         await self.jobs.stop()
         if self._database.held(self):
             await self._database.run(self._leave)

@@ -157,7 +157,7 @@ class _Database:
 class FolderNamespace:
     """The database is the truth; vectors count when it says so. All calls block, except `current`.
 
-    There is a connection for reading and one for writing, so that searches do not wait for writers.
+    It has a connection for reading and one for writing, so that searches do not wait for writers.
     """
 
     def __init__(self, root: Path, namespace: str, settings: FaissSettings) -> None:

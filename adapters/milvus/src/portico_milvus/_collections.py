@@ -101,7 +101,7 @@ class Collections:
             self.use(namespace, False, work)
 
     def delete(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove records and return how many there were, when no one else deletes the same at that moment.
+        """Remove records and return how many there were; a concurrent deletion may make that inexact.
 
         The server does not say how many it deletes, so they are looked for first.
         """

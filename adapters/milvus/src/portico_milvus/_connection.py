@@ -1,4 +1,4 @@
-"""The connection to Milvus, made when it is first needed, from any thread; and its errors as errors of ours."""
+"""The connection to Milvus, made when it is first needed, from any thread, and its errors as Portico's."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
 
 Expression: TypeAlias = str | bool
-"""An expression in Milvus's language; True and False are told apart before it is asked."""
+"""An expression in Milvus's language; True and False need no expression."""
 
 TERM_LENGTH = 32
 _NAME_LENGTH = 24

@@ -49,7 +49,7 @@ WORDS = (
 )
 """The best by words alone."""
 
-# Candidates are the best of each half. How much the words count, where no one says so, is by what they weigh: a BM25 of
+# Candidates are the best of each half. Without a `share`, the words count by what they weigh: a BM25 of
 # 25 counts as much as a cosine of 1, and BM25 is at most 2.2 times the idf (0.088 = 2.2 / 25). A long question, or one
 # of rare words, says much by them; a short one of common words little, and then the vector decides. The documents
 # connector weighs in the same way, and says by what measurements.

@@ -2,7 +2,7 @@
 
 A graph of pgvector wants a fixed number of dimensions, and a search should look at one namespace only: hence tables for
 each. Their names are made of a number that PostgreSQL gives out, never of the namespace's name, and no number is given
-out twice: who still knows of a table that is gone finds that out by an error.
+out twice: a process that still knows a dropped table gets an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from portico_postgres._migrations import Part
 from portico_postgres.vector_config import PostgresVectorSettings
 
 _LEAST_PGVECTOR = (0, 8)
-"""From 0.8 on, a search along a graph goes on until enough records pass a filter."""
+"""From 0.8 on, a search along a graph continues until enough records pass a filter."""
 _ADVICE = "https://github.com/pgvector/pgvector#installation"
 
 _PAGE = 8_160
@@ -78,7 +78,7 @@ PART = Part("vectors", (_first,))
 
 
 class Namespace:
-    """A namespace that there is: its number, the dimensions of its vectors, how words are known, and its statements.
+    """A namespace in the database: its number, the dimensions of its vectors, its language, its statements.
 
     In these, ``{vectors}`` and ``{texts}`` are its tables. ``{product}`` is the inner product of the vector asked for
     and that of a record, a function, which no graph answers; ``{distance}`` is what a graph answers.
@@ -123,7 +123,7 @@ class Namespace:
         return self.dimensions <= _HALF_GRAPH_DIMENSIONS
 
     def statement(self, text: str, **parts: str) -> bytes:
-        """Return a statement about it, to be run with parameters, also with none; ``parts`` are of ours."""
+        """Return a statement about it, to be run with parameters, also with none; ``parts`` are never from outside."""
         return text.format_map({**self._names, **parts}).encode()
 
 
@@ -156,7 +156,7 @@ async def find(connection: Connection, schema: str, name: str) -> Namespace | No
 async def make(
     connection: Connection, schema: str, name: str, dimensions: int, settings: PostgresVectorSettings
 ) -> Namespace:
-    """Make a namespace, in the transaction that goes on; where somebody else did so meanwhile, return theirs."""
+    """Make a namespace in the transaction under way; return the one that another process made meanwhile."""
     language = await _language(connection, settings.language)
     cursor = await connection.execute(
         f"INSERT INTO {identifier(schema, 'vector_namespaces')} (name, dimensions, language) VALUES (%s, %s, %s)"
@@ -187,7 +187,7 @@ async def _language(connection: Connection, wanted: str) -> str:
 
 
 async def drop(connection: Connection, schema: str, name: str) -> None:
-    """Remove a namespace with its tables, in the transaction that goes on."""
+    """Remove a namespace with its tables, in the transaction under way."""
     cursor = await connection.execute(
         f"DELETE FROM {identifier(schema, 'vector_namespaces')} WHERE name = %s RETURNING number".encode(), (name,)
     )

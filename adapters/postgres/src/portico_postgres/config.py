@@ -74,7 +74,7 @@ class PostgresRunSettings(ConnectionSettings):
         default=60.0,
         validator=[validators.ge(2), validators.le(86_400)],
         metadata={
-            "doc": "Seconds after which a run is free whose process is not heard of; one at work is heard of three "
+            "doc": "Seconds after which the run of a silent process is free; a process at work renews its lease three "
             "times as often."
         },
     )

@@ -91,7 +91,7 @@ _READ = """SELECT id, metadata, {send}(embedding), text FROM {vectors} LEFT JOIN
 # Rows are locked in the order of their ids, as writers do, so that two calls do not wait for each other.
 _DELETE = """DELETE FROM {vectors} WHERE number IN (
     SELECT number FROM {vectors} WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE) RETURNING number"""
-# Its own statement: it sees the text that somebody wrote while the first one waited for the record.
+# A separate statement: it sees the text that another process wrote while the first one waited for the record.
 _DELETE_TEXTS = "DELETE FROM {texts} WHERE number = ANY(%(numbers)s)"
 
 
