@@ -12,7 +12,6 @@ import asyncio
 import json
 import statistics
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -25,8 +24,12 @@ try:
 except ImportError:
     sys.exit("This compares with Jinja2, which is not installed here: `nox -s bench` installs it.")
 
+try:
+    from templates import ROUNDS, measured
+except ImportError:
+    from tests.bench.templates import ROUNDS, measured
+
 LIMIT = 1.2
-ROUNDS = 41
 RENDERINGS = 1_000
 CONCURRENT = 100
 WAIT_SECONDS = 0.05
@@ -87,7 +90,7 @@ async def main() -> int:
         async def render_floor(template=floor, variables=variables) -> str:
             return template.render(variables)
 
-        medians = await measured({"floor": render_floor, "ours": render_ours})
+        medians = await measured({"floor": render_floor, "ours": render_ours}, RENDERINGS)
         ratio = medians["ours"] / medians["floor"]
         print(f"{kind:40}{medians['floor']:8.2f}{medians['ours']:8.2f}{ratio:7.2f}x")
         figures[kind] = {"us": medians["ours"], "ratio": ratio}
@@ -101,21 +104,6 @@ async def main() -> int:
     broken += ["concurrent"] if seconds > LIMIT_SECONDS else []
     print(json.dumps({"bench": "handlebars_templates", "broken": broken, "figures": figures}))
     return 1 if broken else 0
-
-
-async def measured(kinds: dict[str, Callable[[], Awaitable[str]]]) -> dict[str, float]:
-    """Return the median time of each kind, in microseconds; all must give the same text."""
-    texts = {await render() for render in kinds.values()}
-    assert len(texts) == 1, texts
-    samples: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for turn in range(ROUNDS + 1):
-        for kind, render in kinds.items():
-            started = perf_counter()
-            for _ in range(RENDERINGS):
-                await render()
-            if turn:  # The first round warms up.
-                samples[kind].append((perf_counter() - started) / RENDERINGS * 1_000_000)
-    return {kind: statistics.median(values) for kind, values in samples.items()}
 
 
 async def concurrent(language: HandlebarsTemplates) -> float:

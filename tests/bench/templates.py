@@ -78,17 +78,7 @@ async def main() -> int:
         BY_KERNEL: render_by_kernel,
         "Jinja2, compiled, asynchronous": render_suspending,
     }
-    texts = {await render() for render in kinds.values()}
-    assert len(texts) == 1, texts
-    samples: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for turn in range(ROUNDS + 1):
-        for kind, render in kinds.items():
-            started = perf_counter()
-            for _ in range(RENDERINGS):
-                await render()
-            if turn:  # The first round warms up.
-                samples[kind].append((perf_counter() - started) / RENDERINGS * 1_000_000)
-    medians = {kind: statistics.median(values) for kind, values in samples.items()}
+    medians = await measured(kinds, RENDERINGS)
 
     print(f"medians of {ROUNDS} times {RENDERINGS:,} renderings, microseconds each")
     print(f"{'':38}{'time':>8}{'ratio':>8}{'limit':>8}")
@@ -99,6 +89,21 @@ async def main() -> int:
     figures = {kind: {"us": median, "ratio": median / medians[FLOOR]} for kind, median in medians.items()}
     print(json.dumps({"bench": "templates", "broken": broken, "figures": figures}))
     return 1 if broken else 0
+
+
+async def measured(kinds: dict[str, Callable[[], Awaitable[str]]], renderings: int) -> dict[str, float]:
+    """Return the median time of each kind, in microseconds; all must give the same text."""
+    texts = {await render() for render in kinds.values()}
+    assert len(texts) == 1, texts
+    samples: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for turn in range(ROUNDS + 1):
+        for kind, render in kinds.items():
+            started = perf_counter()
+            for _ in range(renderings):
+                await render()
+            if turn:  # The first round warms up.
+                samples[kind].append((perf_counter() - started) / renderings * 1_000_000)
+    return {kind: statistics.median(values) for kind, values in samples.items()}
 
 
 if __name__ == "__main__":
