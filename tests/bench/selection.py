@@ -28,24 +28,8 @@ from portico_wordllama.embeddings import WordllamaEmbeddings
 __all__ = ["fused", "measure", "some_functions"]
 
 _SYLLABLES = (
-    "ba",
-    "co",
-    "du",
-    "fe",
-    "gi",
-    "ha",
-    "jo",
-    "ku",
-    "la",
-    "me",
-    "ni",
-    "po",
-    "ri",
-    "su",
-    "ta",
-    "ve",
-    "wo",
-    "zu",
+    *("ba", "co", "du", "fe", "gi", "ha", "jo", "ku", "la"),
+    *("me", "ni", "po", "ri", "su", "ta", "ve", "wo", "zu"),
 )
 _LIMIT = 5
 _LOOKED_AT = 24
@@ -114,7 +98,6 @@ async def _selections(functions: Sequence[FunctionSpec], sentences: Sequence[str
                 taken.append(time.perf_counter() - started)
             result[name] = _median(taken)
     finally:
-        await selector.aclose()
         await store.aclose()
     return result
 
