@@ -112,7 +112,6 @@ def _within(round: Round, each: int) -> Round:
 
 
 def _first(text: str, size: int) -> str:
-    """Return as much of the beginning of a text as ``size`` bytes hold."""
     return text[:size].encode("utf-8", "surrogatepass")[:size].decode("utf-8", "ignore")
 
 

@@ -180,7 +180,6 @@ class _PlanCheck:
         return Expressions(self._output, self._known_steps, notes, self.around.validator, len(self.within))
 
     def check(self) -> None:
-        """Note everything that is wrong with the plan."""
         plan, notes = self.plan, self.notes
         if len(self.within) > MAXIMUM_DEPTH:
             notes.add(f"plans nest deeper than {MAXIMUM_DEPTH} levels")
@@ -243,7 +242,6 @@ class _PlanCheck:
             self._attempts(step, _functions(function))
 
     def _attempts(self, step: Step, functions: Sequence[str]) -> None:
-        """Note a function with effects in a step that is to be tried again."""
         if step.attempts is None or step.attempts < 2:
             return
         for name in functions:
@@ -254,7 +252,6 @@ class _PlanCheck:
                 return
 
     def _unknown_function(self, name: str) -> FunctionSpec | None:
-        """Note that there is no such function; return the spec of the one that is meant."""
         spec = self.around.spec(name)
         if spec is not None:
             message = f"there is no function {name!r}; it is written {spec.name!r}"
@@ -293,7 +290,6 @@ class _PlanCheck:
                 self.notes.add(f"{known.name} needs the argument {name!r}: {wanted}", ("arguments",))
 
     def _anything(self, step: Step) -> None:
-        """Check what the arguments refer to, where it is not known what is taken."""
         for name, expression in step.arguments.items():
             self.expressions.shape(expression, ("arguments", name))
 
@@ -366,7 +362,6 @@ class _PlanCheck:
         return Output(self._nested_check(step, function).result())
 
     def result(self) -> Together:
-        """Return what the plan gives, with nothing noted."""
         if len(self.within) > MAXIMUM_DEPTH:
             return ()
         if self.plan.result is None:

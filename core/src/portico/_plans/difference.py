@@ -14,7 +14,6 @@ from portico._plans.text_form import expression_to_text, printable
 
 
 def _canonical(step: Step) -> str:
-    """Return a text that is equal for steps that are the same but for their ids."""
     plain = replace(step, id="", after=tuple(sorted(set(step.after))))
     return json.dumps(_step_json(plain), sort_keys=True)
 
@@ -185,7 +184,6 @@ def _change(place: str, before: Any, after: Any) -> list[Change]:
 
 
 def _json(part: Any) -> Any:
-    """Return the JSON form of a part of a plan."""
     if isinstance(part, Plan):
         return plan_to_json(part)
     if isinstance(part, PlanTemplate):

@@ -222,7 +222,6 @@ class _PlanFunction:
         )
 
     def bind(self, kernel: KernelLike) -> Function:
-        """Return the function as it is in a kernel."""
         returns, effects = self.returns, self.effects
         if returns is None:
             returns = result_schema(self.plan, kernel.specs)
@@ -260,8 +259,6 @@ class _PlanFunction:
 
 @dataclass(slots=True)
 class _Entry:
-    """A call of a plan function."""
-
     kernel: KernelLike
     name: str
     runs: bool = True
@@ -315,7 +312,6 @@ def _parameters(plan: Plan, validator: SchemaValidator | None) -> Iterator[Param
 
 
 def _read_from_input(plan: Plan) -> Iterator[JsonPath]:
-    """Yield the paths that a plan reads from its input, in the order of writing."""
     written = [expression for step in plan.steps for expression in step.arguments.values()]
     written += [] if plan.result is None else [plan.result]
     for expression in written:
@@ -340,7 +336,6 @@ def _has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], s
 
 
 def _calls_effects(name: str, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
-    """Say whether a function has effects; one that is not there may have."""
     if name in siblings:
         if name in seen:
             return False

@@ -42,7 +42,6 @@ def read_path(value: Any, path: JsonPath) -> Any:
 
 
 def _bracket(text: str, position: int) -> tuple[str | int, int]:
-    """Read what stands in brackets: a name in quotes, or an index."""
     match = _BRACKET.match(text, position)
     try:
         if match is None:

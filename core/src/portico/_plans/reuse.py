@@ -130,7 +130,6 @@ def _digest(schema: Any) -> str:
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema without what is for people."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -145,7 +144,6 @@ def _plain(schema: Any) -> Any:
 
 
 def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a schema with those of the definitions that it rests on."""
     if not isinstance(schema, Mapping):
         return schema
     reached: dict[str, Any] = {}

@@ -154,7 +154,6 @@ def _expression(expression: Expression, depth: int) -> str:
 
 
 def _part(expression: Expression, depth: int) -> str:
-    """Write a part of a text; one that is a text itself stands in parentheses."""
     written = _expression(expression, depth)
     return f"({written})" if isinstance(expression, TextOf) else written
 

@@ -403,5 +403,4 @@ def _object(members: Any) -> Mapping[str, Any]:
 
 
 def _needed(schemas: list[Schema]) -> Together:
-    """Leave out the schemas that allow everything."""
     return tuple(each for each in schemas if each[0] is not True and each[0] != {})

@@ -142,15 +142,11 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a strict form: its schema, and the way back from a value that is valid under it."""
-
     schema: dict[str, Any]
     decode: Callable[[Any], Any] = _same
 
 
 class _Writer:
-    """Makes the parts of one schema."""
-
     def __init__(self, root: Any) -> None:
         self.root = root
         self.loosened: list[str] = []
@@ -223,7 +219,6 @@ class _Writer:
         return _Part({"$ref": _PREFIX + name}, decode)
 
     def target(self, part: _Part) -> dict[str, Any]:
-        """Return the schema of a part, references followed."""
         for start in [part.schema, *self.definitions.values()]:
             schema, steps = start, 0
             while "$ref" in schema:
@@ -248,7 +243,6 @@ class _Writer:
         return self.one_of(parts)
 
     def one_of(self, parts: Sequence[_Part]) -> _Part:
-        """Make the part of a value that is of any of several parts."""
         written: list[dict[str, Any]] = []
         for part in parts:
             for schema in part.schema["anyOf"] if part.schema.keys() == {"anyOf"} else [part.schema]:
@@ -274,7 +268,6 @@ class _Writer:
         return open_parts[0]
 
     def listed(self, words: Mapping[str, Any], place: str) -> _Part:
-        """Make the part of listed values, one for each kind of them."""
         values = [words["const"]] if "const" in words else words["enum"]
         kinds = words.get("type", _TYPES)
         kinds = [kinds] if isinstance(kinds, str) else kinds
@@ -369,7 +362,6 @@ class _Writer:
         return _Part(_closed(written), decode)
 
     def map(self, schema: Any, place: str) -> _Part:
-        """Make the part of an object of any keys: an array of entries."""
         self.changes = True
         value = self.part(schema, f"{place}/additionalProperties")
         return _Part(_entries(value.schema), lambda entries: _from_entries(entries, value.decode))
@@ -475,7 +467,6 @@ def _from_anything(value: Any) -> Any:
 
 
 def _with_inner(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return a strict schema with the schemas directly inside of it changed."""
     made = dict(schema)
     if "properties" in made:
         made["properties"] = {name: change(part) for name, part in made["properties"].items()}

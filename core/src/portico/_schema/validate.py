@@ -256,5 +256,4 @@ def _anything(value: Any, path: _Path) -> Iterator[str]:
 
 
 def _kind(value: Any) -> str:
-    """Name the kind of a value for people: integer rather than number."""
     return "integer" if is_kind(value, "integer") else kind_of(value)

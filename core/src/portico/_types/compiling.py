@@ -147,8 +147,6 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
 
 @dataclass(frozen=True, slots=True)
 class _Default:
-    """A default that is written into its field's schema when all types are compiled."""
-
     schema: dict[str, Any]
     compiled: Compiled
     value: object
@@ -199,7 +197,6 @@ class _Compiler:
         return bounded
 
     def form(self, schema: Mapping[str, Any]) -> Form | None:
-        """Return how values of a schema are read; None for one that was not made here."""
         found = self.forms.get(id(schema))
         return found[1] if found else None
 

@@ -69,7 +69,6 @@ def describe(callable: Callable[..., Any]) -> Documentation:
 
 
 def _written(kind: type) -> str:
-    """Return the docstring that is written in a class."""
     doc = kind.__dict__.get("__doc__")
     if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
         return ""
@@ -106,7 +105,6 @@ def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]
 
 
 def _returns(body: list[str], underlined: bool) -> str:
-    """Return the words on a result without its type."""
     if underlined:
         indented = [line.strip() for line in body if line[:1] == " "]
         told = indented or [line.strip() for line in body]

@@ -135,7 +135,6 @@ def _format(piece: Piece) -> object:
 
 
 def _number_type(piece: Piece, kind: object) -> object:
-    """Return the type that all numbers of a schema have; None for several."""
     if kind is not AS_IT_IS:
         return kind
     found = {type(value) for value in piece.values or (1, 1.0)}
@@ -299,7 +298,6 @@ def _number_rank(form: Form | None, schema: Mapping[str, Any]) -> int | None:
 
 
 def _bare(hint: Any) -> Any:
-    """Return a hint without what does not make it another type."""
     while True:
         origin = typing.get_origin(hint)
         if origin is typing.Annotated or origin in QUALIFIERS:

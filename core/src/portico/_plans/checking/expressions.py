@@ -228,7 +228,6 @@ class Expressions:
         return found
 
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
-        """Note that there is no such step."""
         if step == INPUT:
             self.notes.add(f"the plan is given nothing that {INPUT!r} could stand for", place)
             return
@@ -256,7 +255,6 @@ class Expressions:
         return constant(value) if not faults else () if mended is None else constant(mended[0])
 
     def is_fine(self, value: Any, taken: Taken) -> bool:
-        """Tell whether a literal surely is taken."""
         try:
             return not taken.faults(value, self.validator)
         except (SchemaUnsupported, RecursionError):

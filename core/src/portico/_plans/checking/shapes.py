@@ -245,7 +245,6 @@ class Taken:
         return (fitting[0],) if len({repr(each) for each in fitting}) == 1 else None
 
     def _texts(self) -> Iterator[str]:
-        """Yield the texts that are taken, where only some are."""
         for piece in pieces(self.shape):
             yield from piece.values or () if piece.kind == "string" else ()
 

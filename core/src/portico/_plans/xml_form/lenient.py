@@ -237,7 +237,6 @@ class _Scanner:
         return self.began is not None and self.ended is None
 
     def words(self, start: int, end: int) -> None:
-        """Take the text between two tags; only white space is nothing to speak of."""
         words = self.text[start:end]
         stripped = words.strip()
         if not stripped:
@@ -259,7 +258,6 @@ class _Scanner:
         self.note(offset, "text between the steps")
 
     def markup(self, offset: int) -> int:
-        """Read what begins with ``<`` and return the offset after it."""
         text = self.text
         if text.startswith("<!", offset):
             return self.declaration(offset)

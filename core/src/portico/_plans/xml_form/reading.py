@@ -189,7 +189,6 @@ def _problems(plan: Plan) -> Iterator[str]:
 
 
 def _references_of(step: Step) -> Iterator[From]:
-    """Yield what the arguments of a step refer to."""
     for expression in step.arguments.values():
         yield from references(expression)
 
