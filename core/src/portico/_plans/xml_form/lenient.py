@@ -156,23 +156,22 @@ def _shown(tag: str) -> str:
 
 
 _TAG = re.compile(r"<\s*+/?+\s*+[^\s<>/=\"']++")
-_ATTRIBUTE = re.compile(r"""[\s,]*+([^\s=<>/"',]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+'|“[^”]*+”|‘[^’]*+’|[^\s"'>]++)""")
+_ATTRIBUTE = re.compile(r"\s++([^\s=<>/\"']++)\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 
 
-def attribute_offset(text: str, start: int, argument: str) -> int | None:
-    """Return where an argument of the call that begins at ``start`` is written, in whatever case.
+def attribute_offset(text: str, start: int, argument: str, offsets: Mapping[str, int]) -> int | None:
+    """Return where an argument of the call that begins at ``start`` is written, in whatever case; None if it is not.
 
-    None where it is not, or stands behind a value that is damaged.
+    ``offsets`` are those of the attributes in a text that was mended; in any other they are found here.
     """
-    tag, found = _TAG.match(text, start), None
-    position = start if tag is None else tag.end()
-    while tag and (match := _ATTRIBUTE.match(text, position)):
-        if match[1] == argument:
-            return match.start(1)
-        if found is None and match[1].lower() == argument.lower():
-            found = match.start(1)
+    found = dict(offsets)
+    tag = _TAG.match(text, start)
+    position = tag.end() if tag is not None and not found else len(text)
+    while match := _ATTRIBUTE.match(text, position):
+        found.setdefault(match[1], match.start(1))
         position = match.end()
-    return found
+    lowered = argument.lower()
+    return found.get(argument, next((found[name] for name in found if name.lower() == lowered), None))
 
 
 _LIMIT_OF_MENDS = 1_000
@@ -384,12 +383,13 @@ class _Scanner:
             raise self.fail(offset, "a function without a name")
         if len(self.calls) == LIMIT_OF_STEPS:
             raise self.fail(offset, f"more than {LIMIT_OF_STEPS:,} steps")
-        tag = read_tag(self.text, match.end(), match[2], self.mends, self.fail)
+        offsets: dict[str, int] = {}
+        tag = read_tag(self.text, match.end(), match[2], self.mends, self.fail, offsets=offsets)
         if self.open is not None:
             if not tag.closed and not tag.attributes and self.open[1].lower() == match[2].lower():
                 raise self.fail(offset, f"<{match[2]}> is a step, or an end tag without its '/'")
             self.unclosed.append(self.open[1].lower())
-        self.calls.append(WrittenCall(name, tag.attributes, "\n".join(self.reasons), offset))
+        self.calls.append(WrittenCall(name, tag.attributes, "\n".join(self.reasons), offset, offsets))
         self.reasons.clear()
         self.opened(tag, match)
         return tag.end

@@ -62,7 +62,7 @@ class XmlPlan:
                 if argument.startswith(name.lower()) and argument[len(name.lower()) :][:1] in ("", ".", "[")
             ]
             if names:
-                offset = attribute_offset(text, offset, max(names, key=len)) or offset
+                offset = attribute_offset(text, offset, max(names, key=len), call.offsets) or offset
         [found] = places(text, [offset])
         return found
 
@@ -101,7 +101,7 @@ class XmlPlan:
         def fail(call: WrittenCall, problem: str, attribute: str | None = None) -> PlanFormatError:
             offset = written.characters(call.offset)
             if attribute is not None:
-                offset = attribute_offset(text, offset, attribute) or offset
+                offset = attribute_offset(text, offset, attribute, call.offsets) or offset
             return format_error(text, offset, problem)
 
         steps, result, doubts = Steps(written.calls, catalogue, finished, fail).build()

@@ -21,13 +21,15 @@ CONTROL_LENGTHS = frozenset(map(len, _CONTROL))
 class WrittenCall(NamedTuple):
     """One ``<function.…>``: what follows the dot, its attributes, the comments before it, and where it begins.
 
-    A tuple for its speed: a plan is read while somebody waits. ``offset`` counts as the parser does.
+    A tuple for its speed: a plan is read while somebody waits. ``offset`` counts as the parser does. ``offsets`` are
+    those of the attributes in a text that was mended.
     """
 
     function: str
     attributes: Mapping[str, str]
     reason: str
     offset: int
+    offsets: Mapping[str, int] = {}
 
 
 class WrittenPlan(NamedTuple):
@@ -250,9 +252,12 @@ class Tag(NamedTuple):
     stray: int | None
 
 
-def read_tag(text: str, position: int, name: str, mends: list[tuple[int, str]], fail: Fail) -> Tag:
-    """Read from after the name of a tag to its end; ``name`` is for messages."""
+def read_tag(
+    text: str, position: int, name: str, mends: list[tuple[int, str]], fail: Fail, offsets: dict[str, int] | None = None
+) -> Tag:
+    """Read from after the name of a tag to its end; ``name`` is for messages, ``offsets`` takes those of attributes."""
     attributes: dict[str, str] = {}
+    offsets = {} if offsets is None else offsets
     strays: list[list[int]] = []
     first_stray: int | None = None
     while True:
@@ -289,7 +294,7 @@ def read_tag(text: str, position: int, name: str, mends: list[tuple[int, str]], 
         if control(key) and not value.isidentifier() and (odd := _NOT_A_VARIABLE.search(value)):
             raise fail(start, f"{key} names a variable, and {odd[0]!r} is of no name; its quote may be missing")
         if key not in attributes:
-            attributes[key] = value
+            attributes[key], offsets[key] = value, blank
         elif attributes[key] == value:
             mends.append((blank, f"{key} is there twice, with one value"))
         else:
