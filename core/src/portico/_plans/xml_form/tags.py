@@ -253,7 +253,13 @@ class Tag(NamedTuple):
 
 
 def read_tag(
-    text: str, position: int, name: str, mends: list[tuple[int, str]], fail: Fail, offsets: dict[str, int] | None = None
+    text: str,
+    position: int,
+    name: str,
+    mends: list[tuple[int, str]],
+    fail: Fail,
+    *,
+    offsets: dict[str, int] | None = None,
 ) -> Tag:
     """Read from after the name of a tag to its end; ``name`` is for messages, ``offsets`` takes those of attributes."""
     attributes: dict[str, str] = {}
