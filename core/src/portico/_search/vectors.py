@@ -188,12 +188,12 @@ class VectorRecord:
         {'year': 2025, 'tags': ('red', 'round')}
         """
         try:
-            metadata: Metadata = json.loads(text)
+            metadata: Any = json.loads(text)
             if "[" in text:
                 return {name: tuple(value) if isinstance(value, list) else value for name, value in metadata.items()}
         except (TypeError, AttributeError, RecursionError) as error:
             raise ValueError(str(error)) from error
-        if type(metadata) is not dict:
+        if not isinstance(metadata, dict):
             raise ValueError("it is no JSON object")
         return metadata
 
