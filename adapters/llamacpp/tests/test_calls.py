@@ -1,20 +1,21 @@
-"""Replies in the form of calls: read piece by piece, whatever the pieces."""
+"""Replies in the form of calls, and what a model is told of them."""
 
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from portico import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
-from portico_llamacpp._exchange import CallReader, instruction, reply_schema, told, with_instruction
-from portico_llamacpp._wire import guard_of
+from portico import ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
+from portico_llamacpp._exchange import body_of, instruction, plain_messages, read_call, reply_schema
+from portico_llamacpp._wire import About, guard_of
+from portico_llamacpp.config import LlamaCppSettings
 
 PLAIN = guard_of(())
+ABOUT = About(address="", model="m", context_size=8192, tools=False, control=())
 CLOCK = Tool(
     "Clock-Now",
     "Tell the\n time.",
@@ -29,70 +30,29 @@ DICE = Tool("Dice-Roll", "Roll.", {})
 QUESTION = [Message.of("user", "What time is it?")]
 
 
-def read(text: str, cuts: list[int], *, whole: bool = True) -> tuple[CallReader, list[ChatDelta]]:
-    reader = CallReader()
-    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    deltas = [delta for start, end in pairwise(places) for delta in reader.feed(text[start:end])]
-    if whole:
-        deltas += reader.end()
-    return reader, deltas
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
-CUTS = st.lists(st.integers(0, 400), max_size=12)
-INDENTS = st.sampled_from([None, 0, 2])
 
 
-@given(st.text(), CUTS, INDENTS, st.booleans())
-def test_the_words_of_an_answer_come_as_they_are(
-    words: str, cuts: list[int], indent: int | None, escaped: bool
-) -> None:
-    reader, deltas = read(json.dumps({"answer": words}, indent=indent, ensure_ascii=escaped), cuts)
-    assert "".join(delta.text for delta in deltas) == words == reader.words
-    assert reader.call is None
+@given(JSON)
+def test_an_answer_is_its_words_or_its_json(answer: Any) -> None:
+    words, call = read_call(json.dumps({"answer": answer}))
+    assert (words if isinstance(answer, str) else json.loads(words)) == answer
+    assert call is None
 
 
-@given(st.dictionaries(st.text(), JSON, max_size=3), CUTS, INDENTS)
-def test_the_pieces_of_a_calls_arguments_are_its_arguments(
-    arguments: dict[str, Any], cuts: list[int], indent: int | None
-) -> None:
-    reader, deltas = read(json.dumps({"tool": "Clock-Now", "arguments": arguments}, indent=indent) + "\n", cuts)
-    pieces = [delta.tool_call for delta in deltas if delta.tool_call is not None]
-    assert reader.call is not None
-    assert (pieces[0].id, pieces[0].name) == (reader.call.id, "Clock-Now")
-    assert "".join(piece.arguments for piece in pieces) == reader.call.arguments
-    assert json.loads(reader.call.arguments) == arguments
-    assert not "".join(delta.text for delta in deltas)
-
-
-@given(JSON.filter(lambda value: not isinstance(value, str)), CUTS, INDENTS)
-def test_an_answer_with_a_form_is_its_json(answer: Any, cuts: list[int], indent: int | None) -> None:
-    reader, deltas = read(json.dumps({"answer": answer}, indent=indent), cuts)
-    assert json.loads(reader.words) == answer
-    assert "".join(delta.text for delta in deltas) == reader.words
-
-
-@given(st.text(), st.integers(0, 200), CUTS)
-def test_an_answer_that_is_cut_short_gives_the_words_that_came(words: str, length: int, cuts: list[int]) -> None:
-    text = json.dumps({"answer": words})[:length]
-    reader, deltas = read(text, cuts, whole=False)
-    assert words.startswith(reader.words)
-    assert "".join(delta.text for delta in deltas) == reader.words
-
-
-def test_a_call_that_is_cut_short_is_there_as_far_as_it_came() -> None:
-    reader, _ = read('{"tool": "Clock-Now", "arguments": {"town": "Ro', [20, 40], whole=False)
-    assert reader.call is not None
-    assert (reader.call.name, reader.call.arguments) == ("Clock-Now", '{"town": "Ro')
+@given(st.dictionaries(st.text(), JSON, max_size=3))
+def test_a_call_has_its_arguments(arguments: dict[str, Any]) -> None:
+    words, call = read_call(json.dumps({"tool": "Clock-Now", "arguments": arguments}) + "\n")
+    assert call is not None
+    assert (words, call.name, json.loads(call.arguments)) == ("", "Clock-Now", arguments)
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
-    reader, _ = read(r'{"answer": "a\ud83d\n\ude00 \ud83d\ude00"}', list(range(40)))
-    assert reader.words == "a\ufffd\n\ufffd 😀"
+    assert read_call(r'{"answer": "a\ud83d\n\ude00 \ud83d\ude00"}')[0] == "a\ufffd\n\ufffd 😀"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +60,7 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
 )
 def test_a_reply_of_another_form_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        read(text, [1])
+        read_call(text)
 
 
 def test_the_schema_lets_through_calls_of_offered_tools_and_answers() -> None:
@@ -133,9 +93,12 @@ def test_a_model_is_told_of_its_tools_in_the_system_message() -> None:
     words = instruction((CLOCK, DICE), required=False, guard=PLAIN)
     assert "Clock-Now: Tell the time." in words
     assert '"town"' in words
-    told_to = with_instruction([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"}], words)
-    assert told_to[0]["content"] == f"Be brief.\n\n{words}"
-    assert with_instruction([{"role": "user", "content": "?"}], words)[0] == {"role": "system", "content": words}
+    for messages in ([Message.of("system", "Be brief."), *QUESTION], QUESTION):
+        body, formed = body_of(ChatRequest(messages, tools=(CLOCK,)), LlamaCppSettings(system_message=""), ABOUT, PLAIN)
+        system = body["messages"][0]["content"]
+        assert formed
+        assert system.startswith("Be brief.\n\n") == (len(messages) > 1)
+        assert "Clock-Now: Tell the time." in system
     assert "Call one now." in instruction((CLOCK,), required=True, guard=PLAIN)
 
 
@@ -145,7 +108,7 @@ def test_calls_and_results_of_a_history_are_said_in_words() -> None:
         Message.of("assistant", "Let me look.", ToolCall("1", "Clock-Now", '{"town": "Oslo"}')),
         Message.of("tool", ToolResult("1", "Clock-Now", "noon"), ToolResult("2", "Dice-Roll", "lost", error=True)),
     ]
-    assert told(history, guard_of(("noon",))) == [
+    assert plain_messages(history, guard_of(("noon",))) == [
         {"role": "user", "content": "What time is it?"},
         {"role": "assistant", "content": 'Let me look.\nI call Clock-Now with {"town": "Oslo"}.'},
         {"role": "user", "content": "Result of Clock-Now:\nn oon\nResult of Dice-Roll:\nError: lost"},

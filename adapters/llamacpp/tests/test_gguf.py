@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico_llamacpp._child import Head, NotGguf, read_head
-from portico_llamacpp._weights import weights
+from portico_llamacpp._starting import find_weights
 
 
 def text(value: str) -> bytes:
@@ -75,6 +75,6 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_the_packaged_weights_are_read() -> None:
-    head = read_head(weights(None))
+    head = read_head(find_weights(None))
     assert head.context_size == 8192
     assert {"<|im_start|>", "<|im_end|>", "<|endoftext|>"} <= set(head.control)

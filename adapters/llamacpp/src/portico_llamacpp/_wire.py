@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from portico import ChatRequest, Message, Reasoning, Tool, ToolCall, ToolResult, Usage
+from portico import ChatRequest, Message, Reasoning, ToolCall, ToolResult, Usage
 
 Guard = Callable[[str], str]
 """Makes a text harmless to the tokenizer."""
 
 
 class Failure(msgspec.Struct):
-    """What went wrong, as llama.cpp or the model's process says it."""
+    """What went wrong, in the words of llama.cpp or of the model's process."""
 
     message: str = ""
     type: str = ""
@@ -170,32 +170,6 @@ def _arguments(call: ToolCall) -> str:
 def result_text(result: ToolResult) -> str:
     """Return what a tool's result says, a failure marked as one."""
     return f"Error: {result.content}" if result.error else result.content
-
-
-def with_system_message(messages: list[dict[str, Any]], system_message: str) -> list[dict[str, Any]]:
-    """Put the default first where a conversation has no system its own message.
-
-    Templates make one up otherwise, and that of SmolLM2 leads the model astray.
-    """
-    if not system_message or (messages and messages[0]["role"] == "system"):
-        return messages
-    return [{"role": "system", "content": system_message}, *messages]
-
-
-def tools_of(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """Write the offered tools for a chat template."""
-    return [
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-        }
-        for tool in tools
-    ]
-
-
-def response_format(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the schema that a reply is held to."""
-    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
 
 
 def sampling_of(request: ChatRequest) -> dict[str, Any]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
-
-def _at_least_one(_: object, attribute: Attribute[Any], value: int | None) -> None:
-    if value is not None and value < 1:
-        raise ValueError(f"{attribute.name} is at least 1, not {value}")
+_AT_LEAST_ONE: Any = validators.optional(validators.ge(1))
 
 
 @frozen(kw_only=True)
@@ -38,7 +35,7 @@ class LlamaCppSettings:
     )
     threads: int | None = field(
         default=None,
-        validator=_at_least_one,
+        validator=_AT_LEAST_ONE,
         metadata={"doc": "Processor threads. Not set: half of the processors; of four or fewer, all but one."},
     )
     gpu_layers: int | None = field(
@@ -51,7 +48,7 @@ class LlamaCppSettings:
     )
     system_message: str = field(
         default="You are a helpful assistant.",
-        metadata={"doc": "Sent first where a conversation has no system its own message; empty sends none."},
+        metadata={"doc": "Sent first where a conversation has no system message; empty sends none."},
     )
     temperature: float = field(
         default=0.2,
@@ -70,7 +67,7 @@ class LlamaCppSettings:
     )
     max_tokens: int | None = field(
         default=2048,
-        validator=_at_least_one,
+        validator=_AT_LEAST_ONE,
         metadata={"doc": "For requests that set none: tokens of one reply at most."},
     )
     seed: int | None = field(
