@@ -14,8 +14,9 @@ from portico import And, Equal, Kernel, Range, TextSearchOptions, search_plugin
 from portico.errors import PorticoError, UnsupportedOption
 from portico.plugins import HttpResponse, Secret
 from portico.ports import HttpClient
+from portico_bing._wire import BingArticle
 from portico_bing.config import BingSettings
-from portico_bing.search import BingArticle, BingTextSearch
+from portico_bing.search import BingTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.strategies import json_values, near

@@ -8,18 +8,9 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError
-from portico.plugins import HttpRequest, HttpResponse, ValueForm
-from portico.search import (
-    AskedPage,
-    FilterSupport,
-    FoundPage,
-    SearchCapabilities,
-    TextSearchResult,
-    WebAddress,
-    WebSearchConnector,
-    read_record,
-)
-from portico_google.config import COUNTRY, LANGUAGE
+from portico.plugins import HttpRequest, HttpResponse
+from portico.search import AskedPage, FoundPage, TextSearchResult, WebAddress, WebSearchConnector, read_record
+from portico_google._wire import WEB, asked_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +26,6 @@ class GooglePage:
     mime: str | None = None
 
 
-_SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
-_TEXT = ValueForm(r"(?s:.*\S.*)", "a text that is not empty")
-_PARAMETERS = {
-    "cr": ValueForm(r"[-().|A-Za-z]+", "countries, as in 'countryDE|countryAT'"),
-    "dateRestrict": ValueForm(r"[dwmy]\d{1,4}", "a number of days, weeks, months or years, as in 'd7' or 'm3'"),
-    "exactTerms": _TEXT,
-    "excludeTerms": _TEXT,
-    "fileType": ValueForm(r"\.?[A-Za-z0-9]+", "the end of a file's name, as in 'pdf'"),
-    "gl": COUNTRY,
-    "hl": LANGUAGE,
-    "rights": ValueForm(r"[-().|a-z_]+", "licences, as in 'cc_publicdomain|cc_attribute'"),
-}
-_OF_PAGES = ValueForm("[A-Za-z]{2}(-[A-Za-z]{2})?", "a language's short name, as in 'de' or 'zh-TW'")
-_ALSO: dict[str, tuple[str, ...]] = {"site": ("Equal",), "language": ("Equal", "AnyOf"), "date": ("Range",)}
-_FILTER = FilterSupport.fields_of(*_PARAMETERS, offered=("site",), **_ALSO)
 # Only the message shows whether the limit of a day or of a minute is reached: both have the reason rateLimitExceeded.
 _QUOTA, _RATE = "dailyLimitExceeded|quotaExceeded|per day", "[rR]ateLimitExceeded|RATE_LIMIT"
 _KEY = "keyInvalid|keyExpired|API_KEY|accessNotConfigured|SERVICE_DISABLED"
@@ -68,24 +44,12 @@ class GoogleTextSearch(WebSearchConnector[GooglePage]):
     ``metadata`` has ``spelling`` (with ``correctedQuery``), ``searchInformation`` and ``context`` of the service.
     """
 
-    name, capabilities = "google", SearchCapabilities(_FILTER, total_count=True, most=100)
+    name, capabilities = "google", WEB
     advice: ClassVar = {400: "Check the key, `search_engine_id` (the ID alone) and what was asked."}
 
     def request(self, page: AskedPage) -> HttpRequest:
-        """Ask for ten results at most, counted from 1; a filter beats a setting."""
-        params: dict[str, Any] = {"key": self.settings.api_key, "cx": self.settings.search_engine_id}
-        params |= {"q": page.query, "num": page.size, "start": page.start + 1}
-        params |= {"gl": self.settings.country, "hl": self.settings.language, "safe": self.settings.safe_search}
-        params |= {
-            name: value for name, form in _PARAMETERS.items() if (value := page.value(name, form=form)) is not None
-        }
-        params["siteSearch"] = page.value("site", form=_SITE)
-        params["siteSearchFilter"] = "i" if params["siteSearch"] else None
-        params["lr"] = "|".join(f"lang_{language}" for language in page.values("language", form=_OF_PAGES)) or None
-        # Restricts to a range of days, both included, and does not sort:
-        # https://developers.google.com/custom-search/docs/structured_search#restrict_to_range
-        params["sort"] = (page.period("date", "date:r:{}:{}") or "").replace("-", "") or None
-        return HttpRequest(self.settings.base_url, params)
+        """Ask for ten results at most, counted from 1."""
+        return asked_of(self.settings, page)
 
     def read(self, answer: Any) -> FoundPage[GooglePage]:
         """Return the results of an answer; without results it has no items, and its numbers are texts."""
