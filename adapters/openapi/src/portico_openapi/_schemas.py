@@ -42,34 +42,21 @@ def types(value: Any) -> dict[str, Any]:
 
 def write_simple(key: str, value: Any, written: dict[str, Any]) -> None:
     """Write a keyword that holds no schema, unless its value makes no sense."""
-    if key in _TEXTS:
-        if type(value) is str:
-            written[key] = shortened(value, _LONGEST_TEXT)
-    elif key in _FLAGS:
-        if type(value) is bool:
-            written[key] = value
-    elif key in _COUNTS:
-        if type(value) in (int, float) and value >= 0 and value == int(value):
-            written[key] = int(value)
-    elif key in _NUMBERS:
-        if type(value) in (int, float) and (key != "multipleOf" or value > 0):
-            written[key] = value
-    elif key == "enum":
-        if type(value) is list and value and plain_data(value):
-            written[key] = value
-    elif key in ("const", "default"):
-        if plain_data(value):
-            written[key] = value
-    elif key == "example":
-        if plain_data(value):
-            written.setdefault("examples", [value])
-    elif key == "examples":
-        if type(value) is list and value and plain_data(value):
-            written[key] = value
-    elif key == "pattern":
-        if type(value) is str and compiled_pattern(value):
-            written[key] = value
-    elif key == "dependentRequired" and type(value) is dict and all(map(_are_names, value.values())):
+    is_number = type(value) in (int, float)
+    if key in _TEXTS and type(value) is str:
+        written[key] = shortened(value, _LONGEST_TEXT)
+    elif key in _COUNTS and is_number and value >= 0 and value == int(value):
+        written[key] = int(value)
+    elif key == "example" and plain_data(value):
+        written.setdefault("examples", [value])
+    elif (
+        (key in _FLAGS and type(value) is bool)
+        or (key in _NUMBERS and is_number and (key != "multipleOf" or value > 0))
+        or (key in ("enum", "examples") and type(value) is list and value and plain_data(value))
+        or (key in ("const", "default") and plain_data(value))
+        or (key == "pattern" and type(value) is str and compiled_pattern(value))
+        or (key == "dependentRequired" and type(value) is dict and all(map(_are_names, value.values())))
+    ):
         written[key] = value
 
 
@@ -172,7 +159,6 @@ class Writing:
         self._old = old
         self.leads_to: dict[str, None] = {}
         self.at_once: set[str] = set()
-        self._named: dict[tuple[str, str], str] = {}
 
     def write(self, schema: Any, base: str, depth: int, *, at_once: bool) -> Any:
         """Return the schema anew; ``at_once`` while it speaks of the value that the whole speaks of."""
@@ -202,7 +188,7 @@ class Writing:
         if self._old:
             beside = {key: part for key, part in beside.items() if key == "description"}
         target = self._documents.resolve(reference, base)
-        name = self._named[target.uri, target.pointer] = self._name(target)
+        name = self._name(target)
         self.leads_to[name] = None
         if at_once:
             self.at_once.add(name)
@@ -248,7 +234,9 @@ class Writing:
             else:
                 write_simple(key, value, written)
         mend_bounds(schema, written)
-        self._discriminate(schema, base, written)
+        discriminator = schema.get("discriminator")
+        if type(discriminator) is dict and type(discriminator.get("propertyName")) is str:
+            written["discriminator"] = {"propertyName": discriminator["propertyName"]}
         return written
 
     def _inside(self, key: str | int, schema: Any, base: str, depth: int, *, at_once: bool) -> Any:
@@ -357,25 +345,6 @@ class Writing:
             written["required"] = left
         whole: dict[str, Any] = with_texts(written, schema)
         return whole
-
-    def _discriminate(self, schema: Mapping[str, Any], base: str, written: dict[str, Any]) -> None:
-        """Keep a discriminator for who reads it, with the alternatives that the schema names."""
-        discriminator = schema.get("discriminator")
-        if type(discriminator) is not dict or type(discriminator.get("propertyName")) is not str:
-            return
-        written["discriminator"] = {"propertyName": discriminator["propertyName"]}
-        values = discriminator.get("mapping")
-        found = {}
-        for value, reference in values.items() if type(values) is dict else ():
-            whole = reference if type(reference) is str and "/" in reference else f"#/components/schemas/{reference}"
-            try:
-                target = self._documents.resolve(whole, base)
-            except Wrong:
-                continue
-            if (target.uri, target.pointer) in self._named:
-                found[value] = f"#/$defs/{self._named[target.uri, target.pointer]}"
-        if found:
-            written["discriminator"]["mapping"] = found
 
 
 def _single(value: Any) -> bool:

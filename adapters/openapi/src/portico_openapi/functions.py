@@ -192,16 +192,11 @@ def _expression(pattern: str) -> str:
 
 
 def _hint(entry: str, operations: Sequence[Operation]) -> str:
-    words: dict[str, None] = {}
-    for operation in operations:
-        label = f"{operation.method.upper()} {operation.path}"
-        words |= dict.fromkeys(filter(None, (operation.id, operation.name, *operation.tags, label, operation.path)))
-    near = nearest(entry, list(words))
+    words = [word for one in operations for word in (one.id, one.name, *one.tags, one.label, one.path) if word]
+    near = nearest(entry, list(dict.fromkeys(words)))
     if near:
         return f"Nearest: {', '.join(near)}."
-    shown = [operation.id or operation.name for operation in operations[:10]]
-    more = f" and {len(operations) - 10} more" if len(operations) > 10 else ""
-    return f"It has: {', '.join(shown)}{more}." if shown else "It has none."
+    return f"It has: {', '.join(one.id or one.name for one in operations[:10]) or 'none'}."
 
 
 _log = logging.getLogger(__name__)
