@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import portico_host
-from portico.errors import ConfigurationError
+from portico.errors import ConfigurationError, PluginNotInstalled
 from portico.ports import TextSearch
 from portico.search import TextSearchOptions
 
@@ -52,13 +52,13 @@ async def test_one_update_and_one_search_reach_every_source(tmp_path: Path) -> N
         ),
         (
             '[search.a]\nuse = "fused"\nsources = ["dcos"]\n',
-            ConfigurationError,
-            r"search\.a\.sources: names 'dcos'.*Did you mean docs\? Configured: a, docs, wiki",
+            PluginNotInstalled,
+            r"'dcos' is not installed.*Configured: a, docs, wiki\. Did you mean docs\?",
         ),
         (
             '[search.a]\nuse = "fused"\nsources = ["acme"]\n',
-            ConfigurationError,
-            r"search\.a\.sources: names 'acme'.*No installed package registers it",
+            PluginNotInstalled,
+            r"'acme' is not installed.*install the package that registers it",
         ),
         ('[search.a]\nuse = "fused"\nsources = []\n', ConfigurationError, "sources"),
         ('[search.a]\nuse = "fused"\nsources = ["docs", "docs"]\n', ConfigurationError, "'docs' more than once"),

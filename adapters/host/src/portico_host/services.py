@@ -254,8 +254,11 @@ class HostServices:
                 sentence = f"{self._configuration.place(key)}: {dotted(key)}: {defect.sentence}"
                 raise type(error)(Defect(sentence, defect.mend)) from error.__cause__
             if info.many and entries and isinstance(error, PluginNotInstalled):
-                configured = ", ".join(known.name for known in entries)
-                raise PluginNotInstalled(Defect(f"{defect.sentence} Configured: {configured}.", defect.mend)) from None
+                names = [known.name for known in entries]
+                close = nearest(entry.name, names)
+                mend = f"Did you mean {' or '.join(close)}?" if close else defect.mend
+                sentence = f"{defect.sentence} Configured: {', '.join(names)}."
+                raise PluginNotInstalled(Defect(sentence, mend)) from None
             raise
 
     def _settings(self, entry: Entry, offer: Offer) -> Any:
