@@ -10,9 +10,18 @@ import pytest
 
 from portico_basics.sqlite.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
-from portico_testkit.fakes.clock import StillClock
 
 Open = Callable[..., SqliteRunStore]
+
+
+class StillClock:
+    """Seconds that pass when a test adds to ``now``."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @pytest.fixture

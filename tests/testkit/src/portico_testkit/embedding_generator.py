@@ -97,12 +97,6 @@ class EmbeddingGeneratorKit:
         assert not alone.any(), "the row of an empty text alone is not zeros"
 
     @pytest.mark.asyncio
-    async def test_no_texts_give_no_rows(self, embedding_generator: EmbeddingGenerator) -> None:
-        none = await embedding_generator.embed([])
-        some = await embedding_generator.embed(_TEXTS[:1])
-        assert (none.rows, none.dimensions) == (0, some.dimensions)
-
-    @pytest.mark.asyncio
     async def test_equal_texts_give_equal_rows_whatever_their_neighbours(
         self, embedding_generator: EmbeddingGenerator
     ) -> None:

@@ -89,15 +89,6 @@ class VectorStoreKit:
             assert [match.id for match in found] == [str(number) for number in range(10, -1, -1)][:top]
 
     @pytest.mark.asyncio
-    async def test_a_top_below_one_is_refused(self, vector_store: VectorStore) -> None:
-        await put(vector_store, {"a": (1, 0), "b": (0, 1)})
-        for namespace in ("n", "nowhere"):
-            for top in (0, -1):
-                with pytest.raises(ValueError):
-                    await vector_store.search(namespace, Vectors.from_rows([(1, 0)]), top=top)
-        assert len(await find(vector_store, (1, 0))) == 2
-
-    @pytest.mark.asyncio
     async def test_a_filter_is_applied_before_top(self, vector_store: VectorStore) -> None:
         skip_without(vector_store, Equal("kind", "odd"))
         rows = {str(number): (100 - number, number) for number in range(100)}

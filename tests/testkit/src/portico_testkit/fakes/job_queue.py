@@ -19,10 +19,6 @@ from portico.ports import Job, JobQueue, JobStatus, Worker
 __all__ = ["MemoryJobQueue"]
 
 
-_PAUSE = 0.002
-"""Seconds between two looks for jobs."""
-
-
 class MemoryJobQueue(JobQueue):
     """Hand jobs to workers of this process; each call of `work` is one, with ``concurrency`` jobs at a time.
 
@@ -49,6 +45,7 @@ class MemoryJobQueue(JobQueue):
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self._workers: dict[str, _Worker] = {}
+        self._waiting: list[_Waiter] = []
 
     async def submit(self, jobs: Sequence[Job]) -> None:
         """Put jobs into the queue, those that are not there yet; ``ValueError`` for a body that is not JSON."""
@@ -58,6 +55,7 @@ class MemoryJobQueue(JobQueue):
         for job, body in bodies:
             status = JobStatus(job.name, job.kind, "waiting", submitted_at=now, updated_at=now)
             self._entries.setdefault(job.name, _Entry(status, body))
+        self._changed()
 
     async def work(
         self,
@@ -71,11 +69,12 @@ class MemoryJobQueue(JobQueue):
         self._workers[worker.name] = worker
         try:
             while True:
+                changed = self._waiter()
                 for entry in self._taken(worker, carry_out):
                     task = asyncio.create_task(self._carried_out(worker, entry, carry_out[entry.status.kind], emit))
                     worker.tasks[entry.status.name] = task
                     task.add_done_callback(partial(self._left, worker, entry.status.name))
-                await asyncio.sleep(_PAUSE)
+                await changed.wait()
                 if worker.broken is not None:
                     raise worker.broken
         finally:
@@ -110,6 +109,7 @@ class MemoryJobQueue(JobQueue):
             self._note(entry, state="cancelled")
             if worker is not None and not worker.silent and name in worker.tasks:
                 worker.tasks[name].cancel()
+        self._changed()
 
     async def workers(self) -> list[Worker]:
         """Return those at work that are not silent."""
@@ -120,10 +120,11 @@ class MemoryJobQueue(JobQueue):
     async def ended(self, names: Sequence[str]) -> list[JobStatus]:
         """Wait until these jobs have ended in any way, and return how they are; for tests."""
         while True:
+            changed = self._waiter()
             told = [each for each in await self.status(names) if each is not None]
             if len(told) == len(names) and all(each.state not in ("waiting", "running") for each in told):
                 return told
-            await asyncio.sleep(_PAUSE)
+            await changed.wait()
 
     def silence(self, worker: str) -> None:
         """Hear no more of a worker, as of a process that was killed or cut off: its jobs wait for another one.
@@ -132,6 +133,13 @@ class MemoryJobQueue(JobQueue):
         """
         self._workers[worker].silent = True
         self._give_back(self._workers[worker])
+
+    def hear(self, worker: str) -> None:
+        """Hear of a worker again: it stops what it had under way, which may be another's now, and goes on."""
+        for task in self._workers[worker].tasks.values():
+            task.cancel()
+        self._workers[worker].silent = False
+        self._changed()
 
     def _taken(self, worker: _Worker, kinds: Collection[str]) -> list[_Entry]:
         """Return the jobs that a worker begins now, the oldest first."""
@@ -171,17 +179,20 @@ class MemoryJobQueue(JobQueue):
         if entry.status.state == "running":  # nobody has cancelled it
             entry.result = result
             self._note(entry, **ended)
-            self._tell(entry, emit)
+            self._changed()
+        self._tell(entry, emit)
 
     def _give_back(self, worker: _Worker) -> None:
         for entry in self._entries.values():
             if entry.status.state == "running" and entry.status.worker == worker.name:
                 self._note(entry, state="waiting")
+        self._changed()
 
     def _left(self, worker: _Worker, name: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and worker.broken is None:
             worker.broken = task.exception()  # of `emit`: what carries out jobs may fail
         worker.tasks.pop(name, None)
+        self._changed()
 
     def _tell(self, entry: _Entry, emit: Callable[[JobStatus], None] | None) -> None:
         if emit is not None:
@@ -192,6 +203,15 @@ class MemoryJobQueue(JobQueue):
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat()
+
+    def _waiter(self) -> _Waiter:
+        self._waiting.append(_Waiter())
+        return self._waiting[-1]
+
+    def _changed(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.wake()
 
 
 @dataclass(slots=True)
@@ -211,6 +231,21 @@ class _Worker:
     silent: bool = False
     broken: BaseException | None = None
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+
+class _Waiter:
+    """Somebody who waits for a change, maybe in the loop of another thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+
+    async def wait(self) -> None:
+        await self._woken.wait()
+
+    def wake(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
 
 
 def _written(value: Any, what: str) -> str:
