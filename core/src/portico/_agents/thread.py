@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
@@ -33,6 +32,7 @@ from portico._chat.messages import (
     ToolResult,
     Usage,
 )
+from portico._tool_loop.values import require_known
 from portico.errors import ThreadBusy, ThreadFormatError
 
 if TYPE_CHECKING:
@@ -43,28 +43,14 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-ROLES: tuple[str, ...] = get_args(Role)
-BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"
-"""Bytes, in the one way to write them: what is read is written again as it was."""
-
-_BASE64 = re.compile(BASE64)
 _USAGE = tuple(Usage.__dataclass_fields__)
 _DEEPEST_VALUE = 200
-_NAMES = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "number",
-    float: "number",
-    type(None): "null",
-}
 
 _Read: TypeAlias = Callable[[object, str], Any]
 
 
 def thread_to_json(id: str, turns: Sequence[ThreadTurn], reduced: Reduced) -> dict[str, Any]:
-    """Return a thread as JSON values; what is empty is left out. See `Thread.to_json`."""
+    """Return a thread as JSON values, without what is empty. See `Thread.to_json`."""
     document: dict[str, Any] = {"version": VERSION, "id": id, "turns": []}
     for index, turn in enumerate(turns):
         written: dict[str, Any] = {} if turn.agent is None else {"agent": turn.agent}
@@ -77,45 +63,31 @@ def thread_to_json(id: str, turns: Sequence[ThreadTurn], reduced: Reduced) -> di
 
 
 def _messages_to_json(messages: Sequence[Message], place: str) -> list[dict[str, Any]]:
-    return [
-        ({"role": message.role} if message.name is None else {"role": message.role, "name": message.name})
-        | {
-            "content": [
-                _part_to_json(part, f"{place}[{index}].content[{number}]")
-                for number, part in enumerate(message.content)
-            ]
-        }
-        for index, message in enumerate(messages)
-    ]
+    written = []
+    for index, message in enumerate(messages):
+        each: dict[str, Any] = {"role": message.role}
+        each |= {} if message.name is None else {"name": message.name}
+        parts = enumerate(message.content)
+        each["content"] = [_part_to_json(part, f"{place}[{index}].content[{number}]") for number, part in parts]
+        written.append(each)
+    return written
 
 
 def _part_to_json(part: Part, place: str) -> dict[str, Any]:
-    match part:
-        case Text(text):
-            return {"type": "text", "text": text}
-        case Image(data, url, media_type):
-            written: dict[str, Any] = {"type": "image", "media_type": media_type}
-            written |= {} if data is None else {"data": _base64(data)}
-            return written | ({} if url is None else {"url": url})
-        case File(data, name, media_type):
-            return {"type": "file", "name": name, "media_type": media_type, "data": _base64(data)}
-        case Source(number, text, name, link):
-            written = {"type": "source", "number": number, "text": text}
-            written |= {} if name is None else {"name": name}
-            return written | ({} if link is None else {"link": link})
-        case ToolCall(id, name, arguments):
-            return {"type": "tool_call", "id": id, "name": name, "arguments": arguments}
-        case ToolResult(id, name, content, error):
-            return {"type": "tool_result", "id": id, "name": name, "content": content} | (
-                {"error": True} if error else {}
-            )
-        case Reasoning(data, summary):
-            written = {"type": "reasoning"} | ({} if summary is None else {"summary": summary})
-            if isinstance(data, bytes):
-                return written | {"bytes": _base64(data)}
-            return written | {"data": _json(data, f"{place}.data")}
-        case _:
-            raise ThreadFormatError(f"{place}: a {type(part).__name__} is no part of a message.")
+    kind = next((kind for kind, (made, _, _) in _FORMS.items() if isinstance(part, made)), None)
+    if kind is None:
+        raise ThreadFormatError(f"{place}: a {type(part).__name__} is no part of a message.")
+    made, required, optional = _FORMS[kind]
+    written: dict[str, Any] = {"type": kind}
+    for name in (*required, *optional):
+        value = getattr(part, name, None)
+        if name in optional and (value is None or value is False) and (made, name) != (Reasoning, "data"):
+            continue
+        if isinstance(part, Reasoning) and isinstance(value, bytes):
+            written["bytes"] = _base64(value)
+            continue
+        written[name] = _base64(value) if isinstance(value, bytes) else _json(value, f"{place}.{name}")
+    return written
 
 
 def _usage_to_json(usage: Usage) -> dict[str, Any]:
@@ -129,16 +101,14 @@ def _base64(data: bytes) -> str:
 
 def thread_from_json(document: object) -> tuple[str, tuple[ThreadTurn, ...], Reduced]:
     """Read the id, the turns, and how the history was reduced; see `Thread.from_json`."""
-    if isinstance(document, dict) and "version" in document:
-        _refuse_other_version(document["version"])
+    version = document.get("version", VERSION) if isinstance(document, dict) else VERSION
+    if version != VERSION or type(version) is not int:
+        raise _error("$.version", f"{VERSION} (a newer Portico may have written the thread)", version)
 
     def turn(written: object, place: str) -> ThreadTurn:
         body = _object(written, place, ("messages",), ("agent", "usage"))
-        return ThreadTurn(
-            _whole_messages(body["messages"], f"{place}.messages"),
-            _optional(body, place, "agent", _text),
-            _usage(body, place),
-        )
+        agent = _text(body["agent"], f"{place}.agent") if "agent" in body else None
+        return ThreadTurn(_messages(body["messages"], f"{place}.messages"), agent, _usage(body, place))
 
     body = _object(document, "$", ("version", "id", "turns"), ("reduced",))
     turns = _list(body["turns"], "$.turns", turn)
@@ -154,10 +124,10 @@ def _reduced(document: object, turns: int) -> Reduced:
     first = _count(body["turns"], f"{place}.turns")
     if first > turns:
         raise ThreadFormatError(f"{place}.turns: {first} turns are reduced, and the thread has {turns}.")
-    return Reduced(first, _whole_messages(body["messages"], f"{place}.messages"), _usage(body, place))
+    return Reduced(first, _messages(body["messages"], f"{place}.messages"), _usage(body, place))
 
 
-def _whole_messages(document: object, place: str) -> tuple[Message, ...]:
+def _messages(document: object, place: str) -> tuple[Message, ...]:
     messages = _list(document, place, _message)
     try:
         History.split_turns(messages)
@@ -168,17 +138,14 @@ def _whole_messages(document: object, place: str) -> tuple[Message, ...]:
 
 def _message(document: object, place: str) -> Message:
     body = _object(document, place, ("role", "content"), ("name",))
-    role = body["role"]
-    if role not in ROLES:
-        raise _error(f"{place}.role", f"one of {', '.join(ROLES)}", role)
-    content = _list(body["content"], f"{place}.content", _part)
-    return Message(cast("Role", role), content, _optional(body, place, "name", _text))
+    if body["role"] not in get_args(Role):
+        raise _error(f"{place}.role", f"one of {', '.join(get_args(Role))}", body["role"])
+    name = _text(body["name"], f"{place}.name") if "name" in body else None
+    return Message(cast("Role", body["role"]), _list(body["content"], f"{place}.content", _part), name)
 
 
 def _part(document: object, place: str) -> Part:
-    if not isinstance(document, dict):
-        raise _error(place, "an object", document)
-    kind = document.get("type")
+    kind = document.get("type") if isinstance(document, dict) else None
     if not isinstance(kind, str) or kind not in _FORMS:
         raise _error(f"{place}.type", f"one of {', '.join(_FORMS)}", kind)
     made, required, optional = _FORMS[kind]
@@ -189,7 +156,7 @@ def _part(document: object, place: str) -> Part:
     if made is Reasoning:
         if ("data" in fields) == ("bytes" in fields):
             raise ThreadFormatError(f'{place}: exactly one of "data" and "bytes" is needed.')
-        fields["data"] = fields.pop("bytes", None) if "bytes" in fields else fields["data"]
+        fields["data"] = fields.pop("bytes") if "bytes" in fields else fields["data"]
     part: Part = made(**fields)
     return part
 
@@ -201,23 +168,12 @@ def _usage(body: Mapping[str, Any], place: str) -> Usage:
     return Usage(**{name: _count(value, f"{place}.usage.{name}") for name, value in counts.items()})
 
 
-def _refuse_other_version(version: object) -> None:
-    if type(version) is int and version > VERSION:
-        raise ThreadFormatError(
-            f"$.version: expected {VERSION}, got {version!r:.20}. This Portico reads version {VERSION} of the form; a "
-            "newer one wrote the thread."
-        )
-    if version != VERSION or isinstance(version, bool):
-        raise _error("$.version", f"{VERSION}", version)
-
-
 def _object(document: object, place: str, required: Sequence[str], optional: Sequence[str]) -> Mapping[str, Any]:
     if not isinstance(document, dict):
-        advice = ": parse the text with json.loads first" if isinstance(document, str | bytes) and place == "$" else ""
-        raise _error(place, f"an object{advice}", document)
+        raise _error(place, "an object", document)
     missing = [name for name in required if name not in document]
     if missing:
-        raise ThreadFormatError(f"{place}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing.")
+        raise ThreadFormatError(f"{place}: missing: {', '.join(missing)}.")
     known = (*required, *optional)
     unknown = [name for name in document if name not in known]
     if unknown:
@@ -231,44 +187,41 @@ def _list(document: object, place: str, read: _Read) -> tuple[Any, ...]:
     return tuple(read(each, f"{place}[{index}]") for index, each in enumerate(document))
 
 
-def _optional(body: Mapping[str, Any], place: str, name: str, read: _Read) -> Any:
-    return read(body[name], f"{place}.{name}") if name in body else None
+def _reader(kind: type, words: str) -> _Read:
+    def read(document: object, place: str) -> Any:
+        if type(document) is not kind:
+            raise _error(place, words, document)
+        return document
+
+    return read
 
 
-def _text(document: object, place: str) -> str:
-    if not isinstance(document, str):
-        raise _error(place, "a string", document)
-    return document
-
-
-def _number(document: object, place: str) -> int:
-    if type(document) is not int:
-        raise _error(place, "a whole number", document)
-    return document
+_text = _reader(str, "a string")
+_number = _reader(int, "a whole number")
+_boolean = _reader(bool, "true or false")
 
 
 def _count(document: object, place: str) -> int:
-    number = _number(document, place)
+    number: int = _number(document, place)
     if number < 0:
         raise _error(place, "a number of at least 0", document)
     return number
 
 
-def _boolean(document: object, place: str) -> bool:
-    if not isinstance(document, bool):
-        raise _error(place, "true or false", document)
-    return document
-
-
 def _bytes(document: object, place: str) -> bytes:
     text = _text(document, place)
-    if not _BASE64.fullmatch(text):
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        data = b""
+    # There is one way to write bytes, so that a thread is written again as it was.
+    if _base64(data) != text:
         raise _error(place, "bytes in Base64", text)
-    return base64.b64decode(text)
+    return data
 
 
 def _json(value: Any, place: str, depth: int = 0) -> Any:
-    """Return a copy of a JSON value; what would not come back as it is has no place in the form."""
+    """Return a copy of a JSON value; raises ``ThreadFormatError`` for any other."""
     if depth > _DEEPEST_VALUE:
         raise ThreadFormatError(f"{place}: values nest deeper than {_DEEPEST_VALUE} levels.")
     kind = type(value)
@@ -278,19 +231,12 @@ def _json(value: Any, place: str, depth: int = 0) -> Any:
         return [_json(each, f"{place}[{index}]", depth + 1) for index, each in enumerate(value)]
     if kind is dict and all(type(key) is str for key in value):
         return {key: _json(each, f"{place}.{key}", depth + 1) for key, each in value.items()}
-    what = (
-        f"the number {value!r}"
-        if kind is float
-        else f"a {kind.__name__}"
-        if kind is not dict
-        else "a key that is no text"
-    )
-    raise ThreadFormatError(f"{place}: JSON has no form for {what}, so the thread would not come back as it is.")
+    raise ThreadFormatError(f"{place}: JSON has no form for this {kind.__name__}.")
 
 
 def _error(place: str, expected: str, got: object) -> ThreadFormatError:
-    # Not repr(): what came may be nested too deeply for it, or a number too long to print.
-    shown = repr(got[:60]) if isinstance(got, str) else f"a JSON {_NAMES.get(type(got), 'value')}"
+    # A list may be nested too deeply for repr().
+    shown = repr(got[:60]) if isinstance(got, str) else repr(got) if isinstance(got, int) else f"a {type(got).__name__}"
     return ThreadFormatError(f"{place}: expected {expected}, got {shown}.")
 
 
@@ -303,6 +249,7 @@ _FORMS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
     "tool_result": (ToolResult, {"id": _text, "name": _text, "content": _text}, {"error": _boolean}),
     "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text}),
 }
+"""The parts of a message: their class, and how to read the fields that are required and those that are not."""
 
 
 _WAYS = ("wait", "refuse")
@@ -310,7 +257,7 @@ _NO_USAGE = Usage()
 
 
 class ThreadOptions(TypedDict, total=False):
-    """What an application says of a thread, and what is not saved with it; see `Thread`."""
+    """The options of a `Thread`; they are not saved with it."""
 
     budget: int | None
     reducer: HistoryReducer | None
@@ -321,7 +268,7 @@ class ThreadOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ThreadTurn:
-    """A turn that was taken: all that was said in it, by which agent it was answered, and what it cost."""
+    """A turn that was taken: its messages, the agent that answered, and the cost."""
 
     messages: tuple[Message, ...]
     agent: str | None = None
@@ -337,23 +284,21 @@ class Thread:
     >>> Thread.from_json(thread.to_json()).messages == thread.messages
     True
 
-    It keeps every message of every turn that ended well. With a ``budget`` not all of them may be sent: the budget is
-    of tokens, as ``count_tokens`` counts them, and what counts is the history and the new messages of a turn, not the
-    instructions, not what context providers add, not the functions, and not what the turn itself adds in its calls.
-    When that is more than the budget, ``reducer`` says what is sent of the history: by default the newest turns that
-    fit. All of it is sent again once it fits again; `AgentReply.reduced` tells what a turn was taken with.
+    It keeps every message of every turn that ended well. The ``budget`` is in tokens, as ``count_tokens`` counts them.
+    The history and the new messages of a turn count; the instructions, what context providers add, the functions and
+    the calls of the turn do not. When they are more than the budget, ``reducer`` decides what is sent of the history:
+    by default the newest turns that fit. All of it is sent again when it fits again. `AgentReply.reduced` says what was
+    sent in a turn.
 
-    Turns on one thread are taken one after the other, in the order in which they were asked for, on one event loop at
-    a time; with ``when_busy="refuse"`` a turn that would have to wait raises ``ThreadBusy``. A turn
-    that fails, is cancelled, or whose stream is closed before its end leaves the thread as it was before.
+    Turns on one thread are taken one after the other, in the order of the calls, on one event loop at a time. With
+    ``when_busy="refuse"`` a turn that would have to wait raises ``ThreadBusy``. A turn that fails, is cancelled, or
+    whose stream is closed before its end leaves the thread unchanged.
 
     Raises ``ValueError`` for messages that are no conversation: a call without its result, a result without its call.
     """
 
     def __init__(self, id: str | None = None, *, messages: Sequence[Message] = (), **options: Unpack[ThreadOptions]):
-        unknown = options.keys() - ThreadOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"{min(unknown)!r} is not an option of a thread; {', '.join(_OPTIONS)} are")
+        require_known(options, ThreadOptions.__annotations__, "an option of a thread")
         if id is not None and (not id or type(id) is not str):
             raise ValueError(f"the id of a thread is a text, not {id!r}")
         self.id = uuid4().hex if id is None else id
@@ -361,19 +306,14 @@ class Thread:
         if self.budget is not None and (type(self.budget) is not int or self.budget < 1):
             raise ValueError(f"budget= is at least one token, not {self.budget!r}")
         self.reducer: HistoryReducer = options.get("reducer") or TrimHistory()
-        if isinstance(self.reducer, type) or not hasattr(self.reducer, "reduce"):
-            raise TypeError(f"{self.reducer!r} is no reducer: TrimHistory() is one, and Summarise()")
-        self.context_providers = checked_providers(options.get("context_providers", ()))
+        self.context_providers = tuple(options.get("context_providers", ()))
         self.count_tokens = options.get("count_tokens", estimated_message_tokens)
         self.when_busy = options.get("when_busy", "wait")
         if self.when_busy not in _WAYS:
             raise ValueError(f"when_busy= is one of {', '.join(_WAYS)}, not {self.when_busy!r}")
         self._turns = _turns_of(messages)
         self._reduced = WHOLE
-        # Turns are only ever added: what was made of them is kept and continued.
-        self._flat: tuple[tuple[ThreadTurn, ...], tuple[Message, ...]] = ((), ())
-        self._said: tuple[tuple[Message, ...], ...] = ()
-        self._sizes: tuple[CountTokens, tuple[int, ...]] = (self.count_tokens, ())
+        self._sizes: list[int] = []
         self.lock = TurnLock(self.id)
 
     @property
@@ -384,11 +324,7 @@ class Thread:
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, the oldest first, whatever is sent of them."""
-        turns, messages = self._flat
-        if turns is not self._turns:
-            messages = (*messages, *(message for turn in self._turns[len(turns) :] for message in turn.messages))
-            self._flat = (self._turns, messages)
-        return messages
+        return tuple(message for turn in self._turns for message in turn.messages)
 
     @property
     def reduced(self) -> Reduced:
@@ -456,15 +392,10 @@ class Thread:
 
     def history(self) -> History:
         """Return what a reducer sees; tokens are counted once for each turn."""
-        count, sizes = self._sizes
-        if count is not self.count_tokens or len(sizes) > len(self._turns):
-            count, sizes = self.count_tokens, ()
-        if len(self._said) > len(self._turns):
-            self._said = ()
-        self._said = (*self._said, *(turn.messages for turn in self._turns[len(self._said) :]))
-        more = (sum(map(count, turn.messages)) for turn in self._turns[len(sizes) :])
-        self._sizes = (count, (*sizes, *more))
-        return History(self._said, self._reduced, count, self._sizes[1])
+        more = self._turns[len(self._sizes) :]
+        self._sizes += [sum(map(self.count_tokens, turn.messages)) for turn in more]
+        said = tuple(turn.messages for turn in self._turns)
+        return History(said, self._reduced, self.count_tokens, tuple(self._sizes))
 
     def keep(self, turn: ThreadTurn, reduced: Reduced = WHOLE) -> None:
         """Add a turn that was taken, and how the history was sent in it: for agents, inside of their turn.
@@ -478,9 +409,6 @@ class Thread:
 
     def __repr__(self) -> str:
         return f"Thread({self.id!r}, turns={len(self._turns)})"
-
-
-_OPTIONS = tuple(ThreadOptions.__annotations__)
 
 
 def _turns_of(messages: Iterable[Message]) -> tuple[ThreadTurn, ...]:
@@ -525,17 +453,16 @@ class Context:
 
 
 class ContextProvider(Protocol):
-    """Adds to each turn of an agent: functions, messages, instructions; and sees what came of it.
+    """Adds functions, messages and instructions to each turn of an agent, and sees its outcome.
 
-    Behaviour: `before` is called once before each turn, those of all providers at the same time; what they give is put
-    together in the order of the providers, those of the agent first, and is for this turn only. Messages of the user
-    that end it are sent as one with what the user says. Functions are offered whatever the kernel's selector chooses.
-    `after` is called once after each turn that `before` was called for, with the same ``turn``, whether it ended well,
-    failed or was cancelled, and before the thread has the turn. One that is attached to the agent and to the thread is
-    asked once. A provider may serve several agents and threads at once: what it remembers, it keeps by
-    ``turn.thread.id``.
-    Errors: what `before` raises ends the turn, and the thread stays as it was; what `after` raises does too. Of a turn
-    that has failed already it is noted with that error, and of one that was stopped it is logged.
+    Behaviour: `before` is called once before each turn, for all providers at the same time. Their additions are for
+    this turn only, in the order of the providers, those of the agent first. A message of the user at the end is joined
+    with the user's own. Functions are offered whatever the kernel's selector chooses. `after` is called once after each
+    turn that `before` was called for, with the same ``turn``, whether it ended well, failed or was cancelled, and
+    before the thread has the turn. A provider of both the agent and the thread is asked once. A provider may serve
+    several agents and threads at once; it keeps what it remembers by ``turn.thread.id``.
+    Errors: what `before` or `after` raises ends the turn, and the thread stays as it was. After a turn that has failed,
+    errors of `after` are logged.
     """
 
     async def before(self, turn: AgentTurn) -> Context | None:
@@ -545,12 +472,3 @@ class ContextProvider(Protocol):
     async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         """See how the turn ended: with a turn, or with the error that ended it (``CancelledError``: it was stopped)."""
         ...
-
-
-def checked_providers(providers: Iterable[ContextProvider]) -> tuple[ContextProvider, ...]:
-    """Return the providers; ``TypeError`` for what is none, before a turn needs it."""
-    checked = tuple(providers)
-    for each in checked:
-        if isinstance(each, type) or not (hasattr(each, "before") and hasattr(each, "after")):
-            raise TypeError(f"{each!r:.80} is no context provider: it has before(turn) and after(turn, outcome)")
-    return checked

@@ -1,4 +1,4 @@
-"""One turn at a time on a thread of conversation, in the order in which they came."""
+"""One turn at a time on a thread, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CLOSING = 32
-"""Passes of the event loop until a stream that was dropped begins to close: two, and two for each one around it."""
+"""Passes of the event loop until a dropped stream begins to close: two, and two for each one around it."""
 
 _INSIDE: ContextVar[tuple[Hold, ...]] = ContextVar("portico_turns_being_taken", default=())
 
@@ -22,22 +22,21 @@ _INSIDE: ContextVar[tuple[Hold, ...]] = ContextVar("portico_turns_being_taken", 
 class Hold:
     """The right to take a turn, until `TurnLock.release`."""
 
-    __slots__ = ("closing", "driver", "spent", "waits_for")
+    __slots__ = ("closing", "driver", "spent")
 
     def __init__(self) -> None:
         self.spent = Usage()
-        """What agents cost that were called as functions in the turn."""
+        """The cost of agents that the turn called as functions."""
         self.driver: asyncio.Task[object] | None = None
         self.closing = False
-        self.waits_for: list[TurnLock] = []
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Do a step of the turn: what is called in it, and every task that it starts, belongs to the turn."""
+        """Do a step of the turn. What it calls, and every task that it starts, belongs to the turn."""
         token = _INSIDE.set((*_INSIDE.get(), self))
         try:
             self.driver = asyncio.current_task()
-        except RuntimeError:  # a stream that is collected when no event loop runs any more
+        except RuntimeError:  # No event loop runs any more.
             self.driver = None
         try:
             yield
@@ -46,29 +45,16 @@ class Hold:
 
 
 def spend(usage: Usage) -> None:
-    """Add to what the turn costs that this is called in, if it is called in one."""
+    """Add to the cost of the turn around the caller, if there is one."""
     for hold in _INSIDE.get()[-1:]:
         hold.spent += usage
 
 
 class TurnLock:
-    """Let one turn in at a time, first come, first served.
+    """Let one turn in at a time, first come, first served, on one event loop at a time.
 
-    >>> async def both():
-    ...     lock = TurnLock("t1")
-    ...     hold = await lock.enter()
-    ...     second = asyncio.ensure_future(lock.enter())
-    ...     await asyncio.sleep(0)
-    ...     print(lock.busy, second.done())
-    ...     lock.release(hold)
-    ...     lock.release(await second)
-    ...     print(lock.busy)
-    >>> asyncio.run(both())
-    True False
-    False
-
-    It refuses who would wait for itself: a function that a turn calls, and a task that has its own stream open. It
-    belongs to one event loop at a time, as a kernel does.
+    It refuses a function that its own turn calls, and a task that has its own stream open: they would wait for
+    themselves.
     """
 
     def __init__(self, name: str) -> None:
@@ -79,11 +65,11 @@ class TurnLock:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn is under way; one of an event loop that is closed has ended."""
+        """Whether a turn is under way; one of a closed event loop has ended."""
         return self.holder is not None and self._loop is not None and not self._loop.is_closed()
 
     async def enter(self, *, wait: bool = True) -> Hold:
-        """Enter when all that came before have left.
+        """Enter when all earlier turns have left.
 
         Raises ``ThreadBusy`` if a turn is under way and ``wait`` is false, and if waiting would never end.
         """
@@ -92,20 +78,20 @@ class TurnLock:
             if self.busy:
                 raise ThreadBusy(f"The thread {self.name!r} is busy with a turn on another event loop.")
             self._loop, self._lock, self.holder = loop, asyncio.Lock(), None
+        if self.holder in _INSIDE.get():
+            raise ThreadBusy(
+                f"The thread {self.name!r} is busy with the turn that this one is a part of. Give an agent that is "
+                "called inside a turn its own thread."
+            )
+        await self._let_close()
         if self.busy and not wait:
-            await self._let_close()
-            if self.busy:
-                raise ThreadBusy(f"The thread {self.name!r} is busy with another turn, and it is set to refuse others.")
-        around = _INSIDE.get()
-        for each in around:
-            each.waits_for.append(self)
-        try:
-            if self.busy:
-                await self._refuse_to_wait_for_itself(around)
-            await self._lock.acquire()
-        finally:
-            for each in around:
-                each.waits_for.remove(self)
+            raise ThreadBusy(f"The thread {self.name!r} is busy with another turn, and it is set to refuse others.")
+        if self.holder is not None and not self.holder.closing and self.holder.driver is asyncio.current_task():
+            raise ThreadBusy(
+                f"The thread {self.name!r} is busy with a stream that this task has left open. Read the stream to its "
+                "end, or close it: async with contextlib.aclosing(agent.stream(…)) as events."
+            )
+        await self._lock.acquire()
         self.holder = Hold()
         return self.holder
 
@@ -115,40 +101,10 @@ class TurnLock:
             self.holder = None
             self._lock.release()
 
-    async def _refuse_to_wait_for_itself(self, around: tuple[Hold, ...]) -> None:
-        holder = self.holder
-        if holder is not None and _waits_for(holder, around, set()):
-            raise ThreadBusy(
-                f"The thread {self.name!r} is busy with the turn that this one is a part of, so this one would wait "
-                "for ever. Give the agent that is called from inside of a turn its own thread."
-            )
-        await self._let_close()
-        holder = self.holder
-        if holder is None or holder.closing or holder.driver is not asyncio.current_task():
-            return
-        raise ThreadBusy(
-            f"The thread {self.name!r} is busy with a stream that this task has left open, so the task would wait "
-            "for itself. Read the stream to its end, or close it: "
-            "async with contextlib.aclosing(agent.stream(…)) as events."
-        )
-
     async def _let_close(self) -> None:
         """Give a stream that this task has just dropped the time to close: the event loop does it some passes later."""
-        task = asyncio.current_task()
         for _ in range(_CLOSING):
             holder = self.holder
-            if holder is None or not (holder.closing or holder.driver is task):
+            if holder is None or not (holder.closing or holder.driver is asyncio.current_task()):
                 return
             await asyncio.sleep(0)
-
-
-def _waits_for(holder: Hold, around: tuple[Hold, ...], seen: set[Hold]) -> bool:
-    """Tell whether a turn is one of these, or waits for a thread that one of them has."""
-    if holder in around:
-        return True
-    seen.add(holder)
-    for lock in tuple(holder.waits_for):
-        another = lock.holder
-        if another is not None and another not in seen and _waits_for(another, around, seen):
-            return True
-    return False

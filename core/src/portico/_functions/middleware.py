@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CoroutineType
@@ -81,6 +81,19 @@ def run_to_end(awaitable: Awaitable[T]) -> T:
     if isinstance(awaitable, CoroutineType):
         awaitable.close()
     raise RuntimeError("an event loop is running here: await instead of calling run_sync")
+
+
+async def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run coroutines at the same time and return their results in order; the first error stops the others."""
+    failed: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except BaseExceptionGroup as failures:
+        failed = failures.exceptions[0]
+    if failed is not None:
+        raise failed  # Outside of the handler, so that it keeps its cause and context.
+    return [task.result() for task in tasks]
 
 
 def _loop_is_running() -> bool:

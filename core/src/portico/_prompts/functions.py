@@ -14,14 +14,13 @@ from portico._prompts.prompt import Prompt
 from portico._prompts.rendering import OWN_LANGUAGE
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._schema.validate import PlainSchemaValidator
-from portico._tool_loop.values import TurnOptions
+from portico._tool_loop.values import TurnOptions, require_known
 from portico._types.compiled import Compiled, Fault, Mismatch
 from portico._types.compiling import compile_type
 from portico._types.scalars import copied
-from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported, TemplateError, nearest
+from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported
 
 if TYPE_CHECKING:
-    from portico._chat.messages import Message
     from portico._kernel_like import KernelLike
     from portico._ports.schema_validator import SchemaValidator
     from portico._ports.template_language import Template
@@ -214,10 +213,7 @@ def prompt_function(
     Raises ``TemplateError``, ``SchemaUnsupported``, and ``TypeError`` or ``ValueError`` for what makes no function.
     A text in another language is compiled when the function enters a kernel: its variables are named in ``inputs``.
     """
-    for option in options:
-        if option not in TurnOptions.__annotations__:
-            near = nearest(option, list(TurnOptions.__annotations__))
-            raise TypeError(f"{option!r} is not an option of a turn" + (f"; {near[0]!r} is" if near else ""))
+    asked = require_known(options, TurnOptions.__annotations__, "an option of a turn")
     if isinstance(trusted, str):
         raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
     if inputs is not None and not isinstance(inputs, Mapping):
@@ -240,7 +236,7 @@ def prompt_function(
         parameters,
         None if returned.schema.get("type") == "string" and set(returned.schema) <= _WITHOUT_LIMITS else returns,
         frozenset(trusted),
-        cast("TurnOptions", {key: value for key, value in options.items() if value is not None}),
+        cast("TurnOptions", asked),
     )
     return Function(
         name,
@@ -280,17 +276,10 @@ class _Asking:
             values = self.values(arguments)
             with nested(self.name):
                 prompt = await kernel.render_prompt(template, values, name=self.name, trusted=self.trusted)
-                messages = self.messages(prompt) if isinstance(prompt, Prompt) else prompt
+                messages = prompt.messages(self.name) if isinstance(prompt, Prompt) else prompt
                 return (await kernel.complete(messages, returns=self.returns, **self.options)).value
 
         return ask
-
-    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
-        """Read the messages; what is wrong with them is told with the function's name."""
-        try:
-            return prompt.messages()
-        except TemplateError as error:
-            raise TemplateError(f"{self.name}, {error}", line=error.line, column=error.column) from error
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the defaults of those left out."""

@@ -72,7 +72,7 @@ _BLANKS_AROUND = re.compile(r"\A\s++|\s++\Z")
 _MESSAGE_SHOWN = 40
 
 
-def read_messages(prompt: Prompt) -> tuple[Message, ...]:
+def read_messages(prompt: Prompt, name: str = "") -> tuple[Message, ...]:
     """Return the messages of a prompt.
 
     >>> prompt = Prompt([("Be kind. <message role='user'>", False), ("Hi", True), ("</message>", False)])
@@ -87,7 +87,7 @@ def read_messages(prompt: Prompt) -> tuple[Message, ...]:
     Raises ``TemplateError`` for what is no message: a role or an attribute that there is not, a tag that is not
     closed or stands inside another. Its line and column are those of the rendered prompt.
     """
-    mask = _Mask(prompt)
+    mask = _Mask(prompt, f"{name}, rendered prompt" if name else "rendered prompt")
     if not _OPENING.search(mask.text):
         return (Message.of("user", str(prompt)),)
     return tuple(_Reader(mask).messages())
@@ -131,8 +131,9 @@ def _encode(text: str) -> str:
 class _Mask:
     """The template's own text with a NUL for each value; its own NULs count as values."""
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: Prompt, name: str) -> None:
         self.prompt = prompt
+        self.name = name
         self.values: list[str] = []
         parts: list[str] = []
         for text, is_value in prompt.pieces:
@@ -159,7 +160,7 @@ class _Mask:
     def refuse(self, message: str, at: int, length: int) -> NoReturn:
         """Raise the error of a place, as it is in the rendered prompt."""
         start, end = self.place(at), self.place(at + length)
-        raise Prompt.fault(message, str(self.prompt), start, end - start, name="rendered prompt")
+        raise Prompt.fault(message, str(self.prompt), start, end - start, name=self.name)
 
     def place(self, at: int) -> int:
         """Return where a place of the mask is in the rendered prompt."""
@@ -359,9 +360,12 @@ class Prompt(str):
     def __getnewargs__(self) -> tuple[tuple[tuple[str, bool], ...]]:  # type: ignore[override]  # str's are its text
         return (self.pieces,)
 
-    def messages(self) -> tuple[Message, ...]:
-        """Return what a chat service is asked with; see `portico._prompts.prompt.read_messages`."""
-        return read_messages(self)
+    def messages(self, name: str = "") -> tuple[Message, ...]:
+        """Return the messages for a chat service; see `portico._prompts.prompt.read_messages`.
+
+        Errors begin with ``name``.
+        """
+        return read_messages(self, name)
 
     def map(self, change: Callable[[str], str], *, values_only: bool = False) -> Prompt:
         """Return the prompt with each piece's text changed, values and template told apart as before.

@@ -14,8 +14,8 @@ from portico._prompts.prompt import Prompt
 from portico._tool_loop.loop import Choose, take_turn
 from portico._tool_loop.structured import ResponseFormat
 from portico._tool_loop.toolset import Toolbox, Toolset
-from portico._tool_loop.values import Asked, ChosenFunctions, TurnEvent, TurnOptions
-from portico.errors import SchemaUnsupported, UnsupportedOption, nearest
+from portico._tool_loop.values import Asked, ChosenFunctions, TurnEvent, TurnOptions, require_known
+from portico.errors import SchemaUnsupported, UnsupportedOption
 
 if TYPE_CHECKING:
     from portico._kernel_like import KernelLike
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _SETTINGS = ("temperature", "top_p", "max_tokens", "stop", "seed", "extras")
-_OPTIONS = ("functions", "tool_choice", "chat", "limits", "strict", *_SETTINGS)
+_OPTIONS = frozenset(TurnOptions.__annotations__)
 _MODES = ("auto", "required", "none")
 _FORMATS = 256
 _NO_TOOLS = Toolset(())
@@ -41,11 +41,7 @@ class Asking:
         self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
     ) -> AsyncGenerator[TurnEvent[Any], None]:
         """Return the events of a turn; see `Kernel.complete`."""
-        unknown = [name for name in options if name not in _OPTIONS]
-        if unknown:
-            near = nearest(unknown[0], _OPTIONS)
-            raise TypeError(f"{unknown[0]!r} is not an option of a turn" + (f"; {near[0]!r} is" if near else ""))
-        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        given = require_known(options, _OPTIONS, "an option of a turn")
         request = _request(messages, {name: value for name, value in given.items() if name in _SETTINGS})
         chosen = given.get("chat")
         chat = self._kernel.service(ChatService, chosen) if chosen is None or isinstance(chosen, str) else chosen

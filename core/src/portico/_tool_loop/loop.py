@@ -283,18 +283,10 @@ class _Turn:
     async def timed(self, call: ToolCall, toolset: Toolset, half: ToolCall | None) -> ToolFinished:
         clock = asyncio.get_running_loop().time
         started = clock()
-        try:
-            if call is half:
-                result = ToolResult(call.id, call.name, _HALF, error=True)
-            else:
-                result = await self.kernel.call_tool(call, offered=toolset)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # No one has cancelled the turn: what the function waited for was, and that is its own failure.
-            words = f"The function {call.name} did not end: something that it waited for was cancelled."
-            result = ToolResult(call.id, call.name, words, error=True, cause=error)
+        if call is half:
+            result = ToolResult(call.id, call.name, _HALF, error=True)
+        else:
+            result = await self.kernel.call_tool(call, offered=toolset)
         return ToolFinished(call, result, clock() - started)
 
     def cut(self, result: ToolResult) -> ToolResult:

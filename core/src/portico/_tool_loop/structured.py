@@ -26,8 +26,6 @@ Manner: TypeAlias = Literal["strict", "schema", "instruct"]
 
 _NAME = re.compile(r"[^0-9A-Za-z_-]+")
 _FAULTS_SHOWN = 20
-_VALUES_A_CHARACTER = 16
-"""How many values of a reply are made anew for each character of it that has come, at most."""
 
 
 class ReplyProblem(ValueError):
@@ -161,18 +159,16 @@ class ResponseFormat(Generic[T]):
 
 
 class DraftReader(Generic[T]):
-    """Makes values of a reply while it streams: each time that there is more to show.
+    """Makes values of a reply while it streams, each time that there is more to show.
 
-    Of a reply of many parts only each time that some more characters have come: every value is made of the whole
-    text, and a long reply would otherwise take time that grows with its square.
-    A reply that turns out to be no JSON has no drafts any more; reading it whole says what is wrong.
+    A reply that is no JSON has no drafts; reading it whole says what is wrong.
     """
 
     def __init__(self, format: ResponseFormat[T], manner: Manner) -> None:
         self._format = format
         self._manner = manner
         self._reader: PartialJson | None = PartialJson(search=manner == "instruct")
-        self._read = self._due = 0
+        self._value: Any = NOTHING
         self._nothing: T = NOTHING
         self._last = self._nothing
 
@@ -181,30 +177,23 @@ class DraftReader(Generic[T]):
         if self._reader is None:
             return self._nothing
         try:
-            reader = self._reader
-            value = reader.feed(text)
-            self._read += len(text)
-            if value is NOTHING or (self._read < self._due and not reader.complete):
+            value, before = self._reader.feed(text), self._value
+            if value is before:
                 return self._nothing
-            self._due = self._read + reader.values // _VALUES_A_CHARACTER
-            if reader.complete and self._manner == "instruct":
-                self._reader = None  # what follows are words
+            self._value = value
             draft = self._format.draft(value, self._manner)
         except Mismatch:
             return self._nothing
         except (ValueError, RecursionError):
             self._reader = None
             return self._nothing
-        if not self._is_news(draft):
-            return self._nothing
+        try:
+            if self._last is not NOTHING and draft == self._last:
+                return self._nothing
+        except Exception:  # noqa: BLE001, S110 - a class may be unable to compare partial values
+            pass
         self._last = draft
         return draft
-
-    def _is_news(self, draft: T) -> bool:
-        try:
-            return self._last is NOTHING or draft != self._last
-        except Exception:  # noqa: BLE001 - a class may know how to compare whole values only
-            return True
 
 
 def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:

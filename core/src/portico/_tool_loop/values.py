@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, Message, ToolCall, ToolChoice, ToolResult, Usage
 from portico._selection.selection import FunctionsOffered
+from portico.errors import nearest
 
 if TYPE_CHECKING:
     from portico._functions.functions import Function, FunctionPlugin
@@ -19,6 +20,15 @@ T = TypeVar("T")
 
 Asked: TypeAlias = str | Sequence[Message] | ChatRequest
 """What a turn begins with: a question, a rendered prompt, a conversation, or a whole request with settings."""
+
+
+def require_known(options: Mapping[str, Any], known: Collection[str], what: str) -> dict[str, Any]:
+    """Return the options that are not None; ``TypeError`` for an unknown one, with the nearest known one."""
+    for name in options:
+        if name not in known:
+            near = nearest(name, sorted(known))
+            raise TypeError(f"{name!r} is not {what}" + (f"; {near[0]!r} is" if near else ""))
+    return {name: value for name, value in options.items() if value is not None}
 
 
 class RequestOptions(TypedDict, total=False):
