@@ -42,8 +42,8 @@ async def tell_providers(
     while running := [task for task in tasks if not task.done()]:
         try:
             await asyncio.wait(running)
-        except asyncio.CancelledError as error:
-            cancelled = error
+        except asyncio.CancelledError as stop:
+            cancelled = stop
             for task in running:  # Each has begun, so that each provider knows.
                 task.cancel()
     failures = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
@@ -51,8 +51,8 @@ async def tell_providers(
         raise cancelled
     if failures and not isinstance(outcome, BaseException):
         raise failures[0]
-    for error in failures:
-        _log.warning("A context provider failed after a turn that failed: %r", error, exc_info=error)
+    for failure in failures:
+        _log.warning("A context provider failed after a turn that failed: %r", failure, exc_info=failure)
 
 
 def _require_context(provider: ContextProvider, context: Any) -> Context:

@@ -24,7 +24,7 @@ _BEGUN = re.compile(
 _CLOSING = {"{": "}", "[": "]"}
 _MAXIMUM_DEPTH = 200
 _ATTEMPTS = 20
-_SHARE = 256
+_SHARE = 64
 
 
 class PartialJson:
@@ -39,7 +39,7 @@ class PartialJson:
     ({'name': 'Science Fair', 'guests': [1, 20]}, True)
 
     A string shows as far as it has come; a number, true, false or null when its end is known; a key when its value has
-    begun. The value of a long text is made again only when the text has grown by 1/256 or is complete. With
+    begun. The value of a long text is made again only when the text has grown by 1/64 or is complete. With
     ``search``, text before the first bracket and after the end of the value is ignored.
     """
 
