@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
 
 from portico._functions.functions import SEARCH_TAG, Function, FunctionPlugin, Parameter
-from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar, wanted
+from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar
 from portico._search.results import (
     SearchCapabilities,
     TextSearchOptions,
@@ -96,8 +96,7 @@ def search_plugin(
 
     ``parameters`` are the further ones: a description, or a `SearchParameter`. Without it, they are the fields that the
     source offers. For ``query``, ``count`` and ``skip`` it gives other descriptions, or None to leave an option out.
-    ``filter`` always applies; a parameter can only narrow it. If nothing is found because parameters exclude each other
-    or everything, the call fails and says so.
+    ``filter`` always applies; a parameter can only narrow it.
 
     ``codecs`` are the ``type_codecs`` of a kernel, for types of records. ``asked_by_planners`` is False for a source
     that another one asks: planners that ask every source leave it out.
@@ -213,9 +212,7 @@ def _offered(
         if name == "query" or name in _OPTIONS:
             if isinstance(parameter, SearchParameter) or (name == "query" and parameter is None):
                 raise ValueError(f"the parameter {name!r} is there already: it takes another description, not a filter")
-        elif parameter is None:
-            raise ValueError(f"the parameter {name!r} has no description")
-        else:
+        elif parameter is not None:
             offered[name] = SearchParameter(parameter) if isinstance(parameter, str) else parameter
     return offered
 
@@ -263,20 +260,7 @@ class _Call:
             # A function returns results alone; failures of sources in a fused search must not be lost.
             for source, why in failures.items():
                 _log.warning("The source %r failed in %s: %s", source, self.function, why)
-        if not found and (contradictions := self._contradictions(filters)):
-            # Otherwise a model asks for the same in other words, again and again.
-            raise ArgumentsInvalid(self.function, contradictions)
         return found
-
-    def _contradictions(self, filters: Mapping[str, Filter | None]) -> list[str]:
-        """Return which parameters exclude everything. The fixed filter is not shown."""
-        given = {name: filter for name, filter in filters.items() if filter is not None}
-        if _excludes_all(self.fixed) or not _excludes_all(_joined([self.fixed, *given.values()])):
-            return []
-        alone = [name for name, filter in given.items() if _excludes_all(_joined([self.fixed, filter]))]
-        if not alone:
-            return [f"{', '.join(given)}: nothing is all of this at once"]
-        return [f"{name}: this search is limited to others; leave it out, or give another value" for name in alone]
 
     def parameters(
         self, words: Mapping[str, str | SearchParameter | None], capabilities: SearchCapabilities
@@ -320,7 +304,7 @@ class _FilterParameter:
 
     @classmethod
     def of(cls, name: str, parameter: SearchParameter) -> _FilterParameter:
-        """Compile a parameter; raise ``ValueError`` for a default or a bound that its type cannot have."""
+        """Compile a parameter; raise ``ValueError`` for a list that is a bound."""
         many = parameter.type is list or get_origin(parameter.type) is list
         hint: Any = parameter.type
         if parameter.values:
@@ -332,15 +316,9 @@ class _FilterParameter:
             structure = compiled.structure
             # Models write an empty text for a value that they leave out, also for a date or a choice.
             compiled = replace(compiled, structure=lambda value: None if _is_blank(value) else structure(value))
-        clause = cls(parameter.field or name, parameter, compiled, many)
         if many and parameter.bound is not None:
             raise ValueError(f"the parameter {name!r} takes several values, so it cannot be a bound")
-        if parameter.default is not None:
-            try:
-                clause.compiled.structure(clause.compiled.unstructure(parameter.default))
-            except Exception as error:
-                raise ValueError(f"the parameter {name!r} cannot be {parameter.default!r} by default") from error
-        return clause
+        return cls(parameter.field or name, parameter, compiled, many)
 
     def filter(self, value: Any) -> Filter | None:
         """Return the filter of a value; None where the value is empty."""
@@ -363,14 +341,6 @@ class _FilterParameter:
         if self.parameter.bound is not None:
             return Range(self.field, at_least="")
         return AnyOf(self.field, ()) if self.many else Equal(self.field, "")
-
-
-def _excludes_all(filter: Filter | None) -> bool:
-    """Tell whether a filter of clauses joined by And excludes everything; False for a filter with Or or Not."""
-    try:
-        return wanted(filter).nothing
-    except ValueError:
-        return False
 
 
 def _is_blank(value: object) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._chat.citations import place_of
 from portico._ports.search_index import IndexProgress, IndexReport, SearchIndex
-from portico._search.filters import Filter, FilterSupport
+from portico._search.filters import FilterSupport
 from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
@@ -17,7 +17,7 @@ from portico._search.results import (
     TextSearchOptions,
     TextSearchResult,
 )
-from portico.errors import PorticoError, ServiceError, ServiceTimeout, UnsupportedOption
+from portico.errors import PorticoError, ServiceError, ServiceTimeout
 
 if TYPE_CHECKING:
     from portico._ports.text_search import TextSearch
@@ -109,10 +109,9 @@ class FusedSearch(SearchConnector[FusedResult]):
     so that pages of one query fit together. ``timeout`` is in seconds for each source; None leaves it to the source.
 
     Every source must support the filter. There is no total count. Where a source fails, the others answer, and
-    ``metadata["failures"]`` gives its name and the reason; ``source/inner`` is a source of a fused source.
-    ``metadata["sources"]`` has the metadata of the sources. Where all fail, the error of the first is raised, with
-    notes on the others. Closing the searches is up to their owner. Raises ``ValueError`` for no searches, and for two
-    of one name.
+    ``metadata["failures"]`` gives its name and the reason. ``metadata["sources"]`` has the metadata of the sources.
+    Where all fail, the error of the first is raised, with notes on the others. The owner of the searches closes them.
+    Raises ``ValueError`` for no searches, and for two of one name.
     """
 
     def __init__(
@@ -135,13 +134,6 @@ class FusedSearch(SearchConnector[FusedResult]):
         indexes = [search.index for search in self.searches.values() if search.index is not None]
         self.index = _Indexes(indexes) if indexes else None
 
-    async def get_search_results(
-        self, query: str, options: TextSearchOptions | None = None
-    ) -> SearchResults[FusedResult]:
-        """Find passages and return them with the sources that found them."""
-        self._check(None if options is None else options.filter)
-        return await SearchConnector.get_search_results(self, query, options)
-
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FusedResult]:
         """Ask every source, and merge the answers."""
         wanted = options.skip + options.top
@@ -157,8 +149,8 @@ class FusedSearch(SearchConnector[FusedResult]):
         if len(failures) == len(rankings):
             raise _error(failures)
         metadata: dict[str, Any] = {}
-        if told := _reasons(failures, rankings):
-            metadata["failures"] = told
+        if failures:
+            metadata["failures"] = {name: _describe(error) for name, error in failures.items()}
         if said := {name: ranking.metadata for name, ranking in rankings.items() if ranking.metadata}:
             metadata["sources"] = said
         found = _fused(rankings)
@@ -186,25 +178,8 @@ class FusedSearch(SearchConnector[FusedResult]):
             late = ServiceTimeout(f"Text search {name!r} gave no answer within {self._timeout:g} seconds.")
             late.__cause__ = error
             return _Ranking([], {}, late)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # The source cancelled itself; this search was not cancelled.
-            return _Ranking(
-                [], {}, ServiceError(f"Text search {name!r} was cancelled{f': {error}' * bool(error.args)}.")
-            )
         except Exception as error:  # noqa: BLE001 - a source that breaks must not hide what the others found
             return _Ranking([], {}, error)
-
-    def _check(self, filter: Filter | None) -> None:
-        for name, search in self.searches.items():
-            whose = f"The source {name!r} of text search {self.name!r}"
-            try:
-                search.capabilities.filter.check(filter, whose)
-            except UnsupportedOption as error:
-                shared = self.capabilities.filter.describe()
-                raise UnsupportedOption(f"{error} All its sources together support {shared}.") from None
 
     @staticmethod
     def fuse(
@@ -295,17 +270,7 @@ def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
     return [FusedResult(one.value, one.name, one.link, tuple(names[at] for at in finders)) for one, finders in fused]
 
 
-def _reasons(failures: Mapping[str, Exception], rankings: Mapping[str, _Ranking]) -> dict[str, str]:
-    """Return why sources failed, by name; ``source/inner`` is a source of a source that is fused too."""
-    reasons = {name: _words(error) for name, error in failures.items()}
-    for name, ranking in rankings.items():
-        inner = ranking.metadata.get("failures")
-        if isinstance(inner, Mapping):
-            reasons |= {f"{name}/{each}": str(why) for each, why in inner.items()}
-    return reasons
-
-
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     words = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
     return " ".join([words, *getattr(error, "__notes__", ())])
 
@@ -315,11 +280,8 @@ def _error(failures: Mapping[str, Exception]) -> Exception:
     (name, error), *others = failures.items()
     failure = error
     if not isinstance(error, PorticoError):
-        failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
+        failure = ServiceError(f"The source {name!r} failed: {_describe(error)}")
         failure.__cause__ = error
-    notes = [f"That was the source {name!r}."] if others else []
-    for note in notes + [f"The source {other!r} failed too: {_words(why)}" for other, why in others]:
-        # A source may raise the same error object again.
-        if note not in getattr(failure, "__notes__", ()):
-            failure.add_note(note)
+    for other, why in others:
+        failure.add_note(f"The source {other!r} failed too: {_describe(why)}")
     return failure

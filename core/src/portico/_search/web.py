@@ -262,7 +262,7 @@ class WebSearchConnector(SearchConnector[Record]):
         last = options.skip + options.top if most is None else min(most, options.skip + options.top)
         if options.skip >= last:
             return SearchResults([])
-        asked = self._first_page(_whole_text(query), options, last, clauses)
+        asked = self._first_page(_encodable(query), options, last, clauses)
 
         async def ask(page: AskedPage) -> FoundPage[Found]:
             sent = request(page)
@@ -314,14 +314,11 @@ class WebSearchConnector(SearchConnector[Record]):
         except PorticoError:
             raise
         except _OTHER_FORM as error:
-            odd = error
-        # A traceback shows the cause, which quotes the service: it stays only without secrets.
-        why, hidden = f"{type(odd).__name__}: {odd}", _secrets(request, self.settings)
-        fault = ResponseInvalid(
-            f"Text search {self.name!r} answered in another form than agreed: {printable(why, hidden)}. "
-            "Check its address."
+            why = printable(f"{type(error).__name__}: {error}", _secrets(request, self.settings))
+        # Outside of the handler: the error itself may quote a secret.
+        raise ResponseInvalid(
+            f"Text search {self.name!r} answered in another form than agreed: {why}. Check its address."
         )
-        raise fault from (odd if Secret.redact(why, hidden) == why else None)
 
     def _place(self) -> AbstractAsyncContextManager[Any]:
         """Return what bounds the requests of this event loop."""
@@ -340,11 +337,7 @@ async def _stream(
     wanted: range,
     connector: WebSearchConnector[Any],
 ) -> AsyncIterator[Found]:
-    """Yield the results whose numbers are ``wanted``, asking for further pages on the way.
-
-    A short page does not end the results where the service says that there are more. Repetitions of an earlier page
-    are left out.
-    """
+    """Yield the results whose numbers are ``wanted``, without repetitions, and ask for further pages on the way."""
     paging, most = connector.paging, connector.capabilities.most
     left, skip = len(wanted), wanted.start - page.start
     before: Sequence[Found] = ()
@@ -401,9 +394,13 @@ def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) ->
     return query
 
 
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
 def _query_operator(name: str, value: object) -> str:
     """Return an operator of a query language, ``name:value``, with the value quoted so that it is one value."""
-    text = " ".join(_whole_text(str(value)).replace('"', " ").split())
+    text = " ".join(_encodable(str(value)).replace('"', " ").split())
     plain = text and text[0] != "-" and all(letter.isalnum() or letter in "-._/:" for letter in text)
     return f"{name}:{text}" if plain else f'{name}:"{text}"'
 
@@ -418,11 +415,6 @@ def _as_words(query: str) -> str:
     while kept and (kept[-1] in ("NOT", "AND", "NEAR") or not kept[-1].strip("-+&!(")):
         kept.pop()
     return " ".join(kept)
-
-
-def _whole_text(text: str) -> str:
-    """Return a text that UTF-8 can hold: half a surrogate pair becomes the replacement character."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _days(bound: Range, including: object, excluding: object, step: int) -> Iterator[date]:
@@ -562,21 +554,16 @@ def _reader(hint: Any) -> _Read:
 
 
 def _several(read: _Read) -> _Read:
-    def read_all(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise TypeError(f"a list is {type(value).__name__}")
-        return tuple(read(part) for part in value)
-
-    return read_all
+    return lambda value: tuple(read(part) for part in _of(list)(value))
 
 
 def _of(*kinds: type) -> _Read:
-    def checked(value: Any) -> Any:
+    def require(value: Any) -> Any:
         if type(value) not in kinds:
             raise TypeError(f"a value is {type(value).__name__}, not {kinds[0].__name__}")
         return kinds[0](value)
 
-    return checked
+    return require
 
 
 _OF_KIND: Mapping[Any, _Read] = {
