@@ -87,6 +87,9 @@ def _parsed(name: str, package: tuple[str, ...], tree: ast.Module) -> Module:
             if word == "__all__":
                 module.exported = ast.literal_eval(node.value)  # type: ignore[union-attr]
             module.defined.setdefault(word, []).append(node)
+    if name == "portico.errors":  # It offers all that it defines.
+        defined = ((word, nodes[0]) for word, nodes in module.defined.items())
+        module.exported = [word for word, node in defined if isinstance(node, _Definition) and word[0] != "_"]
     return module
 
 

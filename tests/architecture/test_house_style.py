@@ -11,7 +11,7 @@ import pytest
 
 Trees = dict[Path, ast.Module]
 
-_FRONTS = {"plans.py", "plugins.py", "ports.py", "search.py"}
+_FRONTS = {"errors.py", "plans.py", "plugins.py", "ports.py", "search.py"}
 LONGEST_PORT = 60
 LONGEST_FILE = 600
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "shared", "stuff"}

@@ -53,47 +53,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "AccessRefused",
-    "ArgumentsInvalid",
-    "AuthenticationFailed",
-    "ConfigurationError",
-    "ContentRefused",
-    "ContextOverflow",
-    "FunctionError",
-    "FunctionFailed",
-    "FunctionNotFound",
-    "LimitExceeded",
-    "PlanError",
-    "PlanFormatError",
-    "PlanInvalid",
-    "PlanStale",
-    "PluginBroken",
-    "PluginConflict",
-    "PluginError",
-    "PluginNotInstalled",
-    "PorticoError",
-    "QuotaExceeded",
-    "RateLimited",
-    "ResponseInvalid",
-    "RunError",
-    "RunNotFound",
-    "SchemaUnsupported",
-    "ServiceError",
-    "ServiceTimeout",
-    "ServiceUnavailable",
-    "StepFailed",
-    "StoreBusy",
-    "StoreDamaged",
-    "StoreError",
-    "StoreUnavailable",
-    "TemplateError",
-    "ThreadBusy",
-    "ThreadFormatError",
-    "UnsupportedOption",
-    "nearest",
-]
-
 _LISTED = 8
 
 

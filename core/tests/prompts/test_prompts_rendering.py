@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from portico import Kernel
+from portico._prompts import rendering
 from portico._prompts.prompt import Prompt, Trusted
-from portico._prompts.rendering import PromptCache, Prompts
+from portico._prompts.rendering import Prompts
 from portico._prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 
@@ -263,7 +264,7 @@ def test_templates_are_shown_by_their_source() -> None:
     assert repr(compiled("{{ $a }}")) == "SemanticKernelTemplate('{{ $a }}')"
 
 
-def test_prompts_are_compiled_once_and_the_oldest_are_forgotten() -> None:
+def test_prompts_are_compiled_once_and_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     class Counting(SemanticKernelTemplates):
         compiled = 0
 
@@ -272,26 +273,25 @@ def test_prompts_are_compiled_once_and_the_oldest_are_forgotten() -> None:
             return super().compile(source, name=name)
 
     language = Counting()
-    prompts = PromptCache(language, size=2)
-    first = prompts.compiled("{{$a}}")
-    assert prompts.compiled("{{$a}}") is first
-    assert prompts.compiled("{{$a}}", name="other") is not first, "the name is in a template's errors"
-    prompts.compiled("{{$b}}")
-    assert prompts.compiled("{{$a}}") is not first
+    monkeypatch.setattr(rendering, "_MOST_KEPT", 2)
+    compiled = Kernel(template_languages=[language]).template
+    first = compiled("{{$a}}")
+    assert compiled("{{$a}}") is first
+    assert compiled("{{$a}}", name="other") is not first, "the name is in a template's errors"
+    compiled("{{$b}}")
+    assert compiled("{{$a}}") is not first
     before = language.compiled
     long = "x" * 70_000
-    assert prompts.compiled(long) is not prompts.compiled(long)
+    assert compiled(long) is not compiled(long)
     assert language.compiled == before + 2
 
 
 @pytest.mark.parametrize("rest", ["", "x" * 70_000], ids=["short", "long"])
 def test_a_prompt_that_does_not_compile_is_refused_each_time_with_its_name(rest: str) -> None:
-    prompts = PromptCache(SemanticKernelTemplates())
+    kernel = Kernel()
     for _ in range(2):
         with pytest.raises(TemplateError, match=r"^letter, line 1"):
-            prompts.compiled("{{$}}" + rest, name="letter")
-        with pytest.raises(TemplateError, match=r"^prompt, line 1"):
-            prompts.compiled("{{$}}" + rest)
+            kernel.template("{{$}}" + rest, name="letter")
         with pytest.raises(TemplateError, match=r"^prompt, line 1"):
             Kernel().template("{{$}}" + rest)
         with pytest.raises(TemplateError, match=r"^prompt, line 1"):

@@ -244,25 +244,6 @@ class Function:
     ('Tone-shout', ['text'])
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_bind",
-        "_bound",
-        "_manual",
-        "_reading",
-        "blocking",
-        "callable",
-        "description",
-        "effects",
-        "full_name",
-        "is_async",
-        "name",
-        "parameters",
-        "plugin",
-        "returns",
-        "tags",
-    )  # fmt: skip
-
     def __init__(
         self,
         name: str,

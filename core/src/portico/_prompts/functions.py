@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from portico._functions.functions import Function, Parameter
@@ -31,20 +32,8 @@ _DEEPEST = 16
 _MOST = 1_000
 
 
-@dataclass(slots=True)
-class _Calls:
-    """All calls inside of the outermost one."""
-
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    names: tuple[str, ...] = ()
-    calls: _Calls = field(default_factory=_Calls)
-
-
-_INSIDE: ContextVar[_Place | None] = ContextVar("portico_prompt_functions", default=None)
+_INSIDE: ContextVar[tuple[tuple[str, ...], Iterator[int]] | None] = ContextVar("portico_prompt_functions", default=None)
+"""The prompt functions around, and what counts the calls inside the outermost one."""
 
 
 @contextmanager
@@ -56,17 +45,16 @@ def nested(name: str, *, kind: str = "Prompt functions") -> Iterator[None]:
     Raises ``LimitExceeded`` more than 16 deep, and for more than 1,000 calls inside of one: two calls of itself in a
     template would be a million after 20 levels.
     """
-    place = _INSIDE.get() or _Place()
-    place.calls.count += 1
-    if len(place.names) >= _DEEPEST:
-        chain = " > ".join([*place.names[-2:], name])
+    names, calls = _INSIDE.get() or ((), count(1))
+    if len(names) >= _DEEPEST:
+        chain = " > ".join([*names[-2:], name])
         raise LimitExceeded(f"{kind} call each other at most {_DEEPEST} deep, and here it is … > {chain}.")
-    if place.calls.count > _MOST:
+    if next(calls) > _MOST:
         raise LimitExceeded(
-            f"{place.names[0]}: {kind[0].lower()}{kind[1:]} are called at most {_MOST:,} times inside of one; "
+            f"{names[0]}: {kind[0].lower()}{kind[1:]} are called at most {_MOST:,} times inside of one; "
             f"the last was {name}."
         )
-    token = _INSIDE.set(_Place((*place.names, name), place.calls))
+    token = _INSIDE.set(((*names, name), calls))
     try:
         yield
     finally:
@@ -82,8 +70,6 @@ _KINDS: Mapping[object, type] = {"string": str, "integer": int, "number": float,
 _SAYING_NOTHING = {"type", "title", "description", "default", "examples"}
 _NOTES = ("title", "description", "examples")
 _NAME = re.compile(r"[0-9A-Za-z_]+")
-_PLACE = re.compile(r"\$((?:\.[^.\[\]:]+|\[\d+\])*): ")
-_STEP = re.compile(r"\.([^.\[\]:]+)|\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +109,7 @@ class PromptInput:
         def structure(value: Any) -> Any:
             faults = validate(value)
             if faults:
-                raise Mismatch([_fault(sentence) for sentence in faults])
+                raise Mismatch([_Sentence((), sentence, "") for sentence in faults])
             return copied(value)
 
         return Compiled(schema, structure, copied)
@@ -155,19 +141,11 @@ class PromptInput:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told(Fault):
-    """A fault in a validator's own words."""
+class _Sentence(Fault):
+    """A fault in the words of a validator, which name its place."""
 
     def __str__(self) -> str:
-        return f"{Fault.place(self.path)}: {self.expected}"
-
-
-def _fault(sentence: str) -> Fault:
-    found = _PLACE.match(sentence)
-    if found is None:
-        return _Told((), sentence, "")
-    path = tuple(key or int(index) for key, index in _STEP.findall(found[1]))
-    return _Told(path, sentence[found.end() :], "")
+        return self.expected
 
 
 _WITHOUT_LIMITS = {"type", "title", "description"}
@@ -216,8 +194,6 @@ def prompt_function(
     asked = require_known(options, TurnOptions.__annotations__, "an option of a turn")
     if isinstance(trusted, str):
         raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
-    if inputs is not None and not isinstance(inputs, Mapping):
-        raise TypeError("inputs= is a mapping, of names to types")
     codecs = tuple(codecs)
     full_name = f"{plugin}-{name}" if plugin else name
     given = {key: PromptInput.parameter(key, value, codecs, validator) for key, value in (inputs or {}).items()}

@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.middleware import PromptRender, run_middleware
 from portico._ports.template_language import Template, TemplateLanguage
 from portico._prompts.calling import FunctionCall
-from portico._prompts.prompt import Prompt, Trusted
+from portico._prompts.prompt import Prompt, Trusted, encoded
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._tool_loop.values import TurnOptions
-from portico.errors import PluginNotInstalled, nearest
+from portico.errors import PluginNotInstalled
 
 if TYPE_CHECKING:
     from portico._kernel_like import KernelLike
 
 
 _LONGEST_KEPT = 65_536
+_MOST_KEPT = 256
 
 
-class PromptCache:
-    """Compile each prompt of a language once, and keep the ``size`` used last.
-
-    >>> from portico._prompts.semantic_kernel import SemanticKernelTemplates
-    >>> prompts = PromptCache(SemanticKernelTemplates())
-    >>> prompts.compiled("Hello {{$name}}!") is prompts.compiled("Hello {{$name}}!")
-    True
-
-    A prompt of more than 65,536 characters is compiled each time: such ones hold a document, and are not met again.
-    """
-
-    def __init__(self, language: TemplateLanguage, *, size: int = 256) -> None:
-        self._language = language
-        self._kept = lru_cache(size)(self._compile)
-
-    def compiled(self, source: str, *, name: str = "prompt") -> Template:
-        """Return the template; errors are those of the language and are not kept."""
-        if len(source) > _LONGEST_KEPT:
-            return self._compile(source, name)
-        return self._kept(source, name)
-
-    def _compile(self, source: str, name: str) -> Template:
-        return self._language.compile(source, name=name)
+def _compile(language: TemplateLanguage, source: str, name: str) -> Template:
+    return language.compile(source, name=name)
 
 
 OWN_LANGUAGE = SemanticKernelTemplates.name
@@ -62,7 +42,7 @@ class PromptOptions(TurnOptions, total=False):
 
 
 class Prompts:
-    """What one kernel keeps of prompts: a cache of compiled ones for each language that was asked for.
+    """The prompts of one kernel: each is compiled once, and the 256 used last of each language are kept.
 
     >>> from portico import Kernel
     >>> prompts = Prompts(Kernel())
@@ -72,7 +52,7 @@ class Prompts:
 
     def __init__(self, kernel: KernelLike) -> None:
         self._kernel = kernel
-        self._caches: dict[str, PromptCache] = {}
+        self._compilers: dict[str, Callable[[str, str], Template]] = {}
 
     def template(self, prompt: str | Template, *, language: str | None = None, name: str = "prompt") -> Template:
         """Return the template of a text in a language, compiled once; a template is one already.
@@ -85,10 +65,13 @@ class Prompts:
             return prompt
         if isinstance(prompt, Prompt):
             raise TypeError("this prompt is rendered already, and a value in it would be run: ask with Kernel.complete")
-        cache = self._caches.get(language or OWN_LANGUAGE)
-        if cache is None:
-            cache = self._caches[language or OWN_LANGUAGE] = PromptCache(self.language(language or OWN_LANGUAGE))
-        return cache.compiled(prompt, name=name)
+        language = language or OWN_LANGUAGE
+        if len(prompt) > _LONGEST_KEPT:  # It has a document in it, and does not come again.
+            return self.language(language).compile(prompt, name=name)
+        compiler = self._compilers.get(language)
+        if compiler is None:
+            compiler = self._compilers[language] = lru_cache(_MOST_KEPT)(partial(_compile, self.language(language)))
+        return compiler(prompt, name)
 
     def language(self, name: str) -> TemplateLanguage:
         """Return the language of a name: one that the kernel was given, core's own, or one of its services."""
@@ -99,12 +82,10 @@ class Prompts:
             return SemanticKernelTemplates(kernel.type_codecs)
         known = [*dict.fromkeys([OWN_LANGUAGE, *kernel.template_languages])]
         if kernel.services is None:
-            near = nearest(name, known)
             raise PluginNotInstalled(
-                f"This kernel has no template language {name!r}. It has {', '.join(known)}."
-                + (f" Did you mean {near[0]!r}?" if near else "")
-                + " Others are given to Kernel(template_languages=[…]), or installed, as with "
-                "`pip install portico-templates`, and used in a kernel of portico_host.open()."
+                f"This kernel has no template language {name!r}. It has {', '.join(known)}. Others are given to "
+                "Kernel(template_languages=[…]), or installed, as with `pip install portico-templates`, and used in a "
+                "kernel of portico_host.open()."
             )
         try:
             return kernel.services.get(TemplateLanguage, name)
@@ -124,10 +105,6 @@ class Prompts:
         template = self.template(prompt, language=language, name=name)
         if isinstance(trusted, str):
             raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
-        if arguments is not None and not isinstance(arguments, Mapping):
-            raise TypeError(
-                f"the arguments of a prompt are a mapping, of names to values, not {type(arguments).__name__}"
-            )
         kernel = self._kernel
         if not kernel.middleware.prompt and not trusted:
             values = dict(arguments or {})
@@ -158,8 +135,6 @@ def trust(arguments: Mapping[str, Any], names: Collection[str]) -> dict[str, Any
 
 def _trusted(value: Any) -> Any:
     if isinstance(value, Prompt):
-        from portico._prompts.prompt import encoded
-
         return encoded(value)
     if type(value) is str:
         return Trusted(value)

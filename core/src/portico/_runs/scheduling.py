@@ -48,11 +48,6 @@ async def run_steps(
 
 
 class _Running:
-    __slots__ = (
-        "broken", "execute", "failures", "following", "held", "over", "ready", "results", "rows", "running", "stopped",
-        "waiting",
-    )  # fmt: skip
-
     def __init__(self, plan: Plan, results: dict[str, Any], execute: ExecuteStep, failed: Collection[str]) -> None:
         self.results = results
         self.execute = execute

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from portico._ports.runner import Runner
 
 
+JobHandler: TypeAlias = Callable[..., Awaitable[Any]]
+"""Carries out a job, ``handler(kernel, job, emit=None)``, and returns its result as JSON."""
 RUN_KIND = "pursuit"
 """The kind of a job that is a run. Its name is that of the run."""
 JOB_VERSION = 1
@@ -229,11 +232,3 @@ def _result(run: str, state: RunState) -> dict[str, Any]:
         said = {"reason": state.reason, "step": state.step}
     about = {"version": RESULT_VERSION, "run": run, "planner": state.planner, "steps": len(state.records)}
     return {**about, "state": state.state, **said}
-
-
-class JobHandler(Protocol):
-    """Carries out a job and returns its result as JSON."""
-
-    async def __call__(self, kernel: KernelLike, job: Job, *, emit: Emit | None = None) -> Any:
-        """Do it with the services of the kernel; ``emit`` gets the events of a run."""
-        ...
