@@ -46,10 +46,11 @@ def nested(name: str, *, kind: str = "Prompt functions") -> Iterator[None]:
     template would be a million after 20 levels.
     """
     names, calls = _INSIDE.get() or ((), count(1))
+    number = next(calls)
     if len(names) >= _DEEPEST:
         chain = " > ".join([*names[-2:], name])
         raise LimitExceeded(f"{kind} call each other at most {_DEEPEST} deep, and here it is … > {chain}.")
-    if next(calls) > _MOST:
+    if number > _MOST:
         raise LimitExceeded(
             f"{names[0]}: {kind[0].lower()}{kind[1:]} are called at most {_MOST:,} times inside of one; "
             f"the last was {name}."
