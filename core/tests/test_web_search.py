@@ -308,7 +308,7 @@ async def test_the_keys_of_settings_and_requests_are_hidden_in_what_the_service_
 async def test_half_a_character_is_replaced_before_it_is_sent() -> None:
     search, client = numbers(having(1))
     await search.search("lone \ud800 and whole \U0001f9e6")
-    assert client.requests[0].params["q"] == "lone ? and whole \U0001f9e6"
+    assert client.requests[0].params["q"] == "lone \ufffd and whole \U0001f9e6"
 
 
 async def test_no_more_requests_are_under_way_than_the_service_wants() -> None:

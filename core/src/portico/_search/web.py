@@ -395,7 +395,7 @@ def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) ->
 
 
 def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _query_operator(name: str, value: object) -> str:
