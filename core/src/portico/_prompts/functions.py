@@ -146,7 +146,7 @@ class _Sentence(Fault):
     """A fault in the words of a validator, which name its place."""
 
     def __str__(self) -> str:
-        return self.expected
+        return self.expected if self.expected[:1] == "$" else f"$: {self.expected}"
 
 
 _WITHOUT_LIMITS = {"type", "title", "description"}
