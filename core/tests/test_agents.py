@@ -506,7 +506,7 @@ class TestAsAFunction:
 
     def test_a_name_that_makes_no_name_of_a_function_asks_for_one(self) -> None:
         agent = ChatAgent("导游", kernel=Kernel())
-        with pytest.raises(ValueError, match="give one with name="):
+        with pytest.raises(ValueError, match="is not a name"):
             agent.as_function()
         assert agent.as_function("guide").full_name == "guide"
 

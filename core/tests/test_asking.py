@@ -94,7 +94,7 @@ async def test_a_schema_may_be_any_mapping_and_what_is_no_json_is_refused():
     inner = types.MappingProxyType({"type": "integer"})
     chat = await ask("[1]", returns=types.MappingProxyType({"type": "array", "items": inner}))
     assert chat.requests[0].response_schema == {"type": "array", "items": {"type": "integer"}}
-    with pytest.raises(SchemaUnsupported, match="given as returns= is not JSON: a set has no JSON form"):
+    with pytest.raises(SchemaUnsupported, match="given as returns= is not JSON"):
         await ask("1", returns={"enum": {1, 2}})
 
 

@@ -194,14 +194,6 @@ async def test_a_function_may_be_found_missing_when_it_is_awaited() -> None:
         await rendered("{{f}}", call)
 
 
-async def test_a_variable_that_is_written_as_a_function_is_recognised() -> None:
-    def call(function: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Any:
-        raise FunctionNotFound(function)
-
-    with pytest.raises(TemplateError, match=r"no function 'name'\..* The variable is written \$name\."):
-        await rendered("{{name}}", call, name="Ada")
-
-
 async def test_arguments_that_do_not_fit_are_an_error_that_says_where() -> None:
     def call(function: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Any:
         raise ArgumentsInvalid(function, ["a: missing"])

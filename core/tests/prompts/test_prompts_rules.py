@@ -45,7 +45,7 @@ async def test_the_value_by_place_goes_to_the_first_parameter(kernel: Kernel) ->
 async def test_a_leading_named_argument_is_an_error(kernel: Kernel) -> None:
     error = await refused(kernel, "A {{input='x' tools.echo}}")
     assert (error.line, error.column) == (1, 5)
-    assert "cannot begin with a named argument" in str(error)
+    assert "A block holds a $variable" in str(error)
 
 
 async def test_an_argument_by_place_after_a_named_one_is_an_error(kernel: Kernel) -> None:

@@ -465,8 +465,6 @@ class ChatAgent:
 
         kernel = self.kernel
         made = _UNFIT_IN_NAMES.sub("_", self.name).strip("_")
-        if name is None and not made:
-            raise ValueError(f"the name {self.name!r} makes no name of a function: give one with name=")
         about = "What the agent is asked, with all that it has to know: it sees nothing else of this conversation."
         return Function(
             name or made,

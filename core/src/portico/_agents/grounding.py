@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._agents.thread import AgentTurn, Context
 from portico._chat.citations import Citations, cited_numbers
-from portico._chat.messages import Citation, Message, Source, ToolResult
+from portico._chat.messages import Message, Source, ToolResult
 from portico._search.fused import FusedSearch
 from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
 from portico._tool_loop.values import Turn
@@ -80,7 +80,7 @@ class Passages:
             return Citations.check(reply.text, self.sources)
         numbers = {citation.number for citation in reply.citations}
         uncited = tuple(source for source in self.sources if source.number not in numbers)
-        return Citations(_once(reply.citations), uncited=uncited)
+        return Citations(tuple(dict.fromkeys(reply.citations)), uncited=uncited)
 
     @staticmethod
     def number_results(
@@ -120,10 +120,6 @@ def _is_passage(found: object) -> bool:
         and all(found.get(name) is None or isinstance(found[name], str) for name in ("name", "link"))
         and found.keys() <= {"value", "name", "link"}
     )
-
-
-def _once(citations: Iterable[Citation]) -> tuple[Citation, ...]:
-    return tuple(dict.fromkeys(citations))
 
 
 GROUNDED_INSTRUCTIONS = (

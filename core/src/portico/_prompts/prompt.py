@@ -298,13 +298,7 @@ class _Reader:
         try:
             return image_of(self.inside(start, end))
         except ValueError as error:
-            self.refuse_image(error, opening)
-
-    def refuse_image(self, error: ValueError, opening: re.Match[str]) -> NoReturn:
-        try:
             self.mask.refuse(str(error), opening.start(), len(opening[0]))
-        except TemplateError as refused:
-            raise refused from error
 
     def close(self, closing: re.Match[str]) -> None:
         end = _END_OF_TAG.match(self.text, closing.end())

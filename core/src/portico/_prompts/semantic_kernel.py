@@ -117,7 +117,6 @@ Node = Text | Block
 _LONGEST = 4_000_000
 _MOST_BLOCKS = 10_000
 _MOST_ARGUMENTS = 256
-_SHORT = 40
 
 # Possessive, so that a quote that is never closed is looked through once.
 _QUOTED = re.compile(r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\"""", re.DOTALL)
@@ -127,7 +126,6 @@ _WORD = re.compile(r"\S++")
 _NAME = re.compile(r"[0-9A-Za-z_]++")
 _FUNCTION = re.compile(r"(?:([0-9A-Za-z_]++)\.)?([0-9A-Za-z_]++)")
 _EQUALS = re.compile(r"\s*+=\s*+")
-_NAMED = re.compile(r"([^\s='\"]++)=")
 
 _LETTERS = "letters, digits and '_' only"
 
@@ -208,7 +206,7 @@ class _Reader:
         word = self.word()
         function = _FUNCTION.fullmatch(word)
         if function is None:
-            self.refuse(_function_fault(word))
+            self.refuse(f"A block holds a $variable, a 'value' or plugin.function; a name has {_LETTERS}.")
         self.position += len(word)
         arguments: list[Argument] = []
         while True:
@@ -230,18 +228,12 @@ class _Reader:
         after_name = found.end() if found else self.position
         equals = _EQUALS.match(self.source, after_name, self.end)
         if found is None or equals is None:
-            word = self.word()
-            named = _NAMED.match(word)
-            if named:
-                self.refuse(f"The name of an argument has {_LETTERS}.", length=len(named[1]))
-            advice = f": write ${word} or '{word}'" if _NAME.fullmatch(word) and len(word) <= _SHORT else ""
-            self.refuse(f"An argument is 'quoted', a $variable or name=value, not {_short(word)!r}{advice}.")
+            self.refuse(f"An argument is 'quoted', a $variable or name=value; a name has {_LETTERS}.")
         self.position = equals.end()
         if self.position == self.end:
             self.refuse(f"The argument {found[0]!r} has no value.", at=found.start(), length=self.end - found.start())
         if self.source[self.position] not in "$'\"":
-            word = _short(self.word())
-            self.refuse(f"The value of an argument is 'quoted' or a $variable: write {found[0]}={Quoted.of(word)}.")
+            self.refuse(f"The value of the argument {found[0]!r} is not 'quoted' and not a $variable.")
         return Argument(found[0], self.value(), before, equals[0])
 
     def value(self) -> Quoted | Variable:
@@ -276,22 +268,6 @@ class _Reader:
         at = self.position if at is None else at
         length = len(self.word()) if length is None else length
         raise Prompt.fault(message, self.source, at, length, name=self.name)
-
-
-def _function_fault(word: str) -> str:
-    if _NAMED.match(word):
-        return "A block cannot begin with a named argument: write the function first."
-    if re.fullmatch(r"[0-9A-Za-z_]+-[0-9A-Za-z_]+", word):
-        return f"A function is written plugin.function here: write {word.replace('-', '.')}."
-    if word[0] in "#/^>!":
-        return "This language has no conditions, loops and comments."
-    if word.count(".") > 1:
-        return "The name of a function has at most one '.', between plugin and function."
-    return f"A block holds a $variable, a 'value' or a function, whose name has {_LETTERS}."
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= _SHORT else f"{word[: _SHORT - 1]}…"
 
 
 _Read = Callable[[Mapping[str, object]], object]
@@ -443,16 +419,14 @@ class SemanticKernelTemplate:
         positional = [read(arguments) for read in slot.positional]
         try:
             awaitable = call(slot.function, named, positional)
-        except FunctionNotFound as error:
-            self._refuse(slot.index, _advised(error, arguments), error)
-        except ArgumentsInvalid as error:
+        except (FunctionNotFound, ArgumentsInvalid) as error:
             self._refuse(slot.index, str(error), error)
         try:
             result = await awaitable
         except FunctionNotFound as error:
             if error.name != slot.function:
                 raise  # The function called another one.
-            self._refuse(slot.index, _advised(error, arguments), error)
+            self._refuse(slot.index, str(error), error)
         return result if type(result) is str else self._written(slot.index, result)
 
     def _written(self, index: int, value: object) -> str:
@@ -468,10 +442,6 @@ class SemanticKernelTemplate:
         assert isinstance(node, Block)  # noqa: S101 - only blocks are looked up and called
         at = sum(len(str(before)) for before in self.nodes[:index]) + 2 + len(node.before)
         raise Prompt.fault(message, str(self), at, len(str(node.content)), name=self.name) from cause
-
-
-def _advised(error: FunctionNotFound, arguments: Mapping[str, object]) -> str:
-    return f"{error} The variable is written ${error.name}." if error.name in arguments else str(error)
 
 
 def _slot(index: int, content: Call) -> _Slot:

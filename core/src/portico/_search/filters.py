@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from portico.errors import UnsupportedOption, nearest
+from portico.errors import UnsupportedOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -127,10 +127,8 @@ class FilterSupport:
                     )
             elif self.fields is not None:
                 if clause.field not in self.fields:
-                    near = nearest(clause.field, list(self.fields))
-                    hint = f" Did you mean {near[0]!r}?" if near else ""
                     raise UnsupportedOption(
-                        f"{source} cannot filter by {clause.field!r}.{hint} It supports {self.describe()}."
+                        f"{source} cannot filter by {clause.field!r}. It supports {self.describe()}."
                     )
                 if kind not in self.fields[clause.field]:
                     raise UnsupportedOption(

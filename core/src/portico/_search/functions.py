@@ -18,7 +18,7 @@ from portico._search.results import (
 )
 from portico._types.compiled import Compiled
 from portico._types.compiling import compile_type
-from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedOption, nearest
+from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedOption
 
 if TYPE_CHECKING:
     from portico._ports.text_search import TextSearch
@@ -113,7 +113,7 @@ def search_plugin(
     chosen = dict(functions) if isinstance(functions, Mapping) else {function: function for function in functions}
     described = dict(descriptions or {})
     for function in described.keys() - chosen.keys():
-        raise ValueError(f"{function!r} is described and is no function of {name!r}. {_known(function, chosen)}")
+        raise ValueError(f"{function!r} is described and is no function of {name!r}. There are: {', '.join(chosen)}")
     methods = _methods(search, name, tuple(codecs), tuple(chosen.values()))
     made = []
     for function, kind in chosen.items():
@@ -179,7 +179,7 @@ def _methods(
             returns, capabilities = _records(method.record_type, codecs), method.capabilities or search.capabilities
             found[each] = _Method(getattr(search, method.method), about, returns, capabilities, own=True)
         else:
-            raise ValueError(f"there is no search function {each!r}. {_known(each, {**usual, **further})}")
+            raise ValueError(f"there is no search function {each!r}. There are: {', '.join([*usual, *further])}")
     return found
 
 
@@ -192,12 +192,6 @@ def _records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
             # A hint may name a type that only a type checker imports.
             pass
     return Compiled({"type": "array"}, list, compile_type(list[Any], codecs).unstructure)
-
-
-def _known(name: str, known: Iterable[str]) -> str:
-    known = tuple(known)
-    near = nearest(name, known)
-    return (f"Did you mean {near[0]!r}? " if near else "") + f"There are: {', '.join(known)}"
 
 
 def _offered(

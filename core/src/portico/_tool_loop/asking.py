@@ -79,19 +79,20 @@ class Asking:
             return returns
         key = returns
         if isinstance(returns, Mapping):
-            key = _as_json(returns)
+            try:
+                key = json.dumps(returns, default=dict)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise SchemaUnsupported(f"The schema given as returns= is not JSON: {error}.") from error
             returns = json.loads(key)  # a copy, which the caller cannot change under the key
         try:
             hash(key)
         except TypeError:  # an annotation that cannot be hashed
             return self._make(returns)
-        found = self._formats.pop(key, None)
-        if found is None:
-            found = self._make(returns)
-            while len(self._formats) >= _FORMATS:
-                del self._formats[next(iter(self._formats))]
-        self._formats[key] = found
-        return found
+        if key not in self._formats:
+            if len(self._formats) >= _FORMATS:
+                self._formats.clear()
+            self._formats[key] = self._make(returns)
+        return self._formats[key]
 
     def _make(self, returns: object) -> ResponseFormat[Any]:
         kernel = self._kernel
@@ -194,15 +195,3 @@ def _request(messages: Asked, settings: Mapping[str, Any]) -> ChatRequest:
     if messages.tools or messages.response_schema is not None:
         raise ValueError("the request has tools or a response schema already: give functions= and returns= instead")
     return replace(messages, messages=tuple(messages.messages), **settings)
-
-
-def _as_json(schema: Mapping[str, Any]) -> str:
-    def plain(part: object) -> dict[Any, Any]:
-        if not isinstance(part, Mapping):
-            raise TypeError(f"a {type(part).__name__} has no JSON form")
-        return dict(part)
-
-    try:
-        return json.dumps(schema, default=plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SchemaUnsupported(f"The schema given as returns= is not JSON: {error}.") from error
