@@ -170,7 +170,7 @@ class FilterSupport:
 class Wanted:
     """The values and the ranges that a filter allows for each field. The clauses are joined by And.
 
-    A field has one value here. ``nothing`` is True where two values of one field exclude each other.
+    A field has one value here. ``nothing`` is True where no record can pass, as with two values for one field.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -203,12 +203,34 @@ above=None, below=None),)}, nothing=False)
                 continue
             case _:
                 raise ValueError(f"{type(clause).__name__} cannot be told field by field")
-        known = values.get(field, allowed)
-        values[field] = tuple(value for value in known if any(_same(value, each) for each in allowed))
+        values[field] = _common(values.get(field, allowed), allowed)
     for field, bounds in ranges.items():
         if field in values:
             values[field] = tuple(value for value in values[field] if all(_within(value, bound) for bound in bounds))
-    return Wanted(values, ranges, nothing=not all(values.values()))
+    return Wanted(values, ranges, nothing=not all(values.values()) or any(map(_contradict, ranges.values())))
+
+
+def _common(known: tuple[Scalar, ...], allowed: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    # As in `_same`: a bool is not a number, and NaN equals nothing.
+    keys = {(isinstance(value, bool), value) for value in allowed if _same(value, value)}
+    kept: dict[tuple[bool, Scalar], Scalar] = {}
+    for value in known:
+        if (key := (isinstance(value, bool), value)) in keys:
+            kept.setdefault(key, value)
+    return tuple(kept.values())
+
+
+def _contradict(bounds: tuple[Range, ...]) -> bool:
+    """Tell whether no value is within all ranges: a lower bound is above an upper one, or of another kind."""
+    lower = [(low, strict) for each in bounds for low, strict in ((each.at_least, 0), (each.above, 1))]
+    upper = [(high, strict) for each in bounds for high, strict in ((each.at_most, 0), (each.below, 1))]
+    for low, above in lower:
+        for high, below in upper:
+            if low is not None and high is not None:
+                order = _order(low, high)
+                if order is None or order > 0 or (order == 0 and (above or below)):
+                    return True
+    return False
 
 
 def _clauses(filter: Filter, depth: int) -> Iterator[Filter]:
