@@ -129,9 +129,9 @@ paths:
     )
     assert [function.name for function in plugin] == ["put", "c", "e"]
     assert opened.lost == {
-        "/d": "the key '/d' stands twice (again in line 12)",
-        "GET /a": "expected an operation, not the key 'get' stands twice (again in line 7)",
-        "GET /b": "the query parameter 'x'.schema.type: something else: the key 'type' stands twice (again in line 9) "
+        "/d": "expected the operations of a path, not two values: the key '/d' stands twice (again in line 12)",
+        "GET /a": "expected an operation, not two values: the key 'get' stands twice (again in line 7)",
+        "GET /b": "the query parameter 'x'.schema.type: two values: the key 'type' stands twice (again in line 9) "
         "is no type of JSON Schema",
     }
     assert plugin["c"].parameters[0].schema == {}

@@ -84,7 +84,7 @@ def _member(parent: Mapping[str, Any], key: str, kind: type[T], noun: str) -> T 
 def described(value: Any) -> str:
     """Show a value of a document in an error: its kind, or itself when short."""
     if type(value) is Twice:
-        return f"something else: {value}"
+        return f"two values: {value}"
     kinds: dict[type, str] = {dict: "an object", list: "a list", type(None): "nothing"}
     return kinds.get(type(value)) or repr(shown(value) if isinstance(value, str) else value)[:_SHOWN]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +47,14 @@ class LostOperation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation as it stands in a document, with its path's item before it."""
+    """One operation as it stands in a document: ``item`` is its path's item, ``base`` the document of both."""
 
     method: str
     path: str
-    id: str | None
-    tags: tuple[str, ...]
-    name: str
-    levels: tuple[tuple[Mapping[str, Any], str], ...]
-    """The path's item and the operation, each with the document that it stands in."""
+    item: Mapping[str, Any]
+    value: Any
+    base: str
+    name: str = ""
 
     @property
     def label(self) -> str:
@@ -63,32 +62,25 @@ class Operation:
         return f"{self.method.upper()} {shown(self.path)}"
 
     @property
-    def value(self) -> Mapping[str, Any]:
-        """The operation object."""
-        return self.levels[-1][0]
+    def id(self) -> str | None:
+        """The operation id; None without a usable one."""
+        id = self.value.get("operationId") if type(self.value) is dict else None
+        return id if type(id) is str else None
 
     @property
-    def base(self) -> str:
-        """The document that it stands in."""
-        return self.levels[-1][1]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    method: str
-    path: str
-    item: Mapping[str, Any]
-    value: Any
-    base: str
+    def tags(self) -> tuple[str, ...]:
+        """The tags that are texts."""
+        tags = self.value.get("tags") if type(self.value) is dict else None
+        return tuple(tag for tag in tags if type(tag) is str) if type(tags) is list else ()
 
 
 def operations_of(documents: Documents, paths: Mapping[str, Any]) -> tuple[list[Operation], list[LostOperation]]:
-    """Return the operations and what is wrong in ``paths`` itself.
+    """Return the operations and the paths that cannot be used.
 
     Names are given to all before any is left out, so that leaving one out renames no other.
     """
     lost: list[LostOperation] = []
-    found: list[_Found] = []
+    found: list[Operation] = []
     for path, item in paths.items():
         if path[:1] == "/":
             try:
@@ -97,22 +89,11 @@ def operations_of(documents: Documents, paths: Mapping[str, Any]) -> tuple[list[
                 lost.append(LostOperation(shown(path), str(error)))
         elif not path.startswith("x-"):
             lost.append(LostOperation(shown(path) or "a path without a name", "a path begins with a slash"))
-    ids = [one.value.get("operationId") if type(one.value) is dict else None for one in found]
-    texts = [id if type(id) is str else None for id in ids]
-    names = function_names((one.method, one.path, id) for one, id in zip(found, texts, strict=True))
-    operations = []
-    for one, id, name in zip(found, texts, names, strict=True):
-        if type(one.value) is dict:
-            levels = ((one.item, one.base), (one.value, one.base))
-            operations.append(Operation(one.method, one.path, id, _tags(one.value), name, levels))
-        else:
-            problem = str(one.value) if type(one.value) is Twice else described(one.value)
-            label = f"{one.method.upper()} {shown(one.path)}"
-            lost.append(LostOperation(label, f"expected an operation, not {problem}"))
-    return operations, lost
+    names = function_names((one.method, one.path, one.id) for one in found)
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)], lost
 
 
-def _in_item(documents: Documents, path: str, item: Any) -> Iterator[_Found]:
+def _in_item(documents: Documents, path: str, item: Any) -> Iterator[Operation]:
     """Yield the operations of a path; what stands beside a reference counts as well, and first."""
     if item is None:
         return
@@ -123,35 +104,26 @@ def _in_item(documents: Documents, path: str, item: Any) -> Iterator[_Found]:
     seen: set[str] = set()
     for part, base in parts:
         if type(part) is not dict:
-            raise Wrong(
-                str(part) if type(part) is Twice else f"expected the operations of a path, not {described(part)}"
-            )
+            raise Wrong(f"expected the operations of a path, not {described(part)}")
         for method, value in part.items():
             if method in METHODS and method not in seen:
                 seen.add(method)
-                yield _Found(method, path, part, value, base)
-
-
-def _tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
-    tags = operation.get("tags")
-    return tuple(tag for tag in tags if type(tag) is str) if type(tags) is list else ()
+                yield Operation(method, path, part, value, base)
 
 
 def selected(
-    entries: Sequence[str], operations: Sequence[Operation], setting: str, *, further: Iterable[str] = ()
+    entries: Sequence[str], operations: Sequence[Operation], setting: str, *, lost: Sequence[LostOperation] = ()
 ) -> set[str]:
     """Return the names of the functions that any of the entries means.
 
     An entry is an operation id, a function's name or a tag, ``*`` standing for anything; or a path, a method before
-    it or not, where ``*`` stays inside one segment and ``**`` does not. ``further`` are labels, as ``GET /pets``, of
-    operations that are lost: to name one is no mistake. Raises ``ConfigurationError`` for an entry that means
-    nothing, with the nearest that would.
+    it or not, where ``*`` stays inside one segment and ``**`` does not. An entry may mean a ``lost`` path. Raises
+    ``ConfigurationError`` for an entry that means nothing, with the nearest that would.
     """
     chosen: set[str] = set()
-    lost = tuple(further)
     for entry in entries:
-        found = {operation.name for operation in operations if _means(entry, operation)}
-        if not found and not any(names_path([entry], label) for label in lost):
+        found = {one.name for one in operations if _matches(entry, one.method, one.path, one.name, one.id, *one.tags)}
+        if not found and not any(_matches(entry, "", one.operation) for one in lost):
             raise ConfigurationError(
                 f"{setting}: no operation of the document is {entry!r}. {_hint(entry, operations)}"
             )
@@ -159,36 +131,20 @@ def selected(
     return chosen
 
 
-def names_path(entries: Iterable[str], label: str) -> bool:
-    """Return whether an entry means what has only a path, or a method and a path, as ``GET /pets``."""
-    method, _, path = label.rpartition(" ")
-    return any(_is_path(entry, method, path) for entry in entries)
-
-
-def _means(entry: str, operation: Operation) -> bool:
-    if _is_path(entry, operation.method, operation.path):
+def _matches(entry: str, method: str, path: str, *words: str | None) -> bool:
+    """Return whether an entry means a method and path, or one of the words."""
+    if any(word is not None and (word == entry or fnmatchcase(word, entry)) for word in words):
         return True
-    return any(
-        word == entry or fnmatchcase(word, entry)
-        for word in (operation.name, operation.id, *operation.tags)
-        if word is not None
-    )
-
-
-def _is_path(entry: str, method: str, path: str) -> bool:
     wanted, space, pattern = entry.partition(" ")
     if not space:
-        wanted, pattern = "*", entry
-    if pattern[:1] not in ("/", "*") or (pattern[:1] == "*" and not space):
+        wanted, pattern = "", entry
+    if wanted.casefold() not in ("", "*", method.casefold()) or not pattern.startswith(
+        "/" if not wanted else ("/", "*")
+    ):
         return False
-    if wanted != "*" and (wanted.casefold() not in METHODS or wanted.casefold() != method.casefold()):
-        return False
-    return re.fullmatch(_expression(pattern), path) is not None
-
-
-def _expression(pattern: str) -> str:
     parts = re.split(r"(\*\*?)", pattern)
-    return "".join({"*": "[^/]*", "**": ".*"}.get(part) or re.escape(part) for part in parts)
+    expression = "".join({"*": "[^/]*", "**": ".*"}.get(part) or re.escape(part) for part in parts)
+    return re.fullmatch(expression, path) is not None
 
 
 def _hint(entry: str, operations: Sequence[Operation]) -> str:
@@ -283,9 +239,13 @@ class _Making:
         chosen = self._chosen(operations, lost)
         effects = self._with_effects(operations)
         functions = []
-        if self._settings.include:
-            lost = [one for one in lost if names_path(self._settings.include, one.operation)]
-        lost = [one for one in lost if not names_path(self._settings.exclude, one.operation)]
+        include, exclude = self._settings.include, self._settings.exclude
+        lost = [
+            one
+            for one in lost
+            if (not include or any(_matches(entry, "", one.operation) for entry in include))
+            and not any(_matches(entry, "", one.operation) for entry in exclude)
+        ]
         for operation in operations:
             if operation.name in chosen:
                 try:
@@ -303,9 +263,8 @@ class _Making:
 
     def _chosen(self, operations: Sequence[Operation], lost: Sequence[LostOperation]) -> set[str]:
         settings, place = self._settings, f"functions.{self._name}"
-        further = [one.operation for one in lost]
-        included = selected(settings.include, operations, f"{place}.include", further=further)
-        excluded = selected(settings.exclude, operations, f"{place}.exclude", further=further)
+        included = selected(settings.include, operations, f"{place}.include", lost=lost)
+        excluded = selected(settings.exclude, operations, f"{place}.exclude", lost=lost)
         return (included if settings.include else {operation.name for operation in operations}) - excluded
 
     def _with_effects(self, operations: Sequence[Operation]) -> set[str]:
@@ -316,6 +275,8 @@ class _Making:
 
     def _function(self, operation: Operation, *, effects: bool) -> Function:
         value, base = operation.value, operation.base
+        if type(value) is not dict:
+            raise Wrong(f"expected an operation, not {described(value)}")
         server, trusted = self._server_of(operation)
         schemes = self._credentials.choose(value, self._documents.root)
         lacking = None
@@ -330,7 +291,7 @@ class _Making:
             schemes = ()
         sent = [
             one
-            for one in read_parameters(operation.levels, operation.path, self._schemas)
+            for one in read_parameters([(operation.item, base), (value, base)], operation.path, self._schemas)
             if not (trusted and self._credentials.fills(one.location, one.name, schemes))
         ]
         body = read_body(value, base, self._schemas, {one.parameter.name for one in sent})
@@ -369,8 +330,7 @@ class _Making:
         if isinstance(setting, str) and not setting.isdecimal():
             return self._server, True
         base = self._documents.root_uri
-        parts = [level for level, _ in reversed(operation.levels)]
-        own = own_server(parts, base, self._settings.server_variables)
+        own = own_server([operation.value, operation.item], base, self._settings.server_variables)
         if own is None:
             return self._server, True
         return own, isinstance(self._server, Server) and own.origin == self._server.origin
