@@ -4,9 +4,8 @@ A MODULE is one of core or a package of them (`filter`, `plans.checking`); witho
 names, an hour or two. A run that is stopped goes on where it was: results lie in `.nox/mutated`, by the hash of each
 function. When tests have changed, what survived is tried again; `--fresh` begins anew. `--report` runs nothing.
 
-Ends with 1 where less than 85% are caught, where one survived that `survivors.txt` does not list, or one did not that
-it does, both of which are printed in its form, and, without a MODULE, where one is not checked. A mutant that runs
-without end is caught.
+Prints the mutants that survived. Ends with 1 where less than 85% are caught, and, without a MODULE, where one is not
+checked. A mutant that runs without end is caught.
 """
 
 from __future__ import annotations
@@ -19,12 +18,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
-from tests.mutation.noticing import noticed_by
-from tests.mutation.results import Mutant, Verdict, modules, results, verdict_of
-from tests.mutation.survivors import entry, outdated, parse, unlisted
+from tests.mutation.results import Verdict, modules, results, verdict_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -125,41 +121,18 @@ def report(wanted: list[str]) -> int:
         for mutant, verdict in mutants
         if verdict in {Verdict.SURVIVED, Verdict.UNTESTED}
     ]
-    complete = {module for module, mutants in found.items() if all(one != Verdict.UNCHECKED for _, one in mutants)}
     checked = total.total() - total[Verdict.UNCHECKED]
+    for mutant in survived:
+        changes = [f"  - {line}" for line in mutant.removed] + [f"  + {line}" for line in mutant.added]
+        print("\n".join(["", mutant.place, *changes]))
     wrong: list[str] = []
     if not checked or caught(total) / checked < LEAST:
         wrong.append(f"Fewer than {LEAST:.0%} of the mutants are caught.")
-    keys = {mutant: mutant.key for mutants in found.values() for mutant, _ in mutants}
-    new, gone = compare(complete, survived, keys)
-    if new:
-        wrong.append(f"{new} survived without an entry.")
-    if gone:
-        wrong.append(f"{gone} have an entry and did not survive.")
     if total[Verdict.UNCHECKED] and not wanted:
         wrong.append(f"{total[Verdict.UNCHECKED]} are not checked.")
     for sentence in wrong:
         print(sentence, file=sys.stderr)
     return 1 if wrong else 0
-
-
-def compare(complete: set[str], survived: list[Mutant], keys: Mapping[Mutant, str]) -> tuple[int, int]:
-    """Print where the list of survivors and the results differ; return how many are not listed, and how many gone."""
-    noticed = noticed_by(FOLDER)
-    listed = parse((HERE / "survivors.txt").read_text("utf-8"))
-    new, gone = unlisted(survived, listed), outdated(complete, survived, listed)
-    for mutants, reasons, heading in (
-        (new, {}, "survived without an entry in {}. Write a test, or an entry with a reason:"),
-        (
-            gone,
-            {mutant: f"noticed by {noticed.get(keys.get(mutant, ''), '?')}" for mutant in gone},
-            "entries of {} do not survive any more. Remove them, or mend a test that fails by itself:",
-        ),
-    ):
-        if mutants:
-            print(f"\n{len(mutants)} {heading.format('tests/mutation/survivors.txt')}\n")
-            print("\n".join(entry(mutant, reasons.get(mutant, "?")) for mutant in mutants))
-    return len(new), len(gone)
 
 
 def row(name: str, counts: Counter[Verdict], width: int) -> str:

@@ -26,7 +26,6 @@ def main(children: int, wanted: list[str]) -> None:
     """Check the mutants of these modules and packages, or all; so many processes at a time."""
     # Here, since pytest reads every file of this folder for examples, and mutmut has an environment of its own.
     import imports
-    import noticing
     from mutmut import __main__ as mutmut
     from mutmut.runners.harness import BadTestExecutionCommandsException, PytestRunner
     from mutmut.state import state
@@ -40,8 +39,6 @@ def main(children: int, wanted: list[str]) -> None:
     )
     functions_of: Counter[str] = Counter()
     calls = imports.Calls(Path("at-import.json").absolute())
-    at: list[str] = []  # the mutant of this process
-    noticed = noticing.Noticing(Path().absolute(), lambda: at[0] if at else None)
 
     def collect_wanted(*, mutant_names: Any) -> Any:
         mutants, data = collect(mutant_names=mutant_names)
@@ -53,7 +50,7 @@ def main(children: int, wanted: list[str]) -> None:
     def execute_uncached(self: Any, params: list[str], plugins: Iterable[Any] = ()) -> Any:
         # A file that cannot be read any more is a failure, where pytest would call it interrupted.
         options = ["--continue-on-collection-errors", *params]
-        return execute(self, options, plugins=[*plugins, imports.WithoutCaches(), noticed])
+        return execute(self, options, plugins=[*plugins, imports.WithoutCaches()])
 
     def run_stats_with_imports(self: Any, *, tests: Iterable[str]) -> int:
         with calls.recorded(state()) as plugin:
@@ -70,7 +67,6 @@ def main(children: int, wanted: list[str]) -> None:
             functions_of.update(Counter(chain.from_iterable(state().tests_by_mangled_function_name.values())))
         if mutant_name is None:
             return int(run_tests(self, mutant_name=None, tests=tests))
-        at[:] = [mutant_name]
         if mangled_name_from_mutant_name(mutant_name) in calls.names():
             imports.forget(Path("mutants").absolute())
         seconds = state().duration_by_test

@@ -1,4 +1,4 @@
-"""What mutmut leaves behind is read right, and the list of survivors gives a reason for each."""
+"""The results of mutmut are read right."""
 
 from __future__ import annotations
 
@@ -10,58 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.mutation.__main__ import HERE, report
+from tests.mutation.__main__ import report
 from tests.mutation.imports import Calls, WithoutCaches
-from tests.mutation.noticing import Noticing, noticed_by
 from tests.mutation.results import Mutant, Verdict, changed, modules, results
 from tests.mutation.run_mutmut import tried
-from tests.mutation.survivors import REASONS, Survivor, Unreadable, entry, outdated, parse, unlisted
 
 from portico._plans.xml_form.steps import _full_name
-
-LINES = st.lists(st.sampled_from(["a = 1", "- b", "+ c", "= d", "# e", "module:function"]), max_size=3).map(tuple)
-MUTANTS = st.builds(Mutant, st.sampled_from(["fusion:fuse", "plans.path:Path.of"]), LINES, LINES)
-
-
-@given(st.lists(st.tuples(MUTANTS, st.sampled_from(sorted(REASONS)))))
-def test_what_is_written_is_read_again(entries: list[tuple[Mutant, str]]) -> None:
-    text = "# A comment.\n\n" + "\n".join(entry(mutant, f"{kind}: why: so") for mutant, kind in entries)
-    assert parse(text) == [Survivor(mutant, kind, "why: so") for mutant, kind in entries]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "fusion:fuse\n  - a\n  + b\n",
-        "fusion:fuse\n  - a\n  + b\n  = ?\n",
-        "fusion:fuse\n  - a\n  = wording\n  = wording\n",
-        "fusion:fuse\n  - a\n  + b\n  = equivalent\n",
-        "fusion\n  - a\n  + b\n  = wording\n",
-        "fusion:fuse\n  a\n  + b\n  = wording\n",
-    ],
-)
-def test_an_entry_without_a_good_reason_is_refused(text: str) -> None:
-    with pytest.raises(Unreadable, match=r"^fusion"):
-        parse(text)
-
-
-def test_the_list_gives_a_reason_for_each_mutant_of_code_that_is_there() -> None:
-    sources = HERE.parents[1] / "core" / "src" / "portico"
-    mutants = [one.mutant for one in parse((HERE / "survivors.txt").read_text("utf-8"))]
-    assert len(set(mutants)) == len(mutants)
-    for mutant in mutants:
-        file = sources.joinpath(*mutant.module.split(".")).with_suffix(".py")
-        assert file.is_file(), f"there is no {mutant.module} any more: remove its entries"
-        lines = {line.strip() for line in file.read_text("utf-8").splitlines()}
-        assert lines >= {*mutant.removed}, f"{mutant.place} is no more as its entry says: {mutant.removed}"
-
-
-def test_survivors_and_the_list_are_held_against_each_other() -> None:
-    known, new, killed = (Mutant(f"fusion:{name}", ("a",), ("b",)) for name in ("known", "new", "killed"))
-    listed = [Survivor(mutant, "wording", "") for mutant in (known, killed)]
-    assert unlisted([known, new, new], listed) == [new]
-    assert outdated({"fusion"}, [known, new], listed) == [killed]
-    assert outdated({"filter"}, [known, new], listed) == []
 
 
 @given(*[st.lists(st.sampled_from(["a", "b"]), max_size=4)] * 4)
@@ -122,8 +76,8 @@ def test_mutants_are_read_with_their_place_their_lines_and_what_became_of_them(t
     [
         ([1, 1, None], "100.0%", []),
         ([1, -24, 1], "100.0%", []),
-        ([1, 33, 3], "66.7%", ["Fewer than 85%", "1 survived without"]),
-        ([0, 1, 1], "66.7%", ["Fewer than 85%", "1 survived without"]),
+        ([1, 33, 3], "66.7%", ["Fewer than 85%"]),
+        ([0, 1, 1], "66.7%", ["Fewer than 85%"]),
         ([None, None, None], "-", ["Fewer than 85%"]),
     ],
 )
@@ -139,44 +93,19 @@ def test_the_share_is_of_what_was_checked_and_too_small_a_one_fails(
     assert report(["plans"]) == (1 if wrong else 0)
     said = capsys.readouterr()
     assert f" {share}" in said.out
-    assert ("plans.one:" in said.out) == (len(wrong) == 2)
+    assert ("plans.one:" in said.out) == (share == "66.7%")
     assert [line[: len(words)] for line, words in zip(said.err.splitlines(), wrong, strict=True)] == wrong
     assert report(["filter"]) == 2
 
 
-def test_one_survivor_without_an_entry_fails_and_so_does_the_whole_with_one_that_is_not_checked(
+def test_the_whole_fails_with_a_mutant_that_is_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tests.mutation.__main__.LEAST", 0.5)
     monkeypatch.setattr("tests.mutation.__main__.FOLDER", left_behind(tmp_path, [1, 0, None]))
-    assert report(["plans"]) == 1
-    assert capsys.readouterr().err == "1 survived without an entry.\n"
-    mutant = Mutant("plans.one:f", ("return a + 1",), ("return a + 2",))
-    monkeypatch.setattr("tests.mutation.__main__.HERE", tmp_path)
-    (tmp_path / "survivors.txt").write_text(entry(mutant, "types: it is no number"), "utf-8")
     assert report(["plans"]) == 0
     assert report([]) == 1
     assert capsys.readouterr().err == "1 are not checked.\n"
-
-
-def test_an_entry_in_vain_fails_and_is_told_with_the_test_that_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("tests.mutation.__main__.FOLDER", left_behind(tmp_path, [1, 1, 1]))
-    monkeypatch.setattr("tests.mutation.__main__.HERE", tmp_path)
-    ((_, meta),) = modules(tmp_path).items()
-    (mutant, _), *_ = results("plans.one", meta)
-    (tmp_path / "survivors.txt").write_text(entry(mutant, "equivalent: so it was thought"), "utf-8")
-    at: list[str] = []
-    noticing = Noticing(tmp_path, lambda: at[0] if at else None)
-    for passed, key in ((False, ""), (True, mutant.key), (False, mutant.key)):
-        at[:] = [key] if key else []
-        noticing.pytest_runtest_logreport(SimpleNamespace(failed=not passed, nodeid=f"tests/a.py::{key and passed}"))
-    assert noticed_by(tmp_path) == {mutant.key: "tests/a.py::False"}
-    assert report(["plans"]) == 1
-    said = capsys.readouterr()
-    assert "  = noticed by tests/a.py::False\n" in said.out
-    assert said.err == "1 have an entry and did not survive.\n"
 
 
 @cache
