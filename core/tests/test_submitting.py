@@ -220,7 +220,7 @@ def test_any_other_text_names_a_run(name: str) -> None:
     else:
         refused = "\0" in name
     if refused:
-        with pytest.raises(ValueError, match="not every store takes"):
+        with pytest.raises(ValueError, match="the name of a run"):
             Run.check_name(name)
     else:
         assert Run.check_name(name) == name
