@@ -12,7 +12,7 @@ from portico import Kernel, function
 from portico._functions.middleware import RequireApproval, StepRun
 from portico._plans.functions import plan_function
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Event
+from portico._plans.task import Answer, Budget, Event
 from portico.errors import PlanError, StepFailed
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -71,17 +71,26 @@ def in_circles(plans: Calls, start: str) -> bool:
 @example({"a": [("b", "step")], "b": [("a", "nested")]})
 @example({"a": [("b", "template"), ("c", "step")], "b": [("a", "step")], "c": [("c", "step")]})
 @example({"a": [("b", "step"), ("c", "step")], "b": [("d", "step")], "c": [("d", "step")]})
+@example(
+    {
+        "a": [("a", "step"), ("b", "step"), ("d", "nested")],
+        "b": [("a", "step"), ("a", "step"), ("a", "nested")],
+        "c": [("a", "step"), ("b", "step"), ("d", "step")],
+        "d": [("a", "step"), ("a", "step"), ("b", "nested")],
+    }
+)
 def test_a_plan_runs_to_its_end_unless_plans_call_each_other_in_a_circle(plans: Calls) -> None:
     kernel = kernel_of(plans)
+    wide = Budget(steps=10_000)  # five plans of three calls have more than the 100 steps of a run by default
 
     async def run() -> None:
         for name in NAMES:
             plan = Plan("g", (Step("s", name),))
             if in_circles(plans, name):
                 with pytest.raises(PlanError, match=r"inside of itself: \S+ -> \S+"):
-                    await kernel.run_plan(plan)
+                    await kernel.run_plan(plan, budget=wide)
             else:
-                assert isinstance((await kernel.run_plan(plan)).outcome, Answer)
+                assert isinstance((await kernel.run_plan(plan, budget=wide)).outcome, Answer)
 
     asyncio.run(run())
 
