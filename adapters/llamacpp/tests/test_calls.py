@@ -1,4 +1,4 @@
-"""Replies in the form of calls, and what a model is told of them."""
+"""Replies that are tool calls, and the instructions that tell a model how to write them."""
 
 from __future__ import annotations
 

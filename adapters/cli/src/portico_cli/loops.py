@@ -23,7 +23,7 @@ _THREAD_PATIENCE = 2.0
 def run_async(work: Callable[[], Awaitable[T]], runner: asyncio.Runner | None = None) -> T:
     """Run asynchronous work to its end; what a library prints meanwhile goes to standard error.
 
-    Without a ``runner``, whose loop continues afterwards, the work has a loop of its own.
+    With a ``runner`` the work uses its loop, which continues afterwards. Without one, the work gets a new loop.
     """
     with redirect_stdout(sys.stderr):
         if runner is not None:

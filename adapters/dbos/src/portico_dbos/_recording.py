@@ -221,7 +221,7 @@ class Recordings:
 def read_recorded(opened: Opened, run: str, *, into: str | None = None) -> tuple[Recorded, int]:
     """Return what all attempts of a run recorded, the latest last, and the number of the next attempt.
 
-    ``into`` is the workflow that continues: the last number is that of its own steps.
+    ``into`` is the workflow that continues; the last number belongs to the steps of ``into``.
     """
     recorded, number = Recorded(), 1
     ids = [id_of(run)]

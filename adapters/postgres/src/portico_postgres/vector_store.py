@@ -151,7 +151,7 @@ _SESSION = """SELECT set_config('hnsw.ef_search', %(search)s, %(local)s),
 class Access:
     """The connections, and the namespaces that are known.
 
-    What is known of a namespace is its tables' number. It is right or leads to an error, after which it is read anew.
+    The store caches the number of a namespace's tables. A wrong number causes an error; then it is read again.
     """
 
     def __init__(self, settings: PostgresVectorSettings) -> None:

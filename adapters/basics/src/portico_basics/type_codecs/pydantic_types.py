@@ -204,7 +204,7 @@ def _fault(each: _Located) -> Fault:
 
 
 def _aliases_agree(adapter: TypeAdapter[Any]) -> bool:
-    """Tell whether every field is read under the key under which it is written."""
+    """Tell whether every field has the same key for reading and writing."""
     return all(
         field.get("validation_alias", name) == (field.get("serialization_alias") or name)
         for name, field in _fields(adapter)

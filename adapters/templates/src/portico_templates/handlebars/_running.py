@@ -149,7 +149,7 @@ class Scope:
         return Scope(self.context, self.parent, self.data, self.params, self.around, self.run, self.jobs)
 
     def defer(self, write: Write, fill: Callable[[Scope, Write], Job]) -> None:
-        """Leave a slot in the output, and the job that fills it, in a scope with jobs of its own."""
+        """Reserve a slot in the output, and add the job that fills it. The job's scope has its own list of jobs."""
         slot: list[Any] = []
         write(slot)
         scope = self.copy()
