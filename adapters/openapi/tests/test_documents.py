@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from portico.errors import ConfigurationError
 from portico_openapi._documents import located
 from portico_openapi._parsing import parse, read_yaml
-from portico_openapi._wrong import Twice, Wrong
+from portico_openapi._wrong import Wrong
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
 
@@ -66,7 +66,7 @@ def test_yaml_has_the_values_of_json(text, value):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_json_is_the_same_in_yaml(value):
     assert read_yaml(json.dumps(value, ensure_ascii=False)) == value
-    assert parse(json.dumps({"it": value}).encode(), "x.json").value == {"it": value}
+    assert parse(json.dumps({"it": value}).encode(), "x.json") == ({"it": value}, [])
 
 
 @pytest.mark.parametrize(
@@ -103,38 +103,9 @@ def test_a_bomb_of_aliases_is_counted_not_built():
         read_yaml("\n".join(merges))
 
 
-def test_a_key_that_stands_twice_has_no_value():
-    read = read_yaml("a: 1\nb: 2\na: 3\n")
-    assert read["b"] == 2
-    assert str(read["a"]) == "the key 'a' stands twice (again in line 3)"
-    assert isinstance(parse(b'{"a": 1, "a": 1}', "x.json").value["a"], Twice)
-
-
-async def test_only_what_needs_a_doubled_key_is_lost(opened):
-    plugin = await opened(
-        HEAD
-        + """\
-servers: [{url: "http://127.0.0.1"}]
-paths:
-  /a:
-    get: {operationId: a}
-    get: {operationId: a2}
-    put: {operationId: put, summary: one, summary: two}
-  /b: {get: {operationId: b, parameters: [{name: x, in: query, schema: {type: string, type: integer}}]}}
-  /c: {get: {operationId: c, parameters: [{name: x, in: query, schema: {enum: [{k: 1, k: 2}]}}]}}
-  /d: {get: {operationId: d}}
-  /d: {get: {operationId: d}}
-  /e: {get: {operationId: e}}
-"""
-    )
-    assert [function.name for function in plugin] == ["put", "c", "e"]
-    assert opened.lost == {
-        "/d": "expected the operations of a path, not two values: the key '/d' stands twice (again in line 12)",
-        "GET /a": "expected an operation, not two values: the key 'get' stands twice (again in line 7)",
-        "GET /b": "the query parameter 'x'.schema.type: two values: the key 'type' stands twice (again in line 9) "
-        "is no type of JSON Schema",
-    }
-    assert plugin["c"].parameters[0].schema == {}
+def test_of_a_key_that_stands_twice_the_last_value_counts():
+    assert read_yaml("a: 1\nb: 2\na: 3\n") == {"a": 3, "b": 2}
+    assert parse(b'{"a": 1, "a": 2}', "x.json") == ({"a": 2}, [])
 
 
 @pytest.mark.parametrize(
@@ -152,12 +123,10 @@ paths:
         (b"paths: {}", "is no OpenAPI 3 document: it has no key `openapi`; it has paths"),
         (b"openapi: 4.0.0", "is no OpenAPI 3 document: `openapi` is '4.0.0'; expected 3.0 or 3.1"),
         (b"openapi: [3]", "`openapi` is a list"),
-        (b"openapi: 3.1.0\nopenapi: 3.1.0", "the key 'openapi' stands twice"),
         (b'swagger: "2.0"', "it is Swagger 2.0; convert it to OpenAPI 3"),
         (b"openapi: 3.1.0\npaths: 5", "cannot be used: paths: expected an object, not 5"),
-        (b"openapi: 3.1.0\npaths: {}\npaths: {}", "the key 'paths' stands twice"),
     ],
-    ids=range(16),
+    ids=range(14),
 )
 async def test_what_is_no_document_is_a_configuration_error(tmp_path, content, reason):
     (tmp_path / "openapi.yaml").write_bytes(content)

@@ -11,16 +11,15 @@ from jsonschema import Draft202012Validator
 
 from portico.plugins import Mismatch
 from portico_openapi._documents import Documents
-from portico_openapi._parsing import Parsed
-from portico_openapi._schemas import Direction, Schemas
+from portico_openapi._schemas import Schemas
 from portico_openapi._validation import checked
 from portico_openapi._wrong import Wrong
 
 
-def compiled(schema: Any, /, *, old: bool = False, direction: Direction = "request", **schemas: Any) -> dict[str, Any]:
+def compiled(schema: Any, /, *, old: bool = False, hidden: Any = "readOnly", **schemas: Any) -> dict[str, Any]:
     root = {"components": {"schemas": schemas}}
-    documents = Documents("file:///d.json", {"file:///d.json": Parsed(root)}, {})
-    made = Schemas(documents, old=old).compile(schema, "file:///d.json", direction)
+    documents = Documents("file:///d.json", {"file:///d.json": root}, {})
+    made = Schemas(documents, hidden, old=old).compile(schema, "file:///d.json")
     Draft202012Validator.check_schema(made)
     json.dumps(made, allow_nan=False)
     return made
@@ -175,11 +174,11 @@ def test_a_broken_definition_breaks_what_leads_to_it_and_nothing_else():
         "Good": {"type": "object", "properties": {"leads": {"type": "string"}}},
     }
     root = {"components": {"schemas": schemas}}
-    made = Schemas(Documents("file:///d", {"file:///d": Parsed(root)}, {}), old=False)
+    made = Schemas(Documents("file:///d", {"file:///d": root}, {}), "readOnly", old=False)
     for _ in range(2):
         with pytest.raises(Wrong, match="components/schemas/Bad: type: 'nonsense' is no type"):
-            made.compile(to("Leads"), "file:///d", "request")
-        assert made.compile(to("Good"), "file:///d", "request") == schemas["Good"]
+            made.compile(to("Leads"), "file:///d")
+        assert made.compile(to("Good"), "file:///d") == schemas["Good"]
 
 
 def test_data_that_looks_like_a_reference_is_data():
@@ -272,10 +271,10 @@ def test_read_only_is_for_responses_and_write_only_for_requests():
         },
     }
     schemas = {"Pet": pet, "Stamp": {"type": "string", "readOnly": True}}
-    request = compiled(to("Pet"), direction="request", **schemas)
+    request = compiled(to("Pet"), **schemas)
     assert (list(request["properties"]), request["required"]) == (["name", "key", "inner"], ["name", "key"])
     assert request["properties"]["inner"] == {"type": "object", "properties": {}}
-    response = compiled(to("Pet"), direction="response", **schemas)
+    response = compiled(to("Pet"), hidden="writeOnly", **schemas)
     assert (list(response["properties"]), response["required"]) == (["id", "stamp", "name", "inner"], ["id", "name"])
     over_parts = {"allOf": [{"properties": {"id": {"readOnly": True}}, "minProperties": 1}, {"required": ["id", "x"]}]}
     assert compiled({**over_parts, "required": ["id"]})["allOf"] == [
@@ -416,9 +415,9 @@ def test_the_schema_written_takes_exactly_what_the_documents_own_takes(schema, d
     """An independent judge: jsonschema on the document as it is, its references resolved by it."""
     text = json.dumps({"schema": schema, "components": {"schemas": {"R": definition}}})
     root = json.loads(text.replace('"$ref": "R"', '"$ref": "#/components/schemas/R"'))
-    documents = Documents("file:///d", {"file:///d": Parsed(root)}, {})
+    documents = Documents("file:///d", {"file:///d": root}, {})
     try:
-        made = Schemas(documents, old=False).compile(root["schema"], "file:///d", "request")
+        made = Schemas(documents, "readOnly", old=False).compile(root["schema"], "file:///d")
     except Wrong as error:
         assert "lead back" in str(error)
         return

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -14,32 +14,37 @@ from portico import Parameter
 from portico_openapi import _styles
 from portico_openapi._documents import Target
 from portico_openapi._names import word
-from portico_openapi._parameters import description_of
-from portico_openapi._schemas import Schemas
-from portico_openapi._styles import Unwritable, is_json, is_media_type, is_text, name_of
-from portico_openapi._validation import checked, not_given
+from portico_openapi._parameters import new_parameter
+from portico_openapi._schemas import Schemas, behind
+from portico_openapi._styles import Unwritable, encode, is_json, is_media_type, is_text, name_of
 from portico_openapi._wrong import Within, Wrong, described, flag, mapping, shown, text
 
-_FURTHER = {"filename": {"type": "string"}, "media_type": {"type": "string"}}
+_Kind: TypeAlias = Literal["json", "form", "multipart", "text", "file"]
+
+_PREFERRED: tuple[_Kind, ...] = ("json", "form", "multipart", "text", "file")
+_FORMS = ("form", "multipart")
+_SAYS_NO_MORE = frozenset({"type", "properties", "required", "$defs", "title", "description", "examples", "default"})
+_SIMPLE = frozenset({"string", "integer", "number", "boolean"})
+_OCTETS = "application/octet-stream"
+_BASE64 = {"type": "string", "contentEncoding": "base64"}
 
 
-def _one_of(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {key: schema, **_FURTHER}
+def _file_in(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {key: schema, "filename": {"type": "string"}, "media_type": {"type": "string"}}
     return {"type": "object", "properties": properties, "required": [key], "additionalProperties": False}
 
 
 FILE_SCHEMA: Mapping[str, Any] = {
     "anyOf": [
-        {"type": "string", "contentEncoding": "base64", "description": "The file's content in base64."},
-        _one_of("base64", {"type": "string", "contentEncoding": "base64"}),
-        _one_of("text", {"type": "string"}),
+        {**_BASE64, "description": "The file's content in base64."},
+        _file_in("base64", _BASE64),
+        _file_in("text", {"type": "string"}),
     ]
 }
 """A file: its content in base64, or an object with ``base64`` or ``text``, a name and a media type."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileContent:
+class FileContent(NamedTuple):
     """The bytes of a file, and what the argument said of it."""
 
     content: bytes
@@ -57,28 +62,18 @@ def content_of(value: Any) -> FileContent:
     """
     if isinstance(value, bytes | bytearray | memoryview):
         return FileContent(bytes(value))
-    if isinstance(value, str):
-        return FileContent(_decoded(value))
-    if isinstance(value, Mapping):
-        filename, media_type = value.get("filename"), value.get("media_type")
-        if isinstance(content := value.get("text"), str):
-            try:
-                return FileContent(content.encode(), filename, media_type)
-            except UnicodeEncodeError:
-                raise Unwritable("its text has lone surrogates") from None
-        if isinstance(content := value.get("base64"), str):
-            return FileContent(_decoded(content), filename, media_type)
-    raise Unwritable('it is no file: give its content in base64, or {"text": …}')
-
-
-def _decoded(text: str) -> bytes:
+    given = value if isinstance(value, Mapping) else {"base64": value}
+    filename, media_type = given.get("filename"), given.get("media_type")
+    if media_type and not is_media_type(media_type):
+        raise Unwritable(f"{shown(media_type)!r} is no media type")
+    if isinstance(words := given.get("text"), str):
+        return FileContent(encode(words), filename, media_type)
+    if not isinstance(words := given.get("base64"), str):
+        raise Unwritable('it is no file: give its content in base64, or {"text": …}')
     try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
+        return FileContent(base64.b64decode("".join(words.split()), validate=True), filename, media_type)
+    except ValueError as error:
         raise Unwritable('it is not base64; text goes as {"text": …}') from error
-
-
-_OCTETS = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,84 +85,40 @@ class Encoding:
     explode: bool = True
     reserved: bool = False
     file: bool = False
-    files: bool = False
 
-    def file_schema(self, schema: Any) -> Any:
-        """Return the schema of the property's argument: a file is one that JSON can hold."""
-        if not self.file and not self.files:
-            return schema
-        words = {"description": schema["description"]} if isinstance(schema, dict) and "description" in schema else {}
-        return {**FILE_SCHEMA, **words} if self.file else {"type": "array", "items": dict(FILE_SCHEMA), **words}
+    @property
+    def as_json(self) -> bool:
+        """Whether a value is sent as JSON, lists and texts too."""
+        return self.content_type is not None and is_json(self.content_type)
+
+    def write(self, value: Any) -> str:
+        """Return a value as text."""
+        return _styles.as_json(value) if self.as_json else _styles.scalar(value)
 
 
 _PLAIN = Encoding()
 
 
-def read_encodings(media: Target, schema: Mapping[str, Any], schemas: Schemas, kind: str) -> dict[str, Encoding]:
-    """Return how each property is sent, by the ``encoding`` of a media type and by the property's schema.
-
-    ``schema`` is the compiled one. Raises `Wrong`.
-    """
-    if kind not in ("form", "multipart"):
-        return {}
-    declared = mapping(media.value, "encoding")
-    made = {}
-    definitions = schema.get("$defs", {})
-    for name, part in schema.get("properties", {}).items():
-        with Within("encoding", name):
-            one = schemas.documents.follow(declared.get(name), media.uri).value
-            if one is not None and type(one) is not dict:
-                raise Wrong(f"expected an object, not {described(one)}")
-            made[name] = _encoding(one or {}, _behind(part, definitions), definitions, old=schemas.old, kind=kind)
-    return made
+def _fields(value: Any, encodings: Mapping[str, Encoding]) -> Iterator[tuple[str, Any, Encoding]]:
+    """Yield the fields of a form: one for each element of an array that is not sent as a whole. Null is left out."""
+    if not isinstance(value, Mapping):
+        raise Unwritable("a form is an object")
+    for name, part in value.items():
+        encoding = encodings.get(name, _PLAIN)
+        repeated = isinstance(part, list | tuple) and encoding.style is None and not encoding.as_json
+        for one in part if repeated else [part]:
+            if one is not None:
+                yield name, one, encoding
 
 
-def _encoding(
-    declared: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any], *, old: bool, kind: str
-) -> Encoding:
-    content_type = text(declared, "contentType")
-    if content_type is not None:
-        # Of several types the first that is one: the others are for who knows better.
-        named = [one.strip() for one in content_type.split(",")]
-        content_type = next((one for one in named if "*" not in one), None)
-        if content_type is not None and not is_media_type(content_type):
-            raise Wrong(f"{shown(content_type)!r} is no media type")
-    if kind == "multipart":
-        items = _behind(schema.get("items"), definitions)
-        is_file = _is_file(schema, content_type, old=old)
-        files = schema.get("type") == "array" and _is_file(items, content_type, old=old)
-        return Encoding(content_type, file=is_file, files=files)
-    style = text(declared, "style")
-    if style not in (None, "form", "spaceDelimited", "pipeDelimited", "deepObject"):
-        raise Wrong(f"the style {shown(style or '')!r} is none of a form")
-    explode, reserved = flag(declared, "explode"), flag(declared, "allowReserved")
-    if style is None and explode is None and reserved is None:
-        return Encoding(content_type)
-    style = style or "form"
-    return Encoding(None, style, style == "form" if explode is None else explode, reserved is True)
-
-
-def _is_file(schema: Mapping[str, Any], content_type: str | None, *, old: bool) -> bool:
-    if schema.get("format") == "binary":
-        return bool(schema.get("type", "string") == "string")
-    if old or "contentEncoding" in schema or schema.get("type", "string") != "string":
-        return False
-    if "contentMediaType" in schema:
-        return not _reads(str(schema["contentMediaType"]))
-    # In 3.1 a part without a type is bytes.
-    return not set(schema) - {"description", "title", "examples"} and not (content_type and _reads(content_type))
-
-
-def _reads(media_type: str) -> bool:
-    return is_json(media_type) or is_text(media_type)
-
-
-def _behind(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    for _ in range(len(definitions) + 1):
-        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
-            break
-        schema = definitions.get(schema["$ref"].removeprefix("#/$defs/"))
-    return schema if isinstance(schema, dict) else {}
+@contextmanager
+def _member(name: str) -> Iterator[None]:
+    """Say of what cannot be written which member of the body it is."""
+    try:
+        yield
+    except Unwritable as error:
+        error.member = name
+        raise
 
 
 def write_form(value: Any, encodings: Mapping[str, Encoding]) -> bytes:
@@ -177,91 +128,49 @@ def write_form(value: Any, encodings: Mapping[str, Encoding]) -> bytes:
     b'a=x+y&b=1&b=2&c=%7B%22d%22%3Atrue%7D'
     """
     pairs: list[str] = []
-    for name, part in _members(value):
-        try:
-            pairs += _pairs(name, part, encodings.get(name, _PLAIN))
-        except Unwritable as error:
-            raise error.inside(name) from None
+    for name, one, encoding in _fields(value, encodings):
+        with _member(name):
+            if encoding.style is None:
+                pairs.append(f"{_plus(name)}={_plus(encoding.write(one))}")
+            else:
+                explode, reserved = encoding.explode, encoding.reserved
+                pairs += _styles.query(encoding.style, name, one, explode=explode, reserved=reserved)
     return "&".join(pairs).encode("ascii")
-
-
-def _pairs(name: str, value: Any, encoding: Encoding) -> list[str]:
-    if encoding.style is not None:
-        return _styles.query(encoding.style, name, value, explode=encoding.explode, reserved=encoding.reserved)
-    as_json = encoding.content_type is not None and is_json(encoding.content_type)
-    repeated = value if isinstance(value, list | tuple) and not as_json else [value]
-    write = _styles.as_json if as_json else _styles.scalar
-    return [f"{_plus(name)}={_plus(write(one))}" for one in repeated if one is not None]
-
-
-def write_multipart(value: Any, encodings: Mapping[str, Encoding], media_type: str) -> tuple[str, bytes]:
-    """Return the media type with its boundary, and the parts (RFC 7578): of an array, one for each element."""
-    parts: list[bytes] = []
-    for name, part in _members(value):
-        encoding = encodings.get(name, _PLAIN)
-        as_json = encoding.content_type is not None and is_json(encoding.content_type)
-        repeated = part if isinstance(part, list | tuple) and not as_json else [part]
-        try:
-            parts += [_part(name, one, encoding, as_json=as_json) for one in repeated if one is not None]
-        except Unwritable as error:
-            raise error.inside(name) from None
-    boundary = secrets.token_hex(16)
-    while any(boundary.encode() in part for part in parts):
-        boundary = secrets.token_hex(16)
-    mark = f"--{boundary}".encode()
-    body = b"".join(mark + b"\r\n" + part + b"\r\n" for part in parts) + mark + b"--\r\n"
-    return f"{media_type.partition(';')[0].strip()}; boundary={boundary}", body
-
-
-def _part(name: str, value: Any, encoding: Encoding, *, as_json: bool) -> bytes:
-    disposition = f'Content-Disposition: form-data; name="{_quoted(name)}"'
-    content_type = encoding.content_type
-    if encoding.file or encoding.files or isinstance(value, bytes):
-        file = content_of(value)
-        disposition += f'; filename="{_quoted(file.filename or name)}"'
-        content_type = file.media_type or content_type or _OCTETS
-        if not is_media_type(content_type):
-            raise Unwritable(f"{shown(content_type)!r} is no media type")
-        content = file.content
-    else:
-        if isinstance(value, dict | list | tuple) and not as_json:
-            content_type = content_type or "application/json"
-        try:
-            content = (_styles.as_json(value) if as_json else _styles.scalar(value)).encode()
-        except UnicodeEncodeError:
-            raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
-    head = disposition + (f"\r\nContent-Type: {content_type}" if content_type else "")
-    return head.encode() + b"\r\n\r\n" + content
-
-
-def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, Mapping):
-        raise Unwritable("a form is an object")
-    return iter(value.items())
 
 
 def _plus(text: str) -> str:
     """Encode as application/x-www-form-urlencoded does (WHATWG URL, section 5.2)."""
-    try:
-        return quote(text, safe="*-._ ").replace("~", "%7E").replace(" ", "+")
-    except UnicodeEncodeError:
-        raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
+    return quote(encode(text), safe="*-._ ").replace("~", "%7E").replace(" ", "+")
+
+
+def write_multipart(value: Any, encodings: Mapping[str, Encoding], media_type: str) -> tuple[str, bytes]:
+    """Return the media type with its boundary, and the parts (RFC 7578)."""
+    boundary = secrets.token_hex(16)
+    body = bytearray()
+    for name, one, encoding in _fields(value, encodings):
+        with _member(name):
+            body += f"--{boundary}\r\n".encode() + _part(name, one, encoding) + b"\r\n"
+    return f"{name_of(media_type)}; boundary={boundary}", bytes(body) + f"--{boundary}--\r\n".encode()
+
+
+def _part(name: str, value: Any, encoding: Encoding) -> bytes:
+    disposition = f'Content-Disposition: form-data; name="{_quoted(name)}"'
+    content_type = encoding.content_type
+    if encoding.file or isinstance(value, bytes):
+        content, filename, media_type = content_of(value)
+        disposition += f'; filename="{_quoted(filename or name)}"'
+        content_type = media_type or content_type or _OCTETS
+    else:
+        if isinstance(value, dict | list | tuple):
+            content_type = content_type or "application/json"
+        content = encode(encoding.write(value))
+    head = disposition + (f"\r\nContent-Type: {content_type}" if content_type else "")
+    return encode(head) + b"\r\n\r\n" + content
 
 
 def _quoted(name: str) -> str:
     """Escape a name as HTML forms do: three characters only."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise Unwritable("its name has lone surrogates") from None
     return name.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")
-
-
-_Kind: TypeAlias = Literal["json", "form", "multipart", "text", "file"]
-
-_SAYS_NO_MORE = frozenset({"type", "properties", "required", "$defs", "title", "description", "examples", "default"})
-_SIMPLE = frozenset({"string", "integer", "number", "boolean"})
-_PREFERRED: tuple[_Kind, ...] = ("json", "form", "multipart", "text", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,32 +198,22 @@ class Body:
             value = arguments[self.parameters[0].name]
         else:
             return None
-        return self._written(value)
-
-    def _written(self, value: Any) -> tuple[str, bytes]:
         if self.kind == "form":
             return self.media_type, write_form(value, self.encodings)
         if self.kind == "multipart":
             return write_multipart(value, self.encodings, self.media_type)
         if self.kind == "file":
             file = content_of(value)
-            if file.media_type and not is_media_type(file.media_type):
-                raise Unwritable(f"{shown(file.media_type)!r} is no media type")
             return file.media_type or self.media_type, file.content
-        written = _styles.as_json(value) if self.kind == "json" else _styles.scalar(value)
-        try:
-            return self.media_type, written.encode()
-        except UnicodeEncodeError:
-            raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
+        return self.media_type, encode(_styles.as_json(value) if self.kind == "json" else _styles.scalar(value))
 
-
-class _Form(NamedTuple):
-    """The form of a body that was chosen."""
-
-    media_type: str
-    kind: _Kind
-    schema: dict[str, Any]
-    encodings: Mapping[str, Encoding]
+    def argument_of(self, member: str | None) -> str:
+        """Return the argument that a member of the body comes from, or its place in the argument."""
+        for argument, name in (self.members or {}).items():
+            if name == member:
+                return argument
+        whole = "body" if self.members else self.parameters[0].name
+        return f"{whole}.{member}" if member else whole
 
 
 def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: Collection[str]) -> Body | None:
@@ -322,52 +221,56 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
 
     The rule for parameters: the properties of an object become their own parameters when that says all there is
     to say. It does not when a name is taken already, when other properties or rules between properties are declared,
-    or when the body may be left out although a property may not. Then the whole is one parameter, ``body``.
-    Raises `Wrong`.
+    or when the body may be left out although a property may not. Then the whole is one parameter, ``body``. An
+    optional form without fields makes no body. Raises `Wrong`.
     """
     if operation.get("requestBody") is None:
         return None
     with Within("requestBody"):
-        body = _read(schemas.documents.follow(operation["requestBody"], base), schemas, taken)
-        return None if _holds_nothing(body) else body
+        target = schemas.documents.follow(operation["requestBody"], base)
+        if type(target.value) is not dict:
+            raise Wrong(f"expected an object, not {described(target.value)}")
+        content = mapping(target.value, "content")
+        media_type, kind = _chosen(content)
+        with Within("content", media_type):
+            media = schemas.documents.follow(content[media_type], target.uri)
+            if type(media.value) is not dict:
+                raise Wrong(f"expected an object, not {described(media.value)}")
+            kind, schema = _body_schema(kind, media_type, media, schemas)
+            encodings: dict[str, Encoding] = {}
+            if kind in _FORMS and schema.get("properties"):
+                properties, encodings = _form_properties(media, schema, schemas, kind)
+                schema = {**schema, "properties": properties}
+    required = flag(target.value, "required") is True
+    if name_of(media_type) in ("*/*", "application/*"):
+        media_type = "application/json"
+    if kind in _FORMS and not required and schema.get("properties") == {} and set(schema) <= _SAYS_NO_MORE:
+        return None
+    if kind in ("json", *_FORMS) and (names := _spread(schema, taken, required=required)):
+        parameters = [
+            _member_parameter(argument, name, schema, schemas, required=name in schema.get("required", ()))
+            for argument, name in names.items()
+        ]
+        return Body(media_type, kind, required, tuple(parameters), names, encodings)
+    argument = "body" if "body" not in taken else "request_body"
+    words = {"description": text(target.value, "description") or ""}
+    whole = new_parameter(argument, schema, required=required, about=(words, schema))
+    return Body(media_type, kind, required, (whole,), None, encodings)
 
 
-def _holds_nothing(body: Body) -> bool:
-    """Return whether a body is a form without fields that may be left out, as some documents give every operation."""
-    if body.kind not in ("form", "multipart") or body.required or body.members is not None:
-        return False
-    schema = body.parameters[0].compiled.schema
-    return schema.get("properties") == {} and not set(schema) - {"type", "properties", "title", "description"}
+def _chosen(content: Mapping[str, Any]) -> tuple[str, _Kind]:
+    """Return the media type into which arguments go best; of the kinds of JSON, the plain one first."""
+    names = ("application/json", "*/*", "application/*", "application/merge-patch+json")
 
+    def rank(form: tuple[str, _Kind]) -> tuple[int, int]:
+        name = name_of(form[0])
+        return _PREFERRED.index(form[1]), names.index(name) if name in names else len(names)
 
-def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
-    if type(target.value) is not dict:
-        raise Wrong(f"expected an object, not {described(target.value)}")
-    content = mapping(target.value, "content")
-    kinds = {media_type: kind for media_type in content if (kind := _kind(media_type)) is not None}
+    kinds = [(media_type, kind) for media_type in content if (kind := _kind(media_type)) is not None]
     if not kinds:
         reason = f"none of {', '.join(map(shown, content))} can be written" if content else "it has no content"
         raise Wrong(reason, ("content",))
-    media_type, kind = min(kinds.items(), key=_rank)
-    with Within("content", media_type):
-        media = schemas.documents.follow(content[media_type], target.uri)
-        if type(media.value) is not dict:
-            raise Wrong(f"expected an object, not {described(media.value)}")
-        schema = _body_schema(kind, media_type, media, schemas)
-        if kind in ("form", "multipart") and "object" not in (types := _types(schema)):
-            if kind == "multipart" or "string" not in types:
-                raise Wrong(f"a form is an object, and its schema is of {' or '.join(types)}", ("schema",))
-            kind = "text"
-        encodings = read_encodings(media, schema, schemas, kind)
-    return _planned(target.value, _Form(media_type, kind, schema, encodings), schemas, taken)
-
-
-def _rank(form: tuple[str, _Kind]) -> tuple[int, int]:
-    """Order media types by how well arguments go into them; of the kinds of JSON, the plain one first."""
-    media_type, kind = form
-    names = ("application/json", "*/*", "application/*", "application/merge-patch+json")
-    name = name_of(media_type)
-    return _PREFERRED.index(kind), names.index(name) if name in names else len(names)
+    return min(kinds, key=rank)
 
 
 def _kind(media_type: str) -> _Kind | None:
@@ -384,68 +287,109 @@ def _kind(media_type: str) -> _Kind | None:
     return "text" if is_text(name) else "file"
 
 
-def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) -> dict[str, Any]:
+def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) -> tuple[_Kind, dict[str, Any]]:
+    """Return the schema of a body; a form whose schema is a text is one."""
     if kind == "file":
-        return dict(FILE_SCHEMA)
+        return kind, dict(FILE_SCHEMA)
     with Within("schema"):
-        compiled = schemas.compile(media.value.get("schema"), media.uri, "request")
-    if kind == "text" and ("type" not in compiled or not set(_types(compiled)) <= _SIMPLE):
-        return {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
-    return compiled
+        schema = schemas.compile(media.value.get("schema"), media.uri)
+        named = schema.get("type", "object")
+        types = [named] if isinstance(named, str) else named
+        if kind in _FORMS and "object" not in types:
+            if kind == "multipart" or "string" not in types:
+                raise Wrong(f"a form is an object, and its schema is of {' or '.join(types)}")
+            kind = "text"
+    if kind == "text" and not _SIMPLE.issuperset(types):
+        schema = {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
+    return kind, schema
 
 
-def _types(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types of a compiled schema; one that does not say may be an object."""
-    kinds = schema.get("type", "object")
-    return [kinds] if isinstance(kinds, str) else list(kinds)
-
-
-def _planned(declared: Mapping[str, Any], form: _Form, schemas: Schemas, taken: Collection[str]) -> Body:
-    media_type, kind, schema, encodings = form
-    required = flag(declared, "required") is True
-    if name_of(media_type) in ("*/*", "application/*"):
-        media_type = "application/json"
+def _spread(schema: Mapping[str, Any], taken: Collection[str], *, required: bool) -> dict[str, str]:
+    """Return the properties by the names of their own parameters; none where the body is one parameter."""
     properties: Mapping[str, Any] = schema.get("properties", {})
-    if kind in ("form", "multipart"):
-        properties = {name: encodings[name].file_schema(part) for name, part in properties.items()}
-        schema = {**schema, "properties": properties} if properties else schema
     needed = schema.get("required", ())
-    names = {name: word(name) for name in properties}
-    spread = (
-        kind in ("json", "form", "multipart")
-        and bool(properties)
-        and schema.get("type", "object") == "object"
+    names = {word(name): name for name in properties}
+    says_all = (
+        schema.get("type", "object") == "object"
         and set(schema) - _SAYS_NO_MORE <= {"additionalProperties"}
         and schema.get("additionalProperties") in (None, False)
         and (required or not needed)
-        and all(names.values())
-        and len(set(names.values())) == len(names)
-        and not set(names.values()) & set(taken)
+        and len(names) == len(properties)
+        and names.keys().isdisjoint({"", *taken})
         and set(needed) <= set(properties)
     )
-    if not spread:
-        argument = "body" if "body" not in taken else "request_body"
-        words = {"description": text(declared, "description") or ""}
-        default = schema.get("default", not_given(schema))
-        whole = Parameter(argument, description_of(words, schema), checked(schema), required, default)
-        return Body(media_type, kind, required, (whole,), None, encodings)
-    definitions = schema.get("$defs", {})
-    parameters = []
-    for name, part in properties.items():
-        own = schemas.standing_alone(part, "request")
-        default = own.get("default", not_given(own))
-        about = description_of({}, _said_of(part, definitions))
-        parameters.append(Parameter(names[name], about, checked(own), name in needed, default))
-    members = {names[name]: name for name in properties}
-    return Body(media_type, kind, required, tuple(parameters), members, encodings)
+    return names if says_all else {}
 
 
-def _said_of(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema that has the words on a property: its own, or that which it refers to."""
-    if not isinstance(schema, dict):
-        return {}
-    reference = schema.get("$ref")
-    if "description" in schema or not isinstance(reference, str):
-        return schema
-    behind = definitions.get(reference.removeprefix("#/$defs/"))
-    return behind if isinstance(behind, dict) else {}
+def _member_parameter(
+    argument: str, name: str, schema: Mapping[str, Any], schemas: Schemas, *, required: bool
+) -> Parameter:
+    part = schema["properties"][name]
+    own = part if isinstance(part, dict) else {}
+    about = own if "description" in own else behind(own, schema.get("$defs", {}))
+    return new_parameter(argument, schemas.standing_alone(part), required=required, about=(about,))
+
+
+def _form_properties(
+    media: Target, schema: Mapping[str, Any], schemas: Schemas, kind: _Kind
+) -> tuple[dict[str, Any], dict[str, Encoding]]:
+    """Return the properties of a form, files as arguments hold them, and how each is sent."""
+    declared = mapping(media.value, "encoding")
+    properties: dict[str, Any] = {}
+    encodings: dict[str, Encoding] = {}
+    for name, part in schema["properties"].items():
+        with Within("encoding", name):
+            one = schemas.documents.follow(declared.get(name), media.uri).value or {}
+            if type(one) is not dict:
+                raise Wrong(f"expected an object, not {described(one)}")
+            encoding = _encoding(one, kind)
+        properties[name], encodings[name] = part, encoding
+        if kind == "multipart":
+            file = _file_argument(part, encoding.content_type, schema.get("$defs", {}), old=schemas.old)
+            properties[name] = file or part
+            encodings[name] = Encoding(encoding.content_type, file=file is not None)
+    return properties, encodings
+
+
+def _file_argument(
+    part: Any, content_type: str | None, definitions: Mapping[str, Any], *, old: bool
+) -> dict[str, Any] | None:
+    """Return the schema of the argument for a file or for a list of files; None for any other part."""
+    schema = behind(part, definitions)
+    items = behind(schema.get("items"), definitions)
+    words = {"description": part["description"]} if isinstance(part, dict) and "description" in part else {}
+    if _is_file(schema, content_type, old=old):
+        return {**FILE_SCHEMA, **words}
+    if schema.get("type") == "array" and _is_file(items, content_type, old=old):
+        return {"type": "array", "items": dict(FILE_SCHEMA), **words}
+    return None
+
+
+def _encoding(declared: Mapping[str, Any], kind: _Kind) -> Encoding:
+    # Of several types the first that is one: the others are for who knows better.
+    named = [one.strip() for one in (text(declared, "contentType") or "*").split(",")]
+    content_type = next((one for one in named if "*" not in one), None)
+    if content_type is not None and not is_media_type(content_type):
+        raise Wrong(f"{shown(content_type)!r} is no media type")
+    style, explode, reserved = text(declared, "style"), flag(declared, "explode"), flag(declared, "allowReserved")
+    if kind == "multipart" or (style is None and explode is None and reserved is None):
+        return Encoding(content_type)
+    style = style or "form"
+    if style not in ("form", "spaceDelimited", "pipeDelimited", "deepObject"):
+        raise Wrong(f"the style {shown(style)!r} is none of a form")
+    return Encoding(None, style, style == "form" if explode is None else explode, reserved is True)
+
+
+def _is_file(schema: Mapping[str, Any], content_type: str | None, *, old: bool) -> bool:
+    if schema.get("format") == "binary":
+        return bool(schema.get("type", "string") == "string")
+    if old or "contentEncoding" in schema or schema.get("type", "string") != "string":
+        return False
+    if "contentMediaType" in schema:
+        return not _reads(str(schema["contentMediaType"]))
+    # In 3.1 a part without a type is bytes.
+    return not set(schema) - {"description", "title", "examples"} and not (content_type and _reads(content_type))
+
+
+def _reads(media_type: str) -> bool:
+    return is_json(media_type) or is_text(media_type)

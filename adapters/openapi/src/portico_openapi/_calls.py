@@ -133,10 +133,7 @@ class Call:
         try:
             return body.write(arguments)
         except Unwritable as error:
-            by_property = {name: argument for argument, name in (body.members or {}).items()}
-            whole = "body" if body.members else body.parameters[0].name
-            place = by_property.get(error.member or "") or (f"{whole}.{error.member}" if error.member else whole)
-            faults.append(f"{place}: {error}")
+            faults.append(f"{body.argument_of(error.member)}: {error}")
             return None
 
     def _path(self, values: Mapping[str, str], faults: list[str]) -> str:

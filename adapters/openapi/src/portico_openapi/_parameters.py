@@ -12,7 +12,7 @@ from portico_openapi import _styles
 from portico_openapi._names import parameter_names
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable, is_json, is_text
-from portico_openapi._validation import checked, not_given
+from portico_openapi._validation import checked
 from portico_openapi._wrong import Within, Wrong, described, flag, listing, mapping, shortened, shown, text
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
@@ -29,6 +29,8 @@ _NOT_PARAMETERS = frozenset(
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_TEXT = 1_000
+_NOT_GIVEN = object()
+"""The default of a parameter without one. It has no JSON form, so that no schema tells it."""
 _LONGEST_NAME = 200
 
 
@@ -61,19 +63,23 @@ class Sent:
             as_text = _styles.scalar if self.content == "text" else _styles.as_json
             value = _styles.as_json(value, ascii_only=True) if self.location == "header" else as_text(value)
         if self.location == "path":
-            parts.path[self.name] = self._segment(value)
+            parts.path[self.name] = _styles.simple(value, explode=self.explode)
+            if not parts.path[self.name]:
+                raise Unwritable("it is empty, and the path needs a value")
         elif self.location == "query":
             parts.query += _styles.query(self.style, self.name, value, explode=self.explode, reserved=self.reserved)
         elif self.location == "cookie":
-            parts.cookies += _styles.cookies(self.name, value, explode=self.explode)
+            # Where the style form would join pairs with "&", each is a cookie.
+            parts.cookies += _styles.query("form", self.name, value, explode=self.explode)
         elif not _styles.is_undefined(value):
-            parts.headers.append((self.name, _header(_styles.header(value, explode=self.explode))))
-
-    def _segment(self, value: Any) -> str:
-        written = _styles.path(value, explode=self.explode)
-        if not written:
-            raise Unwritable("it is empty, and the path needs a value")
-        return written
+            # Nothing is percent-encoded, since nothing would decode it.
+            written = _styles.simple(value, explode=self.explode, write=str)
+            if _CONTROLS.search(written):
+                raise Unwritable("it has line breaks or control characters, which a header cannot have")
+            if written != written.strip():
+                raise Unwritable("it begins or ends with a space, which a header cannot")
+            _styles.encode(written)
+            parts.headers.append((self.name, written))
 
 
 def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, schemas: Schemas) -> list[Sent]:
@@ -136,37 +142,23 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
         content = "json" if is_json(media_type) else "text"
         if content == "text" and not is_text(media_type):
             raise Wrong(f"its content is {shown(media_type)}; JSON and text can be written")
-        described_media = schemas.documents.follow(media[media_type], base)
-        schema, base = mapping({"it": described_media.value}, "it").get("schema"), described_media.uri
+        value, base, _ = schemas.documents.follow(media[media_type], base)
+        schema = value.get("schema") if type(value) is dict else None
         inner = (f"content.{media_type}.schema",)
     with Within(*inner):
-        compiled = schemas.compile(schema, base, "request")
-    parameter = Parameter(
-        argument,
-        description_of(part, compiled),
-        checked(compiled),
-        location == "path" or flag(part, "required") is True,
-        compiled.get("default", not_given(compiled)),
-    )
+        compiled = schemas.compile(schema, base)
+    required = location == "path" or flag(part, "required") is True
+    parameter = new_parameter(argument, compiled, required=required, about=(part, compiled))
     exploded = style == "form" if explode is None else explode
     return Sent(parameter, name, location, style, exploded, flag(part, "allowReserved") is True, content)
 
 
-def description_of(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Return what there is to say of a parameter: its own words or, without them, those of its schema."""
-    words = part.get("description") or schema.get("description") or ""
+def new_parameter(
+    name: str, schema: Mapping[str, Any], *, required: bool, about: Sequence[Mapping[str, Any]]
+) -> Parameter:
+    """Return a parameter of a compiled schema; the first of ``about`` that has a description describes it."""
+    words = next((text for part in about if (text := part.get("description"))), "")
     words = shortened(words.strip(), _LONGEST_TEXT) if isinstance(words, str) else ""
-    deprecated = part.get("deprecated") is True or schema.get("deprecated") is True
-    return f"Deprecated. {words}".rstrip() if deprecated else words
-
-
-def _header(value: str) -> str:
-    if _CONTROLS.search(value):
-        raise Unwritable("it has line breaks or control characters, which a header cannot have")
-    if value != value.strip():
-        raise Unwritable("it begins or ends with a space, which a header cannot")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
-    return value
+    if any(part.get("deprecated") is True for part in about):
+        words = f"Deprecated. {words}".rstrip()
+    return Parameter(name, words, checked(schema), required, schema.get("default", _NOT_GIVEN))

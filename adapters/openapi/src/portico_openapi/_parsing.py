@@ -6,12 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import yaml
 
-from portico_openapi._wrong import Twice, Wrong, shown
+from portico_openapi._wrong import Wrong, shown
 
 MOST_NODES = 1_000_000
 """Values in a document, what aliases repeat counted each time."""
@@ -40,8 +39,7 @@ def read_yaml(text: str) -> Any:
     """Return the value of the only document in ``text``.
 
     Raises `Wrong` with the line for anything that is not YAML, for a tag that makes more than JSON values, and
-    for a document whose aliases make it larger than 1,000,000 values or that nests deeper than 200 levels. A key
-    that stands twice has the value `Twice`.
+    for a document whose aliases make it larger than 1,000,000 values or that nests deeper than 200 levels.
     """
     try:
         return _Composer().compose(yaml.parse(text, Loader=_Parser))
@@ -151,8 +149,6 @@ class _Composer:
             if any(type(part) is not dict for part in parts):
                 raise Wrong(f"{_line(event)}: '<<' takes an object or a list of objects")
             frame.merged += parts
-        elif key in frame.value:
-            frame.value[key] = Twice(key, event.start_mark.line + 1)
         else:
             frame.value[key] = value
 
@@ -182,21 +178,12 @@ def _line(event: Any) -> str:
     return f"line {event.start_mark.line + 1}"
 
 
-DEEPEST = 200
-_MOST_REFERENCES = 100_000
+def parse(content: bytes, uri: str) -> tuple[dict[str, Any], list[str]]:
+    """Read JSON or YAML; return the object and its references to other documents, as they are written.
 
-
-@dataclass(slots=True)
-class Parsed:
-    """A document's value, and the references in it."""
-
-    value: Any
-    outward: dict[str, None] = field(default_factory=dict)
-    """References to other documents, as they are written, in order."""
-
-
-def parse(content: bytes, uri: str) -> Parsed:
-    """Read JSON or YAML. Raises `Wrong` where it is neither, or nests deeper than 200 levels."""
+    Raises `Wrong` for what is neither, is no object, or nests deeper than 200 levels. Of a key that stands twice the
+    last value counts.
+    """
     try:
         text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError as error:
@@ -210,7 +197,9 @@ def parse(content: bytes, uri: str) -> Parsed:
     named_json = uri.partition("?")[0].casefold().endswith(".json")
     if beginning in ("{", "[") or named_json:
         try:
-            return _examined(_json(text))
+            return _examined(json.loads(text, parse_float=_number, parse_constant=_refuse))
+        except RecursionError:
+            raise Wrong(f"it nests deeper than {DEEPEST} levels") from None
         except ValueError as error:
             if named_json:
                 raise Wrong(f"it is not JSON: {error}") from error
@@ -219,24 +208,6 @@ def parse(content: bytes, uri: str) -> Parsed:
     except Wrong as error:
         formats = "neither JSON nor YAML" if beginning == "{" else "not YAML"
         raise Wrong(f"it is {formats}: {error}") from error
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse)
-    except RecursionError:
-        raise Wrong(f"it nests deeper than {DEEPEST} levels") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                made[key] = Twice(key)
-            seen.add(key)
-    return made
 
 
 def _number(text: str) -> float | str:
@@ -249,37 +220,24 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
 
 
-def _examined(value: Any) -> Parsed:
+def _examined(value: Any) -> tuple[dict[str, Any], list[str]]:
     """Walk once through everything: its depth and its references. Shared parts are seen once."""
     if type(value) is not dict:
         raise Wrong("it holds one value where an object is expected")
-    parsed = Parsed(value)
+    outward: dict[str, None] = {}
     level: list[Any] = [value]
-    depth = 0
     seen: set[int] = set()
-    while level:
-        if depth > DEEPEST:
-            raise Wrong(f"it nests deeper than {DEEPEST} levels")
-        depth += 1
+    for _ in range(DEEPEST + 1):
         following: list[Any] = []
         for part in level:
-            if type(part) is dict:
-                _note(part, parsed)
-                children: Any = part.values()
-            else:
-                children = part
-            for child in children:
-                kind = type(child)
-                if (kind is dict or kind is list) and id(child) not in seen:
+            reference = part.get("$ref") if type(part) is dict else None
+            if type(reference) is str and reference[:1] != "#":
+                outward[reference] = None
+            for child in part.values() if type(part) is dict else part:
+                if type(child) in (dict, list) and id(child) not in seen:
                     seen.add(id(child))
                     following.append(child)
+        if not following:
+            return value, list(outward)
         level = following
-    return parsed
-
-
-def _note(part: dict[str, Any], parsed: Parsed) -> None:
-    reference = part.get("$ref")
-    if type(reference) is str and reference[:1] != "#":
-        parsed.outward[reference] = None
-        if len(parsed.outward) > _MOST_REFERENCES:
-            raise Wrong(f"it has more than {_MOST_REFERENCES:,} references to other documents")
+    raise Wrong(f"it nests deeper than {DEEPEST} levels")

@@ -106,7 +106,7 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
             raise Wrong(f"expected an object, not {described(media.value)}")
         schema = (media.value or {}).get("schema")
         with Within("schema"):
-            return media_type, "json", schemas.compile(schema, media.uri, "response")
+            return media_type, "json", schemas.compile(schema, media.uri)
 
 
 def _together(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:

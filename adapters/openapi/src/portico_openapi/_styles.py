@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -54,14 +55,15 @@ _DELIMITERS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 class Unwritable(ValueError):
     """A value cannot be written as the document wants it; ``member`` is the part of a body that it is about."""
 
-    def __init__(self, reason: str, member: str | None = None) -> None:
-        self.reason = reason
-        self.member = member
-        super().__init__(reason)
+    member: str | None = None
 
-    def inside(self, member: str) -> Unwritable:
-        """Return the same, said of a member of a body."""
-        return Unwritable(self.reason, member)
+
+def encode(text: str) -> bytes:
+    """Return a text in UTF-8. Raises `Unwritable`."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
 
 
 def scalar(value: Any) -> str:
@@ -92,13 +94,12 @@ def percent(text: str, *, reserved: bool = False) -> str:
     those that would end the value or mean something else in a query: ``# [ ] & +``. OpenAPI 3.1.1 leaves it to
     the sender to encode them.
     """
-    try:
-        if not reserved:
-            return quote(text, safe="")
-        parts = _TRIPLET.split(text)
-        return "".join(part if number % 2 else quote(part, safe=_RESERVED_SAFE) for number, part in enumerate(parts))
-    except UnicodeEncodeError:
-        raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
+    if not reserved:
+        return quote(encode(text), safe="")
+    parts = _TRIPLET.split(text)
+    return "".join(
+        part if number % 2 else quote(encode(part), safe=_RESERVED_SAFE) for number, part in enumerate(parts)
+    )
 
 
 def is_undefined(value: Any) -> bool:
@@ -108,71 +109,48 @@ def is_undefined(value: Any) -> bool:
     return value is None or (isinstance(value, list | tuple) and all(part is None for part in value))
 
 
-def path(value: Any, *, explode: bool) -> str:
-    """Expand ``{value}`` in the style simple, the only one of paths that is sent.
+def simple(value: Any, *, explode: bool, write: Callable[[str], str] = percent) -> str:
+    """Return a value in the style simple of paths and headers.
 
-    >>> path(["blue", "black"], explode=True)
+    >>> simple(["blue", "black"], explode=True)
     'blue,black'
     """
-    return "" if is_undefined(value) else _joined(value, ",", explode=explode, encode=percent)
+    return "" if is_undefined(value) else _joined(value, ",", explode=explode, write=write)
 
 
-def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool) -> list[str]:
+def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool = False) -> list[str]:
     """Return the pairs ``name=value`` of a query or of a form: form, the delimited styles and deepObject.
 
-    >>> query("deepObject", "color", {"R": 100}, explode=True, reserved=False)
+    >>> query("deepObject", "color", {"R": 100}, explode=True)
     ['color%5BR%5D=100']
     """
+    write = partial(percent, reserved=reserved)
+    pairs: Iterable[tuple[str, Any]]
     if is_undefined(value):
-        return []
-
-    def encode(text: str) -> str:
-        return percent(text, reserved=reserved)
-
-    if style == "deepObject" and isinstance(value, Mapping | list | tuple):
-        return [f"{percent(key)}={encode(text)}" for key, text in _deep(name, value)]
-    name = percent(name)
-    if explode and (pairs := _exploded(name, value, reserved=reserved)) is not None:
-        return [f"{key}={text}" for key, text in pairs]
-    delimiter = _DELIMITERS.get(style, ",")
-    return [f"{name}={_joined(value, delimiter, explode=False, encode=encode)}"]
+        pairs = ()
+    elif style == "deepObject" and isinstance(value, Mapping | list | tuple):
+        pairs = _deep(name, value)
+    elif explode and isinstance(value, Mapping):
+        pairs = value.items()
+    elif explode and isinstance(value, list | tuple):
+        pairs = ((name, part) for part in value)
+    else:
+        return [f"{percent(name)}={_joined(value, _DELIMITERS.get(style, ','), explode=False, write=write)}"]
+    return [f"{percent(key)}={write(scalar(part))}" for key, part in pairs if part is not None]
 
 
-def header(value: Any, *, explode: bool) -> str:
-    """Return a header's text in the style simple; nothing is percent-encoded, since nothing would decode it."""
-    return "" if is_undefined(value) else _joined(value, ",", explode=explode, encode=str)
-
-
-def cookies(name: str, value: Any, *, explode: bool) -> list[str]:
-    """Return the pairs of a cookie in the style form; where that would join pairs with ``&``, each is a cookie."""
-    return query("form", name, value, explode=explode, reserved=False)
-
-
-def _joined(value: Any, delimiter: str, *, explode: bool, encode: Any) -> str:
+def _joined(value: Any, delimiter: str, *, explode: bool, write: Callable[[str], str]) -> str:
     """Join what is inside a value: ``a,b``, ``k,v,k,v`` or, exploded, ``k=v,k=v``."""
     if isinstance(value, Mapping):
-        pairs = [(encode(key), encode(scalar(part))) for key, part in value.items() if part is not None]
-        if explode:
-            return delimiter.join(f"{key}={text}" for key, text in pairs)
-        return delimiter.join(text for pair in pairs for text in pair)
+        joint = "=" if explode else delimiter
+        pairs = [(write(key), write(scalar(part))) for key, part in value.items() if part is not None]
+        return delimiter.join(f"{key}{joint}{text}" for key, text in pairs)
     if isinstance(value, list | tuple):
-        return delimiter.join(encode(scalar(part)) for part in value if part is not None)
-    text: str = encode(scalar(value))
-    return text
+        return delimiter.join(write(scalar(part)) for part in value if part is not None)
+    return write(scalar(value))
 
 
-def _exploded(name: str, value: Any, *, reserved: bool = False) -> Iterator[tuple[str, str]] | None:
-    """Return a pair for each part of an array or object; None for a single value."""
-    if isinstance(value, Mapping):
-        return (
-            (percent(key), percent(scalar(part), reserved=reserved)) for key, part in value.items() if part is not None
-        )
-    if isinstance(value, list | tuple):
-        return ((name, percent(scalar(part), reserved=reserved)) for part in value if part is not None)
-    return None
-
-
-def _deep(name: str, value: Any) -> Iterator[tuple[str, str]]:
+def _deep(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the pairs of ``name[key]``; OpenAPI defines one level, deeper ones go on in the same way."""
     stack = [(name, value)]
     while stack:
@@ -181,5 +159,5 @@ def _deep(name: str, value: Any) -> Iterator[tuple[str, str]]:
             stack += [(f"{key}[{inner}]", one) for inner, one in reversed(list(part.items()))]
         elif isinstance(part, list | tuple):
             stack += [(f"{key}[{number}]", one) for number, one in reversed(list(enumerate(part)))]
-        elif part is not None:
-            yield key, scalar(part)
+        else:
+            yield key, part

@@ -13,16 +13,6 @@ from portico_openapi._schemas import compiled_pattern
 from portico_openapi._wrong import shortened
 
 
-class _NotGiven:
-    """The default of a parameter that has none, although null would be one of its values."""
-
-    def __repr__(self) -> str:
-        return "not given"
-
-
-NOT_GIVEN = _NotGiven()
-
-
 class _Enough(Exception):
     """A check has taken all the steps that it may."""
 
@@ -50,22 +40,18 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
     Formats annotate only. Numbers without a fraction become integers, which they are in JSON.
     """
     check: Callable[[Any], list[Fault]] | None = None
-    kinds = _kinds(schema)
-    kind_is_all = kinds is not None and set(schema) <= _SAYING_NOTHING
+    named = schema.get("type", [])
+    kinds = [named] if isinstance(named, str) else named
+    kind_is_all = bool(kinds) and set(schema) <= _SAYING_NOTHING
 
     def structure(value: Any) -> Any:
         nonlocal check
-        if value is NOT_GIVEN:
-            Mismatch.refuse("a value", value)
-        if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
+        if kinds and not any(_is_of(value, kind) for kind in kinds):
             Mismatch.refuse(" or ".join(kinds), value)
-        if kind_is_all:
-            return settled(value)
-        if check is None:
-            check = _compile(schema)
-        faults = check(value)
-        if faults:
-            raise Mismatch(faults)
+        if not kind_is_all:
+            check = check or _compile(schema)
+            if faults := check(value):
+                raise Mismatch(faults)
         return settled(value)
 
     return Compiled(schema, structure, _same)
@@ -74,27 +60,6 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
 def unchecked(schema: Mapping[str, Any]) -> Compiled:
     """Return a schema that only tells what is to be expected: values are given as they are."""
     return Compiled(schema, _same, _same)
-
-
-def not_given(schema: Mapping[str, Any]) -> Any:
-    """Return what stands for the default that a parameter does not have; null itself where that is no value."""
-    kinds = _kinds(schema)
-    return NOT_GIVEN if kinds is None or "null" in kinds else None
-
-
-def _kinds(schema: Mapping[str, Any]) -> list[str] | None:
-    """Return the types that a schema's values have; None where it does not say."""
-    definitions = schema.get("$defs", {})
-    for _ in range(len(definitions) + 1):
-        if "type" in schema:
-            kinds = schema["type"]
-            return [kinds] if isinstance(kinds, str) else list(kinds)
-        reference = schema.get("$ref")
-        behind = definitions.get(reference.removeprefix("#/$defs/")) if isinstance(reference, str) else None
-        if not isinstance(behind, Mapping):
-            return None
-        schema = behind
-    return None
 
 
 def _is_of(value: Any, kind: str) -> bool:
@@ -155,19 +120,19 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
     definitions = schema.get("$defs", {})
 
     def check(value: Any) -> list[Fault]:
-        faults: dict[tuple[tuple[str | int, ...], str], Fault] = {}
+        faults: dict[Fault, None] = {}
         token = _steps.set([_MOST_STEPS])
         try:
             for fault in _faults(islice(validator.iter_errors(value), _MOST_ERRORS), definitions):
-                faults.setdefault((fault.path, fault.expected), fault)
-                if len(faults) >= _MOST_FAULTS:
+                faults[fault] = None
+                if len(faults) == _MOST_FAULTS:
                     break
         except _Enough:
             # Alternatives of alternatives can take for ever; what is not found by now is the service's to find.
             pass
         finally:
             _steps.reset(token)
-        return list(faults.values())
+        return list(faults)
 
     return check
 
@@ -177,9 +142,7 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
         path = tuple(error.absolute_path)
         keyword, wanted, value = error.validator, error.validator_value, error.instance
         if keyword == "required":
-            for name in wanted:
-                if name not in value:
-                    yield Fault((*path, name), "a value", "nothing")
+            yield from (Fault((*path, name), "a value", "nothing") for name in wanted if name not in value)
         elif keyword == "additionalProperties":
             known = error.schema.get("properties", {})
             patterns = [compiled_pattern(pattern) for pattern in error.schema.get("patternProperties", {})]
@@ -187,7 +150,7 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
                 if key not in known and not any(pattern and pattern.search(key) for pattern in patterns):
                     names = shortened(", ".join(islice(known, _MOST_FAULTS)), _MOST_SHOWN)
                     yield Fault((*path, key), f"one of {names}" if known else "no keys", "an unknown key")
-        elif keyword in ("anyOf", "oneOf"):
+        elif error.context:
             yield from _of_alternatives(error, path, definitions)
         else:
             yield _fault(path, _expected(keyword or "", wanted), value)
@@ -195,9 +158,6 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
 
 def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any]) -> Iterator[Fault]:
     """Tell what is wrong with the alternative that was meant, or with the one that is nearest."""
-    if not error.context:
-        yield _fault(path, "a value that fits one alternative only", error.instance)
-        return
     meant = Compiled.likely(error.validator_value, error.instance, definitions)
     for_each = [[part for part in error.context if part.schema_path[0] == index] for index in meant]
     inner = [list(_faults(parts, definitions)) for parts in for_each]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -42,18 +41,6 @@ class Within:
             error.keys = (*self._keys, *error.keys)
 
 
-@dataclass(frozen=True, slots=True)
-class Twice:
-    """Stands where a document gives one key twice: whatever needs the value finds no value."""
-
-    key: str
-    line: int | None = None
-
-    def __str__(self) -> str:
-        place = f" (again in line {self.line})" if self.line else ""
-        return f"the key {shown(self.key)!r} stands twice{place}"
-
-
 def mapping(parent: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the object at ``key``, an empty one where there is none."""
     return _member(parent, key, dict, "an object") or {}
@@ -78,13 +65,11 @@ def _member(parent: Mapping[str, Any], key: str, kind: type[T], noun: str) -> T 
     value = parent.get(key)
     if value is None or type(value) is kind:
         return value
-    raise Wrong(str(value) if type(value) is Twice else f"expected {noun}, not {described(value)}", (key,))
+    raise Wrong(f"expected {noun}, not {described(value)}", (key,))
 
 
 def described(value: Any) -> str:
     """Show a value of a document in an error: its kind, or itself when short."""
-    if type(value) is Twice:
-        return f"two values: {value}"
     kinds: dict[type, str] = {dict: "an object", list: "a list", type(None): "nothing"}
     return kinds.get(type(value)) or repr(shown(value) if isinstance(value, str) else value)[:_SHOWN]
 

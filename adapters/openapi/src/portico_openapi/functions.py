@@ -24,7 +24,7 @@ from portico_openapi._schemas import Schemas
 from portico_openapi._security import Credentials
 from portico_openapi._servers import NoServer, Server, chosen_server, own_server
 from portico_openapi._validation import unchecked
-from portico_openapi._wrong import Twice, Wrong, described, mapping, shortened, shown
+from portico_openapi._wrong import Wrong, described, mapping, shortened, shown
 from portico_openapi.config import OpenAPISettings
 
 if TYPE_CHECKING:
@@ -221,7 +221,9 @@ class _Making:
         self._settings = settings
         self._documents = documents
         root = documents.root
-        self._schemas = Schemas(documents, old=_version(root, place) == (3, 0))
+        old = _version(root, place) == (3, 0)
+        self._sent = Schemas(documents, "readOnly", old=old)
+        self._received = Schemas(documents, "writeOnly", old=old)
         try:
             self._paths = mapping(root, "paths")
         except Wrong as error:
@@ -291,11 +293,11 @@ class _Making:
             schemes = ()
         sent = [
             one
-            for one in read_parameters([(operation.item, base), (value, base)], operation.path, self._schemas)
+            for one in read_parameters([(operation.item, base), (value, base)], operation.path, self._sent)
             if not (trusted and self._credentials.fills(one.location, one.name, schemes))
         ]
-        body = read_body(value, base, self._schemas, {one.parameter.name for one in sent})
-        responses = read_responses(value, base, self._schemas)
+        body = read_body(value, base, self._sent, {one.parameter.name for one in sent})
+        responses = read_responses(value, base, self._received)
         plan = Plan(
             f"{self._name}-{operation.name}",
             operation.label,
@@ -348,7 +350,7 @@ def _version(root: Mapping[str, Any], place: str) -> tuple[int, int]:
         keys = ", ".join(shown(key) for key in list(root)[:5])
         found = f"it has no key `openapi`{f'; it has {keys}' if keys else ''}"
     else:
-        found = str(written) if type(written) is Twice else f"`openapi` is {described(written)}; expected 3.0 or 3.1"
+        found = f"`openapi` is {described(written)}; expected 3.0 or 3.1"
     raise ConfigurationError(f"{place} is no OpenAPI 3 document: {found}.")
 
 
