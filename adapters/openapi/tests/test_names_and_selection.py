@@ -136,6 +136,15 @@ async def test_what_is_left_out_is_not_reported_as_lost(opened, described):
     assert list(opened.lost) == ["worst"]
 
 
+@pytest.mark.parametrize("setting", ["include", "exclude", "effects", "no_effects"])
+async def test_an_operation_that_is_no_object_can_be_named_by_its_function(opened, described, setting):
+    plugin = await opened(
+        described({"/bad": {"get": 5}, "/good": {"get": operation("good")}}), **{setting: ("get_bad",)}
+    )
+    assert [function.name for function in plugin] == ([] if setting == "include" else ["good"])
+    assert list(opened.lost) == ([] if setting == "exclude" else ["GET /bad"])
+
+
 async def test_the_lost_are_told_in_the_description_and_once_in_the_log(opened, described, caplog):
     paths = {f"/{number}": {"get": {"requestBody": number}} for number in range(1, 8)} | {"/good": {"get": {}}}
     plugin = await opened(described(paths))

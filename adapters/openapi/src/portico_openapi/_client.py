@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import httpx
 
-from portico.errors import LimitExceeded, ServiceUnavailable
-from portico_openapi._responses import no_answer, words_of
+from portico.errors import LimitExceeded, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
+from portico.plugins import HttpResponse
 from portico_openapi._servers import joined, origin_of, shown_origin
-from portico_openapi._wrong import Wrong, shown
+from portico_openapi._wrong import Wrong, shortened
 
-MOST_REDIRECTS = 5
+_MOST_REDIRECTS = 5
 _MOST_OF_AN_ERROR = 65_536
+_LONGEST_REASON = 300
 _DOCUMENT_TYPES = "application/json, application/yaml;q=0.9, */*;q=0.5"
 
 
@@ -27,14 +29,15 @@ class Outgoing:
     content: bytes | None = None
     secret_query: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer that is whole."""
-
-    status: int
-    headers: httpx.Headers
-    content: bytes
+    def redirected(self, status: int, target: str) -> Outgoing:
+        """Return the request to the place that a redirect names. Raises `Wrong` where the body would be lost."""
+        secrets = tuple(pair for pair in self.secret_query if pair not in target)
+        if status == 303 and self.method != "HEAD":
+            headers = tuple(pair for pair in self.headers if pair[0].casefold() != "content-type")
+            return Outgoing("GET", target, headers, None, secrets)
+        if status in (301, 302) and self.content is not None:
+            raise Wrong(f"it redirects a {self.method}, on which many services lose the body")
+        return replace(self, url=target, secret_query=secrets)
 
 
 class _QueryUnsaid(httpx.URL):
@@ -55,45 +58,54 @@ class Client:
         self._opened: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._closed = False
 
-    async def exchange(self, outgoing: Outgoing, *, seconds: float, maximum_bytes: int) -> Answer:
-        """Send a request and read the whole answer; no redirect is followed.
+    async def send(
+        self, outgoing: Outgoing, *, seconds: float, maximum_bytes: int, may_follow: Callable[[str], bool]
+    ) -> tuple[HttpResponse, str]:
+        """Send a request and follow its redirects; return the whole answer with the URL that it came from.
 
-        Raises ``TimeoutError`` and the errors of httpx, ``LimitExceeded`` for a larger answer. Of one that tells of
-        a failure only the beginning is read.
+        Raises ``TimeoutError`` and the errors of httpx, ``LimitExceeded`` for a larger answer, `Wrong` for a redirect
+        that is not followed. Of an answer that tells of a failure only the beginning is read.
         """
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer = await self._exchange(outgoing, seconds, maximum_bytes)
+            location = answer.headers.get("location")
+            if answer.status not in (301, 302, 303, 307, 308) or location is None:
+                return answer, outgoing.url
+            target = joined(outgoing.url, location)
+            if not may_follow(target):
+                raise Wrong(f"it redirects to {shown_origin(target)}, which is not followed")
+            outgoing = outgoing.redirected(answer.status, target)
+        raise Wrong(f"it redirects more than {_MOST_REDIRECTS} times")
+
+    async def fetch(self, url: str, *, seconds: float, maximum_bytes: int) -> tuple[bytes, str]:
+        """Fetch a document; return it with the URL that it came from after redirects. Raises `Wrong`."""
+
+        def may_follow(target: str) -> bool:
+            return origin_of(target) is not None and (url.startswith("http:") or target.startswith("https:"))
+
+        outgoing = Outgoing("GET", url, (("Accept", _DOCUMENT_TYPES),))
+        try:
+            answer, came_from = await self.send(
+                outgoing, seconds=seconds, maximum_bytes=maximum_bytes, may_follow=may_follow
+            )
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
+            raise Wrong(str(no_answer("fetching it", url, error, seconds)).rstrip(".")) from error
+        except LimitExceeded as error:
+            raise Wrong(str(error)) from error
+        if answer.status != 200:
+            raise Wrong(str(answer.error(shown_origin(came_from))).rstrip("."))
+        return answer.body, came_from
+
+    async def _exchange(self, outgoing: Outgoing, seconds: float, maximum_bytes: int) -> HttpResponse:
         client = self._client()
         async with asyncio.timeout(seconds):
             response = await client.send(_request(client, outgoing, seconds), stream=True, follow_redirects=False)
             try:
                 failed = response.status_code >= 400
-                content = await _content(response, _MOST_OF_AN_ERROR if failed else maximum_bytes, cut=failed)
+                body = await _content(response, _MOST_OF_AN_ERROR if failed else maximum_bytes, cut=failed)
             finally:
                 await response.aclose()
-        return Answer(response.status_code, response.headers, content)
-
-    async def fetch(self, url: str, *, seconds: float, maximum_bytes: int) -> tuple[bytes, str]:
-        """Fetch a document; return it with the URL that it came from after redirects. Raises `Wrong`."""
-        for _ in range(MOST_REDIRECTS + 1):
-            try:
-                outgoing = Outgoing("GET", url, (("Accept", _DOCUMENT_TYPES),))
-                answer = await self.exchange(outgoing, seconds=seconds, maximum_bytes=maximum_bytes)
-            except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-                failure = no_answer("fetching it", shown_origin(url), error, seconds)
-                raise Wrong(str(failure).rstrip(".")) from error
-            except LimitExceeded as error:
-                raise Wrong(str(error)) from error
-            if not 300 <= answer.status < 400:
-                break
-            following = joined(url, answer.headers.get("location", ""))
-            if origin_of(following) is None or (url.startswith("https:") and not following.startswith("https:")):
-                raise Wrong(f"it redirects to {shown(following) or 'nowhere'}, which is not followed")
-            url = following
-        else:
-            raise Wrong(f"it redirects more than {MOST_REDIRECTS} times")
-        if answer.status != 200:
-            said = words_of(answer.headers.get("content-type", ""), answer.content)
-            raise Wrong(f"{shown_origin(url)} answered {answer.status}{f': {said}' if said else ''}")
-        return answer.content, url
+        return HttpResponse(response.status_code, body, response.headers)
 
     def _client(self) -> httpx.AsyncClient:
         if self._closed:
@@ -123,12 +135,9 @@ def _request(client: httpx.AsyncClient, outgoing: Outgoing, seconds: float) -> h
     url = outgoing.url
     if outgoing.secret_query:
         url += f"{'&' if '?' in url else '?'}{'&'.join(outgoing.secret_query)}"
+    timeout = httpx.Timeout(seconds).as_dict()
     request = httpx.Request(
-        outgoing.method,
-        url,
-        headers=headers,
-        content=outgoing.content,
-        extensions={"timeout": httpx.Timeout(seconds).as_dict()},
+        outgoing.method, url, headers=headers, content=outgoing.content, extensions={"timeout": timeout}
     )
     if outgoing.secret_query:
         request.url = _QueryUnsaid(request.url)
@@ -136,13 +145,24 @@ def _request(client: httpx.AsyncClient, outgoing: Outgoing, seconds: float) -> h
 
 
 async def _content(response: httpx.Response, maximum_bytes: int, *, cut: bool) -> bytes:
-    parts: list[bytes] = []
-    size = 0
+    content = bytearray()
     async for part in response.aiter_bytes():
-        parts.append(part)
-        size += len(part)
-        if size > maximum_bytes:
+        content += part
+        if len(content) > maximum_bytes:
             if cut:
                 break
             raise LimitExceeded(f"it has more than {maximum_bytes:,} bytes")
-    return b"".join(parts)[:maximum_bytes]
+    return bytes(content[:maximum_bytes])
+
+
+def no_answer(said: str, url: str, error: Exception, seconds: float) -> ServiceError:
+    """Return the error for a request that got no whole answer. The words of the client may hold no secret."""
+    origin = shown_origin(url)
+    reason = shortened(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
+    if isinstance(error, TimeoutError | httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+        return ServiceTimeout(f"{said} failed: {origin} gave no whole answer within {seconds:g} seconds.")
+    if isinstance(error, httpx.DecodingError):
+        return ResponseInvalid(f"{said} failed: the answer of {origin} cannot be unpacked ({reason}).")
+    if isinstance(error, httpx.LocalProtocolError | httpx.InvalidURL | httpx.UnsupportedProtocol):
+        return ServiceError(f"{said} failed: the request cannot be sent ({reason}).")
+    return ServiceUnavailable(f"{said} failed: {origin} cannot be reached ({reason}).")

@@ -26,7 +26,7 @@ _NOT_PARAMETERS = frozenset(
     | {"transfer-encoding", "upgrade"}
 )
 """Headers that OpenAPI takes from elsewhere, and those that the client itself writes."""
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_TEXT = 1_000
 _NOT_GIVEN = object()
@@ -121,7 +121,7 @@ def _identity(parameter: Any) -> tuple[str, str]:
         raise Wrong(f"it is in {described(location)}; a parameter is in path, query, header or cookie")
     if len(name) > _LONGEST_NAME:
         raise Wrong(f"its name has more than {_LONGEST_NAME} characters")
-    if location == "header" and not _TOKEN.fullmatch(name):
+    if location == "header" and not TOKEN.fullmatch(name):
         raise Wrong(f"{shown(name)!r} is no name of a header")
     return location, name
 

@@ -197,9 +197,7 @@ def parse(content: bytes, uri: str) -> tuple[dict[str, Any], list[str]]:
     named_json = uri.partition("?")[0].casefold().endswith(".json")
     if beginning in ("{", "[") or named_json:
         try:
-            return _examined(json.loads(text, parse_float=_number, parse_constant=_refuse))
-        except RecursionError:
-            raise Wrong(f"it nests deeper than {DEEPEST} levels") from None
+            return _examined(read_json(text))
         except ValueError as error:
             if named_json:
                 raise Wrong(f"it is not JSON: {error}") from error
@@ -208,6 +206,14 @@ def parse(content: bytes, uri: str) -> tuple[dict[str, Any], list[str]]:
     except Wrong as error:
         formats = "neither JSON nor YAML" if beginning == "{" else "not YAML"
         raise Wrong(f"it is {formats}: {error}") from error
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text. Raises ``ValueError``, also for one that nests too deeply."""
+    try:
+        return json.loads(text, parse_float=_number, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
 
 
 def _number(text: str) -> float | str:

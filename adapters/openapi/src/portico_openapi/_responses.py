@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 
-import httpx
-
-from portico.errors import (
-    AuthenticationFailed,
-    RateLimited,
-    ResponseInvalid,
-    ServiceError,
-    ServiceTimeout,
-    ServiceUnavailable,
-)
+from portico.errors import ServiceError
+from portico_openapi._parsing import read_json
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import is_json, is_media_type, is_text, name_of
-from portico_openapi._wrong import Within, Wrong, described, mapping, shortened, shown
+from portico_openapi._wrong import Within, Wrong, described, mapping, shown
 
 _Kind: TypeAlias = Literal["json", "text", "bytes", "nothing"]
 
@@ -62,9 +50,9 @@ class Responses:
         named = self.kinds - {"nothing"}
         kind = next(iter(named)) if len(named) == 1 else _kind_of(content_type)
         if kind == "json":
-            return _json(decoded_text(content_type, content))
+            return read_json(_decoded(content_type, content))
         if kind == "text":
-            return decoded_text(content_type, content)
+            return _decoded(content_type, content)
         return {"media_type": name_of(content_type), "base64": base64.b64encode(content).decode("ascii")}
 
 
@@ -130,7 +118,7 @@ def _kind_of(content_type: str) -> _Kind:
     return "json" if is_json(content_type) else "bytes"
 
 
-def decoded_text(content_type: str, content: bytes) -> str:
+def _decoded(content_type: str, content: bytes) -> str:
     """Return an answer's text, by the charset that its label names; UTF-8 without one."""
     found = re.search(r"charset\s*=\s*\"?([^\s;\"]+)", content_type, re.IGNORECASE)
     charset = found[1] if found else json.detect_encoding(content) if is_json(content_type) else "utf-8"
@@ -141,116 +129,9 @@ def decoded_text(content_type: str, content: bytes) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _json(text: str) -> Any:
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON number")
-
-    def number(word: str) -> float:
-        return made if math.isfinite(made := float(word)) else refuse(word)
-
-    try:
-        return json.loads(text, parse_constant=refuse, parse_float=number)
-    except RecursionError:
-        raise ValueError("it nests too deeply") from None
-
-
-_LONGEST = 300
-_MOST_PARTS = 5
-_WORDS = ("title", "detail", "message", "msg", "error_description", "description", "error", "errors", "reason")
-_LATEST_WAIT = 10_000_000.0
-_DEEPEST = 4
-
-
 class RequestFailed(ServiceError):
     """The service refused a request for a reason that no narrower error has; ``status`` is HTTP's."""
 
     def __init__(self, message: str, *, status: int) -> None:
         self.status = status
         super().__init__(message)
-
-
-def refusal(
-    operation: str, status: int, headers: Mapping[str, str], content: bytes, scrub: Callable[[str], str]
-) -> ServiceError:
-    """Return the error for an answer of status 400 or more."""
-    words = scrub(words_of(headers.get("content-type", ""), content))
-    said = f"{_phrase(status)}: {words}" if words else _phrase(status)
-    message = f"{operation} failed: {said}"
-    if not message.endswith((".", "!", "?", "…")):
-        message += "."
-    if status in (401, 403, 407):
-        return AuthenticationFailed(f"{message} The credentials are missing, wrong, or may not do this.")
-    if status == 429:
-        return RateLimited(message, retry_after=retry_after(headers))
-    if status in (408, 504):
-        return ServiceTimeout(message)
-    return ServiceUnavailable(message) if status >= 500 else RequestFailed(message, status=status)
-
-
-def no_answer(operation: str, origin: str, error: Exception, timeout: float) -> ServiceError:
-    """Return the error for a request that got no whole answer. The words of the client may hold no secret."""
-    if isinstance(error, TimeoutError | httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
-        return ServiceTimeout(f"{operation} failed: {origin} gave no whole answer within {timeout:g} seconds.")
-    if isinstance(error, httpx.DecodingError):
-        return ResponseInvalid(f"{operation} failed: the answer of {origin} cannot be unpacked ({_reason(error)}).")
-    if isinstance(error, httpx.LocalProtocolError | httpx.InvalidURL | httpx.UnsupportedProtocol):
-        return ServiceError(f"{operation} failed: the request cannot be sent ({_reason(error)}).")
-    return ServiceUnavailable(f"{operation} failed: {origin} cannot be reached ({_reason(error)}).")
-
-
-def _reason(error: Exception) -> str:
-    return shortened(" ".join(str(error).split()), _LONGEST) or type(error).__name__
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of a Retry-After header, given in seconds or as a date (RFC 9110, section 10.2.3)."""
-    value = headers.get("retry-after", "").strip()
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            when = parsedate_to_datetime(value)
-        except (TypeError, ValueError, OverflowError):
-            return None
-        seconds = (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), _LATEST_WAIT) if math.isfinite(seconds) else None
-
-
-def words_of(content_type: str, content: bytes) -> str:
-    """Return what an answer says to people: the sentences of a JSON error, or its first words."""
-    text = decoded_text(content_type, content)
-    start = text.lstrip()[:1]
-    if is_json(content_type) or start == "{":
-        try:
-            found = list(dict.fromkeys(_sentences(json.loads(text), 0)))[:_MOST_PARTS]
-        except (ValueError, RecursionError):
-            found = []
-        if found:
-            return shortened(": ".join(found), _LONGEST)
-    if start == "<":
-        return "an HTML page"
-    if "\ufffd" in text[:1000]:
-        return f"{len(content)} bytes of {name_of(content_type) or 'an unknown kind'}"
-    return shortened(" ".join(text[:10_000].split()), _LONGEST)
-
-
-def _sentences(value: Any, depth: int) -> Iterator[str]:
-    """Yield the words of an error: those of problem+json (RFC 9457) and of what services write in its place."""
-    if isinstance(value, str):
-        yield " ".join(value[:10_000].split())
-    elif isinstance(value, list) and depth <= _DEEPEST:
-        for part in value[:_MOST_PARTS]:
-            yield from _sentences(part, depth + 1)
-    elif isinstance(value, dict) and depth <= _DEEPEST:
-        words = [word for key in _WORDS for word in _sentences(value.get(key), depth + 1) if word]
-        location = value.get("loc") or value.get("field")
-        if words and location:
-            words[0] = f"{'.'.join(map(str, location)) if isinstance(location, list) else location}: {words[0]}"
-        yield from words

@@ -14,7 +14,7 @@ from portico import Function, FunctionPlugin
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
-from portico_openapi._calls import Call, Caller, Plan, written_path
+from portico_openapi._calls import Call, written_path
 from portico_openapi._client import Client
 from portico_openapi._documents import Documents, located, read_documents
 from portico_openapi._names import function_names
@@ -232,9 +232,7 @@ class _Making:
         self._server = chosen_server(root, base, settings.server, settings.server_variables, name)
         headers: dict[str, str | Secret] = {**settings.headers, **settings.secret_headers}
         self._credentials = Credentials(documents, settings.credentials, headers, name)
-        self._caller = Caller(
-            client, self._credentials, settings.timeout, settings.retries, settings.maximum_response_bytes
-        )
+        self._client = client
 
     def plugin(self) -> tuple[FunctionPlugin, tuple[LostOperation, ...]]:
         operations, lost = operations_of(self._documents, self._paths)
@@ -298,23 +296,26 @@ class _Making:
         ]
         body = read_body(value, base, self._sent, {one.parameter.name for one in sent})
         responses = read_responses(value, base, self._received)
-        plan = Plan(
-            f"{self._name}-{operation.name}",
-            operation.label,
-            operation.method,
-            written_path(operation.path),
-            tuple(sent),
-            body,
-            responses,
-            server,
-            schemes,
-            trusted,
-            lacking,
-            effects,
+        call = Call(
+            name=f"{self._name}-{operation.name}",
+            label=operation.label,
+            method=operation.method,
+            path=written_path(operation.path),
+            sent=tuple(sent),
+            body=body,
+            responses=responses,
+            server=server,
+            schemes=schemes,
+            trusted=trusted,
+            lacking=lacking,
+            effects=effects,
+            client=self._client,
+            credentials=self._credentials,
+            settings=self._settings,
         )
         return Function(
             operation.name,
-            Call(plan, self._caller),
+            call,
             plugin=self._name,
             description=_description(operation, lacking),
             parameters=[*(one.parameter for one in sent), *(body.parameters if body else ())],
