@@ -123,7 +123,7 @@ def test_of_a_key_that_stands_twice_the_last_value_counts():
         (b"paths: {}", "is no OpenAPI 3 document: it has no key `openapi`; it has paths"),
         (b"openapi: 4.0.0", "is no OpenAPI 3 document: `openapi` is '4.0.0'; expected 3.0 or 3.1"),
         (b"openapi: [3]", "`openapi` is a list"),
-        (b'swagger: "2.0"', "it is Swagger 2.0; convert it to OpenAPI 3"),
+        (b'swagger: "2.0"', r"it is Swagger '2\.0'; convert it to OpenAPI 3"),
         (b"openapi: 3.1.0\npaths: 5", "cannot be used: paths: expected an object, not 5"),
     ],
     ids=range(14),

@@ -131,7 +131,7 @@ async def test_what_is_left_out_is_not_reported_as_lost(opened, described):
     await opened(described(paths), include=("good",))
     assert opened.lost == {}
     await opened(described(paths), include=("good", "bad", "/worse"))
-    assert list(opened.lost) == ["/worse", "GET /bad"]
+    assert list(opened.lost) == ["GET /bad", "/worse"]
     await opened(described(paths), exclude=("bad", "/worse"))
     assert list(opened.lost) == ["worst"]
 

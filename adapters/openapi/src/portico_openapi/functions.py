@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,12 @@ from portico_openapi.config import OpenAPISettings
 if TYPE_CHECKING:
     import httpx
 
+_log = logging.getLogger(__name__)
 
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_WITHOUT_EFFECTS = frozenset({"get", "head", "options", "trace"})
+_LONGEST_DESCRIPTION = 1_000
+_MOST_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,12 @@ class LostOperation:
         return f"{self.operation} ({self.reason})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One operation as it stands in a document: ``item`` is its path's item, ``base`` the document of both."""
+    """One operation as it stands in a document: ``item`` is its path's item, ``base`` the document of both.
+
+    A path that cannot be read is an operation without a method, with its ``problem``.
+    """
 
     method: str
     path: str
@@ -55,11 +62,12 @@ class Operation:
     value: Any
     base: str
     name: str = ""
+    problem: str | None = None
 
     @property
     def label(self) -> str:
         """Method and path, as people write them; a path holds no secret."""
-        return f"{self.method.upper()} {shown(self.path)}"
+        return f"{self.method.upper()} {shown(self.path)}".strip() or "a path without a name"
 
     @property
     def id(self) -> str | None:
@@ -73,93 +81,72 @@ class Operation:
         tags = self.value.get("tags") if type(self.value) is dict else None
         return tuple(tag for tag in tags if type(tag) is str) if type(tags) is list else ()
 
+    def is_meant_by(self, entry: str) -> bool:
+        """Return whether an entry of the settings names it by id, function name, tag, or method and path."""
+        if any(word == entry or fnmatchcase(word, entry) for word in (self.id, self.name, *self.tags) if word):
+            return True
+        wanted, space, pattern = entry.partition(" ")
+        if not space:
+            wanted, pattern = "", entry
+        if wanted.casefold() not in ("", "*", self.method.casefold()) or pattern[:1] not in ("/*" if space else "/"):
+            return False
+        parts = re.split(r"(\*\*?)", pattern)
+        expression = "".join({"*": "[^/]*", "**": ".*"}.get(part) or re.escape(part) for part in parts)
+        return re.fullmatch(expression, self.path) is not None
 
-def operations_of(documents: Documents, paths: Mapping[str, Any]) -> tuple[list[Operation], list[LostOperation]]:
-    """Return the operations and the paths that cannot be used.
 
-    Names are given to all before any is left out, so that leaving one out renames no other.
-    """
-    lost: list[LostOperation] = []
+def operations_of(documents: Documents, paths: Mapping[str, Any]) -> list[Operation]:
+    """Return the operations; all have their names before any is left out, so that leaving one out renames no other."""
     found: list[Operation] = []
     for path, item in paths.items():
         if path[:1] == "/":
             try:
                 found += _in_item(documents, path, item)
             except Wrong as error:
-                lost.append(LostOperation(shown(path), str(error)))
+                found.append(Operation("", path, {}, None, documents.root_uri, problem=str(error)))
         elif not path.startswith("x-"):
-            lost.append(LostOperation(shown(path) or "a path without a name", "a path begins with a slash"))
-    names = function_names((one.method, one.path, one.id) for one in found)
-    return [replace(one, name=name) for one, name in zip(found, names, strict=True)], lost
+            problem = "a path begins with a slash"
+            found.append(Operation("", path, {}, None, documents.root_uri, problem=problem))
+    usable = [one for one in found if one.problem is None]
+    names = iter(function_names((one.method, one.path, one.id) for one in usable))
+    return [replace(one, name=next(names)) if one.problem is None else one for one in found]
 
 
-def _in_item(documents: Documents, path: str, item: Any) -> Iterator[Operation]:
-    """Yield the operations of a path; what stands beside a reference counts as well, and first."""
+def _in_item(documents: Documents, path: str, item: Any) -> list[Operation]:
+    """Return the operations of a path; what stands beside a reference counts as well, and first."""
     if item is None:
-        return
-    parts: Sequence[tuple[Any, str]] = [(item, documents.root_uri)]
+        return []
+    parts: list[tuple[Any, str]] = [(item, documents.root_uri)]
     if type(item) is dict and "$ref" in item:
-        behind = documents.follow(item, documents.root_uri, texts=False)
-        parts = [*parts, (behind.value, behind.uri)]
-    seen: set[str] = set()
+        parts.append(documents.follow(item, documents.root_uri, texts=False)[:2])
+    found: dict[str, Operation] = {}
     for part, base in parts:
         if type(part) is not dict:
             raise Wrong(f"expected the operations of a path, not {described(part)}")
-        for method, value in part.items():
-            if method in METHODS and method not in seen:
-                seen.add(method)
-                yield Operation(method, path, part, value, base)
+        for method in part:
+            if method in _METHODS:
+                found.setdefault(method, Operation(method, path, part, part[method], base))
+    return list(found.values())
 
 
-def selected(
-    entries: Sequence[str], operations: Sequence[Operation], setting: str, *, lost: Sequence[LostOperation] = ()
-) -> set[str]:
-    """Return the names of the functions that any of the entries means.
+def selected(entries: Sequence[str], operations: Sequence[Operation], setting: str) -> set[Operation]:
+    """Return the operations that any of the entries means.
 
     An entry is an operation id, a function's name or a tag, ``*`` standing for anything; or a path, a method before
-    it or not, where ``*`` stays inside one segment and ``**`` does not. An entry may mean a ``lost`` path. Raises
-    ``ConfigurationError`` for an entry that means nothing, with the nearest that would.
+    it or not, where ``*`` stays inside one segment and ``**`` does not. Raises ``ConfigurationError`` for an entry
+    that means nothing, with the nearest that would.
     """
-    chosen: set[str] = set()
+    chosen: set[Operation] = set()
     for entry in entries:
-        found = {one.name for one in operations if _matches(entry, one.method, one.path, one.name, one.id, *one.tags)}
-        if not found and not any(_matches(entry, "", one.operation) for one in lost):
-            raise ConfigurationError(
-                f"{setting}: no operation of the document is {entry!r}. {_hint(entry, operations)}"
-            )
+        found = {one for one in operations if one.is_meant_by(entry)}
+        if not found:
+            words = [word for one in operations for word in (one.id, one.name, *one.tags, one.label, one.path) if word]
+            near = ", ".join(nearest(entry, list(dict.fromkeys(words))))
+            some = ", ".join(one.id or one.name for one in operations[:10]) or "none"
+            hint = f"Nearest: {near}." if near else f"It has: {some}."
+            raise ConfigurationError(f"{setting}: no operation of the document is {entry!r}. {hint}")
         chosen |= found
     return chosen
-
-
-def _matches(entry: str, method: str, path: str, *words: str | None) -> bool:
-    """Return whether an entry means a method and path, or one of the words."""
-    if any(word is not None and (word == entry or fnmatchcase(word, entry)) for word in words):
-        return True
-    wanted, space, pattern = entry.partition(" ")
-    if not space:
-        wanted, pattern = "", entry
-    if wanted.casefold() not in ("", "*", method.casefold()) or not pattern.startswith(
-        "/" if not wanted else ("/", "*")
-    ):
-        return False
-    parts = re.split(r"(\*\*?)", pattern)
-    expression = "".join({"*": "[^/]*", "**": ".*"}.get(part) or re.escape(part) for part in parts)
-    return re.fullmatch(expression, path) is not None
-
-
-def _hint(entry: str, operations: Sequence[Operation]) -> str:
-    words = [word for one in operations for word in (one.id, one.name, *one.tags, one.label, one.path) if word]
-    near = nearest(entry, list(dict.fromkeys(words)))
-    if near:
-        return f"Nearest: {', '.join(near)}."
-    return f"It has: {', '.join(one.id or one.name for one in operations[:10]) or 'none'}."
-
-
-_log = logging.getLogger(__name__)
-
-_WITHOUT_EFFECTS = frozenset({"get", "head", "options", "trace"})
-_LONGEST_DESCRIPTION = 1_000
-_MOST_TOLD = 5
 
 
 class OpenAPIFunctions:
@@ -221,7 +208,7 @@ class _Making:
         self._settings = settings
         self._documents = documents
         root = documents.root
-        old = _version(root, place) == (3, 0)
+        old = _is_old(root, place)
         self._sent = Schemas(documents, "readOnly", old=old)
         self._received = Schemas(documents, "writeOnly", old=old)
         try:
@@ -235,25 +222,22 @@ class _Making:
         self._client = client
 
     def plugin(self) -> tuple[FunctionPlugin, tuple[LostOperation, ...]]:
-        operations, lost = operations_of(self._documents, self._paths)
-        chosen = self._chosen(operations, lost)
-        effects = self._with_effects(operations)
-        functions = []
-        include, exclude = self._settings.include, self._settings.exclude
-        lost = [
-            one
-            for one in lost
-            if (not include or any(_matches(entry, "", one.operation) for entry in include))
-            and not any(_matches(entry, "", one.operation) for entry in exclude)
-        ]
+        operations = operations_of(self._documents, self._paths)
+        settings = {
+            setting: selected(getattr(self._settings, setting), operations, f"functions.{self._name}.{setting}")
+            for setting in ("include", "exclude", "effects", "no_effects")
+        }
+        functions, lost = [], []
         for operation in operations:
-            if operation.name in chosen:
-                try:
-                    functions.append(self._function(operation, effects=operation.name in effects))
-                except Wrong as error:
-                    lost.append(LostOperation(operation.label, str(error)))
-                except RecursionError:
-                    lost.append(LostOperation(operation.label, "it nests too deeply"))
+            if operation in settings["exclude"] or (self._settings.include and operation not in settings["include"]):
+                continue
+            effects = operation.method not in _WITHOUT_EFFECTS and operation not in settings["no_effects"]
+            try:
+                functions.append(self._function(operation, effects=effects or operation in settings["effects"]))
+            except Wrong as error:
+                lost.append(LostOperation(operation.label, str(error)))
+            except RecursionError:
+                lost.append(LostOperation(operation.label, "it nests too deeply"))
         description = _about(self._documents.root)
         if isinstance(self._server, NoServer):
             description += f" No server to call is known ({self._server.reason}): set `server`."
@@ -261,19 +245,9 @@ class _Making:
             description += f" {_told(lost, len(functions))}"
         return FunctionPlugin(self._name, tuple(functions), description.strip()), tuple(lost)
 
-    def _chosen(self, operations: Sequence[Operation], lost: Sequence[LostOperation]) -> set[str]:
-        settings, place = self._settings, f"functions.{self._name}"
-        included = selected(settings.include, operations, f"{place}.include", lost=lost)
-        excluded = selected(settings.exclude, operations, f"{place}.exclude", lost=lost)
-        return (included if settings.include else {operation.name for operation in operations}) - excluded
-
-    def _with_effects(self, operations: Sequence[Operation]) -> set[str]:
-        settings, place = self._settings, f"functions.{self._name}"
-        found = {operation.name for operation in operations if operation.method not in _WITHOUT_EFFECTS}
-        found -= selected(settings.no_effects, operations, f"{place}.no_effects")
-        return found | selected(settings.effects, operations, f"{place}.effects")
-
     def _function(self, operation: Operation, *, effects: bool) -> Function:
+        if operation.problem is not None:
+            raise Wrong(operation.problem)
         value, base = operation.value, operation.base
         if type(value) is not dict:
             raise Wrong(f"expected an operation, not {described(value)}")
@@ -339,17 +313,15 @@ class _Making:
         return own, isinstance(self._server, Server) and own.origin == self._server.origin
 
 
-def _version(root: Mapping[str, Any], place: str) -> tuple[int, int]:
-    """Return major and minor version of OpenAPI. Raises ``ConfigurationError`` for anything but 3.0 and later."""
+def _is_old(root: Mapping[str, Any], place: str) -> bool:
+    """Return whether a document is of OpenAPI 3.0. Raises ``ConfigurationError`` for anything but 3.0 and later."""
     written = root.get("openapi")
-    words = str(written).split(".") if isinstance(written, str | float | int) else []
-    if len(words) >= 2 and words[0] == "3" and words[1].isdecimal() and len(words[1]) < 3:
-        return 3, int(words[1])
+    if (version := re.match(r"3\.(\d{1,2})(?:\.|$)", str(written))) is not None:
+        return version[1] == "0"
     if "swagger" in root:
-        found = f"it is Swagger {root['swagger']}; convert it to OpenAPI 3"
+        found = f"it is Swagger {described(root['swagger'])}; convert it to OpenAPI 3"
     elif written is None:
-        keys = ", ".join(shown(key) for key in list(root)[:5])
-        found = f"it has no key `openapi`{f'; it has {keys}' if keys else ''}"
+        found = f"it has no key `openapi`; it has {', '.join(shown(key) for key in list(root)[:5]) or 'none'}"
     else:
         found = f"`openapi` is {described(written)}; expected 3.0 or 3.1"
     raise ConfigurationError(f"{place} is no OpenAPI 3 document: {found}.")
