@@ -31,8 +31,6 @@ _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NUMBERS_BEGIN = frozenset("+-.0123456789")
 _LONGEST_NUMBER = 400
-_NO_KEY = object()
-_MERGE = object()
 
 
 def read_yaml(text: str) -> Any:
@@ -42,7 +40,7 @@ def read_yaml(text: str) -> Any:
     for a document whose aliases make it larger than 1,000,000 values or that nests deeper than 200 levels.
     """
     try:
-        return _Composer().compose(yaml.parse(text, Loader=_Parser))
+        return _Composer(yaml.parse(text, Loader=_Parser)).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
@@ -51,106 +49,91 @@ def read_yaml(text: str) -> Any:
         raise Wrong(f"line {line}: {problem}" if line else problem) from error
 
 
-class _Frame:
-    """A list or an object that is not closed yet."""
-
-    __slots__ = ("anchor", "key", "merged", "size", "value")
-
-    def __init__(self, value: Any, anchor: str | None) -> None:
-        self.value = value
-        self.anchor = anchor
-        self.key: Any = _NO_KEY
-        self.merged: list[Any] = []
-        self.size = 1
-
-
 class _Composer:
-    def __init__(self) -> None:
-        self.stack: list[_Frame] = []
+    """Makes JSON values of YAML's events: the composer of the library has no bounds and ends the process."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self.events = events
         self.anchors: dict[str, tuple[Any, int]] = {}
-        self.documents: list[Any] = []
+        """The values that aliases stand for, with their sizes. A circle has none: its value is not made yet."""
 
-    def compose(self, events: Iterator[Any]) -> Any:
-        for event in events:
-            kind = type(event)
-            if kind is yaml.ScalarEvent:
-                self.scalar(event)
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                self.start(event, {} if kind is yaml.MappingStartEvent else [])
-            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-                self.end(event)
-            elif kind is yaml.AliasEvent:
-                self.alias(event)
-            elif kind is yaml.DocumentStartEvent and self.documents:
-                raise Wrong(f"{_line(event)}: a second YAML document begins; one is expected")
-        return self.documents[0] if self.documents else None
+    def document(self) -> Any:
+        """Return the value of the only document; None for none."""
+        documents: list[Any] = []
+        for event in self.events:
+            if type(event) is yaml.DocumentStartEvent:
+                if documents:
+                    raise Wrong(f"{_line(event)}: a second YAML document begins; one is expected")
+                documents.append(self.value(next(self.events), 0)[0])
+        return documents[0] if documents else None
 
-    def scalar(self, event: Any) -> None:
-        frame = self.stack[-1] if self.stack else None
-        if frame is not None and frame.key is _NO_KEY and type(frame.value) is dict:
-            if event.anchor is not None:
-                self.anchors[event.anchor] = (event.value, 1)
-            plain_merge = event.value == "<<" and event.implicit[0] and event.tag is None
-            frame.key = _MERGE if plain_merge else event.value
-            return
-        value = _resolved(event)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = (value, 1)
-        self.add(value, 1, event)
-
-    def start(self, event: Any, value: Any) -> None:
-        if event.tag is not None and event.tag not in _CONTAINERS:
+    def value(self, event: Any, depth: int) -> tuple[Any, int]:
+        """Return the value that an event begins, and the number of values in it, aliases counted."""
+        if type(event) is yaml.AliasEvent:
+            if event.anchor not in self.anchors:
+                raise Wrong(f"{_line(event)}: the alias {shown(event.anchor)!r} has no value before it")
+            return self.anchors[event.anchor]
+        made: tuple[Any, int]
+        if type(event) is yaml.ScalarEvent:
+            made = _resolved(event), 1
+        elif event.tag is not None and event.tag not in _CONTAINERS:
             raise Wrong(f"{_line(event)}: the tag {shown(event.tag)!r} is not one of JSON's kinds")
-        if len(self.stack) >= DEEPEST:
+        elif depth >= DEEPEST:
             raise Wrong(f"{_line(event)}: it nests deeper than {DEEPEST} levels")
-        frame = self.stack[-1] if self.stack else None
-        if frame is not None and frame.key is _NO_KEY and type(frame.value) is dict:
-            raise Wrong(f"{_line(event)}: a key is text, not a list or an object")
-        if event.anchor is not None:
-            # Until it is closed, an alias to it would make a circle.
-            self.anchors.pop(event.anchor, None)
-        self.stack.append(_Frame(value, event.anchor))
-
-    def end(self, event: Any) -> None:
-        frame = self.stack.pop()
-        for merged in frame.merged:
-            for key, value in merged.items():
-                frame.value.setdefault(key, value)
-        if frame.anchor is not None:
-            self.anchors[frame.anchor] = (frame.value, frame.size)
-        self.add(frame.value, frame.size, event)
-
-    def alias(self, event: Any) -> None:
-        if event.anchor not in self.anchors:
-            raise Wrong(f"{_line(event)}: the alias {shown(event.anchor)!r} has no value before it")
-        value, size = self.anchors[event.anchor]
-        frame = self.stack[-1]
-        if frame.key is _NO_KEY and type(frame.value) is dict:
-            if type(value) is not str:
-                raise Wrong(f"{_line(event)}: a key is text, not an alias of something else")
-            frame.key = value
-            return
-        self.add(value, size, event)
-
-    def add(self, value: Any, size: int, event: Any) -> None:
-        if not self.stack:
-            self.documents.append(value)
-            return
-        frame = self.stack[-1]
-        frame.size += size
-        if frame.size > MOST_NODES:
-            raise Wrong(f"{_line(event)}: it holds more than {MOST_NODES:,} values, aliases counted")
-        if type(frame.value) is list:
-            frame.value.append(value)
-            return
-        key, frame.key = frame.key, _NO_KEY
-        if key is _MERGE:
-            parts = value if type(value) is list else [value]
-            if any(type(part) is not dict for part in parts):
-                raise Wrong(f"{_line(event)}: '<<' takes an object or a list of objects")
-            frame.merged += parts
         else:
-            frame.value[key] = value
+            self.anchors.pop(event.anchor, None)
+            made = self.mapping(depth) if type(event) is yaml.MappingStartEvent else self.sequence(depth)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = made
+        return made
+
+    def sequence(self, depth: int) -> tuple[list[Any], int]:
+        made: list[Any] = []
+        size = 1
+        while type(event := next(self.events)) is not yaml.SequenceEndEvent:
+            value, more = self.value(event, depth + 1)
+            size = _bounded(size + more, event)
+            made.append(value)
+        return made, size
+
+    def mapping(self, depth: int) -> tuple[dict[str, Any], int]:
+        made: dict[str, Any] = {}
+        merged: list[Any] = []
+        size = 1
+        while type(event := next(self.events)) is not yaml.MappingEndEvent:
+            is_merge = type(event) is yaml.ScalarEvent and event.value == "<<" and event.implicit[0]
+            key = self.key(event)
+            value, more = self.value(next(self.events), depth + 1)
+            size = _bounded(size + more, event)
+            if is_merge:
+                parts = value if type(value) is list else [value]
+                if any(type(part) is not dict for part in parts):
+                    raise Wrong(f"{_line(event)}: '<<' takes an object or a list of objects")
+                merged += parts
+            else:
+                made[key] = value
+        for part in merged:
+            for key, value in part.items():
+                made.setdefault(key, value)
+        return made, size
+
+    def key(self, event: Any) -> str:
+        """Return a key: its text as it is written, or the text that an alias stands for."""
+        if type(event) is yaml.ScalarEvent:
+            if event.anchor is not None:
+                self.anchors[event.anchor] = event.value, 1
+            return str(event.value)
+        if type(event) is yaml.AliasEvent:
+            value, _ = self.value(event, 0)
+            if type(value) is str:
+                return value
+        raise Wrong(f"{_line(event)}: a key is text, not a list or an object")
+
+
+def _bounded(size: int, event: Any) -> int:
+    if size > MOST_NODES:
+        raise Wrong(f"{_line(event)}: it holds more than {MOST_NODES:,} values, aliases counted")
+    return size
 
 
 def _resolved(event: Any) -> Any:
