@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 from portico.errors import LimitExceeded, ResponseInvalid
 
-ACCEPTED = "gzip, deflate"
-"""What is asked for. br and zstd are not: their packages cannot stop in the middle of a piece."""
+ACCEPTED = "gzip"
+"""What is asked for. br and zstd are not: their packages cannot stop in the middle of a piece. Servers mean different
+things by deflate; it is read with the zlib header that the standard asks for."""
 
 _PIECE = 65_536
 # A small gzip body is longer as sent than after unpacking.
@@ -27,44 +28,19 @@ async def unpack(
     name = encoding.strip().lower()
     if name not in {"", "identity", "gzip", "x-gzip", "deflate"}:
         raise ResponseInvalid(f"{subject} is encoded as {name[:40]!r}, which was not asked for.")
-    decoder = _Decoder(name) if name not in {"", "identity"} else None
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32) if name not in {"", "identity"} else None
     body = bytearray()
     received = 0
     try:
         async for piece in pieces:
             received += len(piece)
-            body += piece if decoder is None else decoder.decode(piece, most + 1 - len(body))
+            body += piece if decoder is None else decoder.decompress(piece, most + 1 - len(body))
             if len(body) > most or received > most + _SLACK:
                 if truncate:
                     return bytes(body[:most])
                 raise LimitExceeded(f"{subject} has more than {most:,} bytes (max_bytes).")
-        if decoder is not None and not decoder.complete:
+        if decoder is not None and received and not decoder.eof:
             raise ResponseInvalid(f"{subject} ends in the middle of its {name} data.")
     except zlib.error as error:
         raise ResponseInvalid(f"{subject} is no {name} data ({error}).") from error
     return bytes(body)
-
-
-class _Decoder:
-    def __init__(self, name: str) -> None:
-        self._zlib = zlib.decompressobj(zlib.MAX_WBITS if name == "deflate" else zlib.MAX_WBITS | 16)
-        self._may_be_raw = name == "deflate"
-        self._empty = True
-
-    @property
-    def complete(self) -> bool:
-        return self._empty or self._zlib.eof
-
-    def decode(self, data: bytes, most: int) -> bytes:
-        """Return at most ``most`` bytes; what does not fit is lost. Raises ``zlib.error``."""
-        self._empty = self._empty and not data
-        try:
-            made = self._zlib.decompress(data, most)
-        except zlib.error:
-            # Some servers leave out the zlib header that the standard asks for.
-            if not self._may_be_raw:
-                raise
-            self._zlib = zlib.decompressobj(-zlib.MAX_WBITS)
-            made = self._zlib.decompress(data, most)
-        self._may_be_raw = False
-        return made

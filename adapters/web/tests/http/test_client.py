@@ -8,7 +8,6 @@ import logging
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -129,26 +128,6 @@ async def test_closing_ends_what_is_under_way_with_an_error_of_ours() -> None:
         for outcome in await asyncio.wait_for(asyncio.gather(*sending, return_exceptions=True), 10):
             assert isinstance(outcome, ServiceUnavailable | ServiceTimeout), repr(outcome)
     await no_tasks_but(before)
-
-
-async def test_closing_reaches_the_connections_of_a_loop_in_another_thread() -> None:
-    async with RawServer(whole()) as server:
-        client = HttpxHttpClient(HttpxSettings(**QUICK), None)
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever)
-        thread.start()
-        try:
-            sending = asyncio.run_coroutine_threadsafe(client.send(HttpRequest(server.url)), loop)
-            assert (await asyncio.wrap_future(sending)).ok
-            await client.aclose()
-            # The server's side of the connection ends when the client's is closed.
-            async with asyncio.timeout(5):
-                while server.open:
-                    await asyncio.sleep(0.01)
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
 
 
 async def test_a_proxy_is_told_its_password_and_nobody_else(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,13 +13,6 @@ from hypothesis import given, strategies as st
 from portico.errors import LimitExceeded, PorticoError
 from portico_web._unpacking import unpack as unpack_body
 
-
-def bare_deflate(data: bytes) -> bytes:
-    """Pack without the zlib header that the standard asks for, as some servers do."""
-    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return packer.compress(data) + packer.flush()
-
-
 PACK = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
 
 
@@ -34,15 +27,6 @@ def unpack(data: bytes, encoding: str, size: int, *, most: int = 10_000, cut: bo
 @given(st.binary(max_size=500), st.sampled_from(sorted(PACK)), st.integers(1, 600))
 def test_what_was_packed_comes_back_however_it_is_cut_in_pieces(data: bytes, encoding: str, size: int) -> None:
     assert unpack(PACK[encoding](data), encoding, size) == data
-
-
-@given(st.binary(max_size=500), st.integers(2, 600))
-def test_deflate_without_a_header_comes_back_however_it_is_cut_in_pieces(data: bytes, size: int) -> None:
-    packed = bare_deflate(data)
-    try:
-        zlib.decompressobj().decompress(packed[:2])
-    except zlib.error:
-        assert unpack(packed, "deflate", size) == data
 
 
 @given(st.binary(max_size=50), st.binary(max_size=50), st.integers(1, 99))

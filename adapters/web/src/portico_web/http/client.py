@@ -246,7 +246,7 @@ class HttpxHttpClient:
             ) from error
 
     async def aclose(self) -> None:
-        """Close the connections, those of other event loops that run included; a second call does nothing."""
+        """Close the connections of the running event loop; others close with their loop. A second call does nothing."""
         self._closed = True
         await self._clients.aclose()
 
@@ -340,9 +340,6 @@ class HttpxHttpClient:
             ) from error
 
 
-_CLOSING_SECONDS = 5.0
-
-
 class LoopClients:
     """Make a client for an event loop when it is first needed there; connections belong to the loop that opened them.
 
@@ -364,15 +361,10 @@ class LoopClients:
         return self._held[loop][0]
 
     async def aclose(self) -> None:
-        """Close the clients of all loops that run."""
-        here = asyncio.get_running_loop()
-        for loop, (client, _) in list(self._held.items()):
-            if loop is here:
-                await client.aclose()
-            elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
-                # The loop may end before it closes the client.
-                await asyncio.wait([asyncio.wrap_future(closing)], timeout=_CLOSING_SECONDS)
+        """Close the client of the running loop."""
+        loop = asyncio.get_running_loop()
+        if loop in self._held:
+            await self._held[loop][0].aclose()
 
     async def _hold(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient]:
         client = self._make()

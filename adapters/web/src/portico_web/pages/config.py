@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,26 +10,11 @@ from attrs import Attribute, field, frozen, validators
 from portico.plugins import Secret
 from portico_web.pages.addresses import Allowed
 
-_TOKEN = re.compile(r"[A-Za-z_-]+")
-_CONTACT = re.compile(r"[!-'*-~]+")
+# RFC 9309 §2.2.1: what a robots.txt can name has letters, "-" and "_" only.
+_PRODUCT = validators.matches_re(r"[A-Za-z_-]+")
+_ONE_WORD = validators.optional(validators.matches_re(r"[!-'*-~]+"))
+_PORT = validators.and_(validators.ge(1), validators.le(65535))
 _SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))
-
-
-def _product(_: object, attribute: Attribute[Any], value: str) -> None:
-    # RFC 9309 §2.2.1: what a robots.txt can name has letters, "-" and "_" only.
-    if not _TOKEN.fullmatch(value):
-        raise ValueError(f"{attribute.name} has letters, '-' and '_' only, as robots.txt names it, not {value!r}")
-
-
-def _contact(_: object, attribute: Attribute[Any], value: str | None) -> None:
-    if value is not None and not _CONTACT.fullmatch(value):
-        raise ValueError(f"{attribute.name} is an address of mail or of a page, without spaces or brackets")
-
-
-def _ports(_: object, attribute: Attribute[Any], value: tuple[int, ...]) -> None:
-    wrong = [port for port in value if not 1 <= port <= 65535]
-    if wrong or not value:
-        raise ValueError(f"{attribute.name} are numbers from 1 to 65535, at least one, not {list(value)}")
 
 
 def _allowed(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
@@ -55,12 +39,12 @@ class WebPagesSettings:
 
     contact: str | None = field(
         default=None,
-        validator=_contact,
+        validator=_ONE_WORD,
         metadata={"doc": "Who answers for the requests: a mail address or a page, sent in the User-Agent."},
     )
     agent: str = field(
         default="PorticoPageReader",
-        validator=_product,
+        validator=_PRODUCT,
         metadata={"doc": "The name in the User-Agent; robots.txt is read for it."},
     )
     robots: bool = field(default=True, metadata={"doc": "Whether robots.txt is honoured."})
@@ -74,7 +58,7 @@ class WebPagesSettings:
     )
     ports: tuple[int, ...] = field(
         default=(80, 443, 8080, 8443),
-        validator=_ports,
+        validator=[validators.min_len(1), validators.deep_iterable(_PORT)],
         metadata={"doc": "The ports that are asked at public addresses."},
     )
     seconds: float = field(

@@ -49,11 +49,6 @@ class Fetched:
     content_type: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    location: str
-
-
 class Fetcher:
     """Fetch pages over checked connections, each redirect checked and in its turn.
 
@@ -107,11 +102,12 @@ class Fetcher:
         """Close every connection."""
         await self._pool.aclose()
 
-    async def _get_page(self, url: httpx.URL) -> Fetched | _Redirect:
+    async def _get_page(self, url: httpx.URL) -> Fetched | str:
+        """Return the page, or the location that a redirect names."""
         link = str(url)
         async with self._send(url) as (status, headers, pieces):
             if status in _REDIRECTS:
-                return _Redirect(headers.get("location", ""))
+                return str(headers.get("location", ""))
             _raise_for_status(link, status, headers)
             content_type = headers.get("content-type")
             media_type = media_type_of(content_type)
@@ -124,14 +120,14 @@ class Fetcher:
             data = await unpack(pieces, headers.get("content-encoding", ""), most, f"The page {show(link)}")
         return Fetched(link, data, media_type, content_type)
 
-    def _follow(self, url: httpx.URL, redirect: _Redirect) -> httpx.URL:
+    def _follow(self, url: httpx.URL, location: str) -> httpx.URL:
         """Return where a redirect leads, checked like every link."""
-        if not redirect.location:
+        if not location:
             raise ResponseInvalid(f"The server of {show(str(url))} sent a redirect without a target.")
         try:
-            target = url.join(redirect.location)
+            target = url.join(location)
         except (httpx.InvalidURL, ValueError, TypeError) as error:
-            raise ResponseInvalid(f"The page {show(str(url))} redirects to {show(redirect.location)}.") from error
+            raise ResponseInvalid(f"The page {show(str(url))} redirects to {show(location)}.") from error
         if url.fragment and not target.fragment:
             target = target.copy_with(fragment=url.fragment)
         try:
@@ -187,8 +183,8 @@ class Fetcher:
                     return Robots()
                 if status not in _REDIRECTS:
                     raise AccessRefused(f"The page is not read, since {show(str(url))} answered {status}.")
-                redirect = _Redirect(headers.get("location", ""))
-            url = self._follow(url, redirect)
+                location = headers.get("location", "")
+            url = self._follow(url, location)
         return Robots()
 
 

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -110,37 +110,36 @@ class FullPages(SearchConnector[FullPage]):
         self, found: SearchResults[TextSearchResult], snippets: list[dict[str, Any]]
     ) -> AsyncIterator[FullPage]:
         """Yield a record for each result, while the pages of the next results are read."""
-        results = aiter(found)
         ahead: deque[tuple[TextSearchResult, asyncio.Task[Page] | str]] = deque()
         readings: dict[str, asyncio.Task[Page]] = {}
         seconds_left = self._seconds
+
+        async def next_record() -> FullPage:
+            nonlocal seconds_left
+            result, reading = ahead.popleft()
+            if isinstance(reading, str):
+                record = FullPage(result, result.value, reason=reading)
+            else:
+                began = monotonic()
+                await asyncio.wait({reading}, timeout=max(seconds_left, 0.0))
+                seconds_left -= monotonic() - began
+                record = self._record(result, reading)
+            if record.reason is not None:
+                snippets.append({"link": result.link, "reason": record.reason})
+            return record
+
+        monotonic = asyncio.get_running_loop().time
         failure: Exception | None = None
-        ended = False
         try:
-            while True:
-                while not ended and len(ahead) < self._concurrency:
-                    try:
-                        result = await anext(results)
-                    except StopAsyncIteration:
-                        ended = True
-                    except Exception as error:  # noqa: BLE001 - raised after the results before it
-                        ended, failure = True, error
-                    else:
-                        ahead.append((result, self._start_reading(result, readings)))
-                if not ahead:
-                    break
-                result, reading = ahead.popleft()
-                if isinstance(reading, str):
-                    record = FullPage(result, result.value, reason=reading)
-                else:
-                    loop = asyncio.get_running_loop()
-                    began = loop.time()
-                    await asyncio.wait({reading}, timeout=max(seconds_left, 0.0))
-                    seconds_left -= loop.time() - began
-                    record = self._record(result, reading)
-                if record.reason is not None:
-                    snippets.append({"link": result.link, "reason": record.reason})
-                yield record
+            try:
+                async for result in found:
+                    ahead.append((result, self._start_reading(result, readings)))
+                    if len(ahead) == self._concurrency:
+                        yield await next_record()
+            except Exception as error:  # noqa: BLE001 - raised after the results before it
+                failure = error
+            while ahead:
+                yield await next_record()
             if failure is not None:
                 raise failure
         finally:
@@ -165,20 +164,19 @@ class FullPages(SearchConnector[FullPage]):
         return readings[page]
 
     def _record(self, result: TextSearchResult, reading: asyncio.Task[Page]) -> FullPage:
-        snippet = FullPage(result, result.value)
         if not reading.done():
             reading.cancel()
-            return replace(snippet, reason=f"Its page was not there when {self._seconds:g} seconds were up (seconds).")
+            reason = f"Its page was not there when {self._seconds:g} seconds were up (seconds)."
+            return FullPage(result, result.value, reason=reason)
         try:
             page = reading.result()
         except PorticoError as error:
-            return replace(snippet, reason=str(error) or type(error).__name__)
+            return FullPage(result, result.value, reason=str(error) or type(error).__name__)
         if not page.text.strip():
-            return replace(snippet, reason="Its page has no text.")
-        text = _shorten(page.text, self._max_characters)
-        if text is page.text:
-            return FullPage(result, text, page, cut=page.cut)
-        cut = f"the first {len(text):,} of {len(page.text):,} characters (max_characters)"
+            return FullPage(result, result.value, reason="Its page has no text.")
+        text, cut = _shorten(page.text, self._max_characters), page.cut
+        if text is not page.text:
+            cut = f"the first {len(text):,} of {len(page.text):,} characters (max_characters)"
         return FullPage(result, text, page, cut=cut)
 
 
