@@ -146,7 +146,8 @@ async def test_a_mistake_names_its_file_and_place_in_each_language(tmp_path: Pat
         message, shown, mark = str(raised.value).split("\n")
         assert message.startswith("letter, line 2, column "), language
         assert "'T-recrd'. Nearest: T-record" in message, language
-        assert shown[mark.index("^") :].startswith(("T.recrd", "T-recrd", "{{T-recrd")), str(raised.value)
+        marked = shown[mark.index("^") : mark.rindex("^") + 1]
+        assert "recrd" in marked, "in Jinja2 it is the line"
 
 
 class _Chatting:

@@ -35,14 +35,14 @@ def render(source: str, settings: Jinja2Settings = BOUNDED, **arguments: Any) ->
         ("{% for a in l %}{% for b in l %}{% for c in l %}{% endfor %}{% endfor %}{% endfor %}", "max_steps"),
         ("{% for a in l %}{% for b in l if false %}{% endfor %}{% endfor %}", "max_steps"),
         ("{% for a in l %}{{ l|sort }}{% endfor %}", "max_steps"),
-        ("{% for a in l recursive %}{{ loop(l) }}{% endfor %}", "max_depth"),
-        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "max_depth"),
+        ("{% for a in l recursive %}{{ loop(l) }}{% endfor %}", "more than 64 deep"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "more than 64 deep"),
         (
             (
                 "{% macro m() %}{{ caller() }}{% endmacro %}"
                 "{% macro n() %}{% call m() %}{{ n() }}{% endcall %}{% endmacro %}{{ n() }}"
             ),
-            "max_depth",
+            "more than 64 deep",
         ),
         ("{% block b %}{{ self.b() }}{% endblock %}", "deep"),
         ("{% include 'again' %}", "deeply"),

@@ -13,6 +13,7 @@ from portico_templates.handlebars._running import Body, Data, Entered, Inline, L
 from portico_templates.handlebars.values import MISSING, is_array
 
 _LISTED = 8
+_DEEPEST = 64
 
 Find = Callable[[str], Body | None]
 """Finds a partial of the language by its name."""
@@ -68,8 +69,8 @@ class PartialCall:
         name = self._called_name(values.pop(0)) if self.is_dynamic else self.name
         context = self._context(scope, values)
         run, around = scope.run, scope.around
-        if around.depth >= run.limits.partials:
-            message = f"The partials call each other more than {run.limits.partials} deep, at last {name!r}."
+        if around.depth >= _DEEPEST:
+            message = f"The partials call each other more than {_DEEPEST} deep, at last {name!r}."
             raise LimitExceeded(str(self.unit.fault(message, self.call)))
         block = around.block
         inner_around = around._replace(depth=around.depth + 1)

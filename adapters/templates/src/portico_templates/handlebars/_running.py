@@ -28,7 +28,6 @@ class Limits(NamedTuple):
 
     steps: int = 1_000_000
     characters: int = 16_000_000
-    partials: int = 64
 
 
 class Later:

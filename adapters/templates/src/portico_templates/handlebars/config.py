@@ -33,8 +33,3 @@ class HandlebarsSettings:
     max_characters: int = field(
         default=16_000_000, validator=validators.ge(1), metadata={"doc": "Characters of a rendered prompt."}
     )
-    max_partial_depth: int = field(
-        default=64,
-        validator=[validators.ge(1), validators.le(64)],
-        metadata={"doc": "How deep partials may call each other, at most 64."},
-    )

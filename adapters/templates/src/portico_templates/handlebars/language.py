@@ -40,9 +40,8 @@ class HandlebarsTemplates:
 
     ``helpers`` are the application's own, ``partials`` templates by name. With ``escape="html"`` values are escaped
     and written as handlebars.js does; without, they are written as in every prompt language. ``codecs`` are asked how
-    to read and write values of types that neither the standard library nor attrs knows. ``max_steps`` bounds the
-    rounds of loops and calls of partials, times the tags in them; ``max_characters`` the prompt; ``max_partial_depth``
-    how deep partials call each other.
+    to write values of types that the standard library does not know. ``max_steps`` bounds the
+    rounds of loops and calls of partials, times the tags in them; ``max_characters`` the prompt.
     """
 
     name = "handlebars"
@@ -57,7 +56,6 @@ class HandlebarsTemplates:
         semantic_kernel_helpers: bool = True,
         max_steps: int = 1_000_000,
         max_characters: int = 16_000_000,
-        max_partial_depth: int = 64,
     ) -> None:
         if escape not in ("none", "html"):
             raise ValueError(f"escape is 'none' or 'html', not {escape!r}")
@@ -65,7 +63,7 @@ class HandlebarsTemplates:
             helpers=helpers or {},
             escape=escape,
             codecs=codecs,
-            limits=Limits(max_steps, max_characters, max_partial_depth),
+            limits=Limits(max_steps, max_characters),
             semantic_kernel_helpers=semantic_kernel_helpers,
         )
         self._partials = Partials(partials or {}, self._setup)
@@ -213,5 +211,4 @@ def factory(settings: HandlebarsSettings, services: Services) -> HandlebarsTempl
         codecs=codecs,
         max_steps=settings.max_steps,
         max_characters=settings.max_characters,
-        max_partial_depth=settings.max_partial_depth,
     )

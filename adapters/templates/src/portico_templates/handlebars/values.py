@@ -13,10 +13,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
-from attrs import fields as attrs_fields, has as is_attrs
-
-from portico.errors import LimitExceeded, SchemaUnsupported
-from portico.plugins import TextForm, compile_type
+from portico.errors import LimitExceeded
+from portico.plugins import TextForm
 from portico.ports import TypeCodec
 
 _TYPES_KEPT = 512
@@ -24,7 +22,6 @@ _MOST_PARTS = 1_000_000
 _INDEX = re.compile(r"(?:0|[1-9][0-9]{0,17})")
 _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (str, int, float, bool, type(None))
-_PLAIN = (*_SCALARS, complex, *_BYTES)
 _INTEGERS_TO = 1e21
 _PLAIN_FROM = 1e-6
 
@@ -121,23 +118,23 @@ def declared_fields(kind: Any) -> tuple[str, ...]:
         names = [field.name for field in dataclasses.fields(kind)]
     elif issubclass(kind, tuple):
         names = getattr(kind, "_fields", ())
-    elif is_attrs(kind):
-        names = [field.name for field in attrs_fields(kind)]
+    else:
+        names = [field.name for field in getattr(kind, "__attrs_attrs__", ())]
+        for declared in ("model_fields", "__struct_fields__"):  # Pydantic's and msgspec's
+            names = [*names, *getattr(kind, declared, ())]
     return tuple(name for name in names if not name.startswith("_"))
 
 
 class Values:
     """Reads and writes the values of one language.
 
-    ``codecs`` are asked for classes that neither the standard library nor attrs knows: what they make of a value is
-    read instead. Texts are written as every prompt language does, or as JavaScript does. A value with more than
-    1,000,000 parts or ``limit`` characters is not written: one that shares parts can be small in memory and without
-    end on paper.
+    ``codecs`` are asked how to write values of types that the standard library does not know. Texts are written as
+    every prompt language does, or as JavaScript does. A value with more than 1,000,000 parts or ``limit`` characters is
+    not written: one that shares parts can be small in memory and without end on paper.
     """
 
     def __init__(self, codecs: Iterable[TypeCodec] = (), *, javascript: bool = False, limit: int = 16_000_000) -> None:
-        self._codecs = tuple(codecs)
-        self._form = TextForm(self._codecs)
+        self._form = TextForm(codecs)
         self._javascript = javascript
         self._limit = limit
 
@@ -146,36 +143,18 @@ class Values:
         if isinstance(value, Mapping):
             return _read_mapping(value, name)
         kind: Any = type(value)
-        names = declared_fields(kind)
-        if name in names:
+        if name in declared_fields(kind):
             return getattr(value, name, MISSING)
         if isinstance(value, Sequence | deque) and not isinstance(value, _BYTES):
             return _read_sequence(value, name)
-        if names or isinstance(value, _PLAIN):
-            return MISSING
-        converted = self._converted(value)
-        return _read_mapping(converted, name) if isinstance(converted, Mapping) else MISSING
+        return MISSING
 
     def items(self, value: Any) -> list[tuple[str, Any]] | None:
         """Return keys and values of a mapping or of an object with fields; None for other values."""
         if isinstance(value, Mapping):
             return list(value.items())
-        if isinstance(value, _PLAIN) or is_array(value):
-            return None
         kind: Any = type(value)
-        names = declared_fields(kind)
-        if names:
-            return [(name, getattr(value, name, MISSING)) for name in names]
-        converted = self._converted(value)
-        return list(converted.items()) if isinstance(converted, Mapping) else None
-
-    def _converted(self, value: Any) -> Any:
-        if not self._codecs:
-            return None
-        try:
-            return compile_type(type(value), self._codecs).unstructure(value)
-        except (SchemaUnsupported, TypeError, ValueError):
-            return None
+        return [(name, getattr(value, name, MISSING)) for name in declared_fields(kind)] or None
 
     def text(self, value: Any) -> str:
         """Return the text; raises ``ValueError`` for a value that has none and ``LimitExceeded``."""

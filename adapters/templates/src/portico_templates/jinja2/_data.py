@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import decimal
 import enum
 import uuid
 from collections.abc import Mapping, Sequence, Set
-from functools import lru_cache
 from typing import Any
 
 from jinja2 import Undefined
@@ -16,6 +14,7 @@ from jinja2.environment import TemplateModule
 from jinja2.runtime import AsyncLoopContext, BlockReference, LoopContext, Macro, TemplateReference
 from jinja2.utils import Cycler, Joiner, Namespace, missing
 
+from portico_templates.handlebars.values import declared_fields
 from portico_templates.jinja2._errors import Refused
 
 NOTHING: Any = missing
@@ -104,7 +103,7 @@ def read_field(value: Any, name: str) -> Any:
         return Method(value, name) if name in _TEXT else NOTHING
     if value is None or kind in _WITHOUT_FIELDS:
         return NOTHING
-    if name in _fields(kind):
+    if name in declared_fields(kind):
         return getattr(value, name, NOTHING)
     if isinstance(value, Sequence):
         return Method(value, name) if name in _SEQUENCE else NOTHING
@@ -116,7 +115,7 @@ def read_field(value: Any, name: str) -> Any:
         return Method(value, name) if name in _CALENDAR and hasattr(value, name) else NOTHING
     if isinstance(value, enum.Enum):
         return getattr(value, name) if name in ("name", "value") else NOTHING
-    if _fields(kind):
+    if declared_fields(kind):
         return NOTHING
     raise Refused(f"A template reads fields of data, and {kind_of(value)} is none: {name!r} is not read.")
 
@@ -129,21 +128,6 @@ def read_item(value: Any, key: Any) -> Any:
         except (LookupError, TypeError):
             return NOTHING if not isinstance(key, str) else read_field(value, key)
     return read_field(value, key) if isinstance(key, str) else NOTHING
-
-
-@lru_cache(512)
-def _fields(kind: Any) -> frozenset[str]:
-    """Return the names that a class declares as data: a dataclass's, a named tuple's, those of attrs and the like."""
-    names: set[str] = set()
-    if dataclasses.is_dataclass(kind):
-        names = {field.name for field in dataclasses.fields(kind)}
-    elif issubclass(kind, tuple):
-        names = set(getattr(kind, "_fields", ()))
-    else:
-        names = {field.name for field in getattr(kind, "__attrs_attrs__", ())}
-        for declared in ("model_fields", "__struct_fields__"):
-            names |= set(getattr(kind, declared, ()))
-    return frozenset(name for name in names if not name.startswith("_"))
 
 
 def kind_of(value: object) -> str:

@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from portico import Prompt, Trusted
-from portico.errors import ConfigurationError, LimitExceeded
+from portico.errors import LimitExceeded
 from portico.plugins import TextForm
 from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
 from portico_templates.jinja2._errors import Refused
@@ -30,6 +30,7 @@ from portico_templates.jinja2._rendering import RENDERING, charge, check_format,
 from portico_templates.jinja2.config import Jinja2Settings
 
 _LARGEST_RANGE = 100_000
+_LONGEST = 1_000_000
 
 
 class PromptTemplate(Template):
@@ -93,13 +94,18 @@ def counted_range(*args: int) -> range:
     return numbers
 
 
+def check_source(source: str, name: str) -> None:
+    """Raise ``LimitExceeded`` for a template or partial that is too long."""
+    if len(source) > _LONGEST:
+        raise LimitExceeded(f"{name}: a template has at most {_LONGEST:,} characters.")
+
+
 class Partials(BaseLoader):
     """Find partials in a mapping, then in a folder; nothing else of the host's files is ever opened."""
 
-    def __init__(self, partials: Mapping[str, str], folder: Path | None, largest: int) -> None:
+    def __init__(self, partials: Mapping[str, str], folder: Path | None) -> None:
         self._partials = dict(partials)
         self._folder = folder
-        self._largest = largest
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -111,11 +117,7 @@ class Partials(BaseLoader):
         source = self._partials.get(template)
         if source is None:
             source = self._read(template)
-        if len(source) > self._largest:
-            raise LimitExceeded(
-                f"The partial {template!r} has more than {self._largest:,} characters; max_source sets how many "
-                "it may have."
-            )
+        check_source(source, template)
         sources: dict[str, str] = environment.sources  # type: ignore[attr-defined]
         sources[template] = source
         return source, None, None
@@ -124,20 +126,14 @@ class Partials(BaseLoader):
         if self._folder is None or "\0" in template:
             raise TemplateNotFound(template)
         path = self._folder.joinpath(*split_template_path(template))
-        if not self._folder.is_dir():
-            raise ConfigurationError(f"The folder of partials, {self._folder}, is not there.")
+        # A link inside of the folder must not lead out of it.
+        if not path.resolve().is_relative_to(self._folder.resolve()) or not path.is_file():
+            raise TemplateNotFound(template)
         try:
-            # A link inside of the folder must not lead out of it.
-            if not path.resolve().is_relative_to(self._folder.resolve()) or not path.is_file():
-                raise TemplateNotFound(template)
             with path.open(encoding="utf-8") as file:
-                return file.read(self._largest + 1)
-        except TemplateNotFound:
-            raise  # It is an OSError too.
-        except UnicodeDecodeError as error:
-            raise Refused(f"The partial {template!r} is not text in UTF-8.") from error
-        except OSError as error:
-            raise Refused(f"The partial {template!r} cannot be read: {error.strerror or error}.") from error
+                return file.read(_LONGEST + 1)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Refused(f"The partial {template!r} cannot be read: {error}.") from error
 
 
 _LARGEST_BITS = 100_000
@@ -163,7 +159,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             undefined=Missing,
             finalize=self.printed,
             autoescape=False,
-            loader=Partials(settings.partials, settings.folder, settings.max_source),
+            loader=Partials(settings.partials, settings.folder),
             auto_reload=False,
             enable_async=True,
         )
@@ -338,7 +334,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     def _call_function(self, words: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         name = "-".join(words) if len(words) == 2 else ".".join(words)
         if isinstance(kwargs.get("caller"), Macro):
-            raise Refused("A block is given to a macro by {% call %}, not to a function of the kernel.", called=name)
+            raise Refused("A block is given to a macro by {% call %}, not to a function of the kernel.")
         arguments = {key: self.json(value) for key, value in _own_arguments(kwargs).items()}
         return RENDERING.get().call(name, arguments, [self.json(value) for value in args])
 
@@ -394,9 +390,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return self.percent(self.text(left), right)
         if operator == "+":
             return self._add(left, right)
-        if operator == "-" and isinstance(left, Missing) and len(left.words) == 1:
-            [name] = left.words
-            raise Refused(f"{name!r} is undefined. '-' subtracts here: a function of a plugin is {name}.function(…).")
         if operator == "*":
             for one, other in ((left, right), (right, left)):
                 if isinstance(one, str | list | tuple) and isinstance(other, int):

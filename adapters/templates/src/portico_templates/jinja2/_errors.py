@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from types import TracebackType
 
 from jinja2 import Environment, Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import TemplateError as JinjaError
 
 from portico import Prompt
-from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
-
-_GOT = re.compile(
-    r"got '(.+?)'$|[Uu]nexpected '(.+?)'|unknown tag '(.+?)'|No (?:filter|test) named '(.+?)'|unexpected char '(.+?)'"
-)
-_UNKNOWN = re.compile(r"No (filter|test) named '(.+?)'")
+from portico.errors import LimitExceeded, PorticoError, TemplateError
 
 
 class Refused(Exception):
-    """What a template may not do, or cannot: the message for its author, not yet the place.
-
-    ``called`` is the name of a function whose call it is.
-    """
-
-    def __init__(self, message: str, *, called: str | None = None) -> None:
-        self.called = called
-        super().__init__(message)
+    """What a template may not do, or cannot: the message for its author, not yet the place."""
 
 
-def not_compiled(error: Exception, source: str, name: str, environment: Environment) -> PorticoError:
+def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
     """Return the error of a template that cannot be read."""
     if isinstance(error, PorticoError):
         return error
     if isinstance(error, TemplateSyntaxError):
         message = error.message or "this cannot be read."
         advice = " A variable is written {{ name }} here." if message.startswith("unexpected char '$'") else ""
-        unknown = _UNKNOWN.match(message)
-        if unknown:
-            near = nearest(unknown[2], list(environment.filters if unknown[1] == "filter" else environment.tests))
-            advice = f" Did you mean {near[0]!r}?" if near else ""
-        return _at_line(_sentence(message) + advice, source, error.lineno, name, mark=_offending(message))
+        return _at_line(_sentence(message) + advice, source, error.lineno, name)
     if isinstance(error, RecursionError | MemoryError | SyntaxError | OverflowError):
         # Python's compiler has its own bounds: twenty blocks inside one another, for one.
         return LimitExceeded(f"{name}: the template is nested too deeply to be compiled ({_said(error)}).")
@@ -64,12 +47,11 @@ def not_rendered(error: Exception, template: CompiledTemplate, source: str, name
     found, line = place
     if isinstance(error, TemplateSyntaxError) and error.name:
         # A partial is compiled when it is first needed.
-        return not_compiled(error, error.source or "", error.name, found.environment)
+        return not_compiled(error, error.source or "", error.name)
     if found.name is not None and found is not template:
         name = found.name
         source = getattr(found.environment, "sources", {}).get(name, "")
-    called = error.called if isinstance(error, Refused) else None
-    return _at_line(message, source, line, name, mark=called and called.replace("-", "."))
+    return _at_line(message, source, line, name)
 
 
 def _place(error: BaseException) -> tuple[CompiledTemplate, int] | None:
@@ -84,25 +66,13 @@ def _place(error: BaseException) -> tuple[CompiledTemplate, int] | None:
     return place
 
 
-def _at_line(message: str, source: str, line: int, name: str, *, mark: str | None = None) -> TemplateError:
-    """Return the error of ``mark`` in a line if it stands there once, else of the line: Jinja2 knows no more.
-
-    A call over several lines may stand some lines below the one that Jinja2 names.
-    """
+def _at_line(message: str, source: str, line: int, name: str) -> TemplateError:
+    """Return the error of a line: Jinja2 knows no column."""
     lines = source.split("\n")
     line = min(max(line, 1), len(lines))
-    if mark is not None:
-        line = next((number for number in range(line, len(lines) + 1) if mark in lines[number - 1]), line)
     shown = lines[line - 1]
-    if mark is None or shown.count(mark) != 1:
-        mark = shown.strip()
-    at = sum(len(before) + 1 for before in lines[: line - 1]) + shown.index(mark)
-    return Prompt.fault(message, source, at, len(mark), name=name)
-
-
-def _offending(message: str) -> str | None:
-    found = _GOT.search(message)
-    return next((group for group in found.groups() if group), None) if found else None
+    at = sum(len(before) + 1 for before in lines[: line - 1]) + len(shown) - len(shown.lstrip())
+    return Prompt.fault(message, source, at, len(shown.strip()), name=name)
 
 
 def _not_found(error: TemplateNotFound, environment: Environment) -> str:

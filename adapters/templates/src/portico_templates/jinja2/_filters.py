@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 from jinja2 import pass_environment, pass_eval_context
 from jinja2.async_utils import auto_to_list
-from jinja2.filters import FILTERS, do_indent, do_urlencode, do_wordwrap, make_attrgetter
+from jinja2.filters import FILTERS, do_indent, make_attrgetter
 from jinja2.nodes import EvalContext
-from markupsafe import Markup
 
 from portico import Trusted
 from portico.errors import LimitExceeded
@@ -24,8 +23,8 @@ from portico_templates.jinja2._rendering import charge, check_growth
 PromptEnvironment: TypeAlias = Any
 
 
-# They write HTML, or Python's own idea of a value.
-_LEFT_OUT = ("pprint", "urlize", "xmlattr")
+# They read or write HTML, or write Python's own idea of a value; wordwrap can make a text large out of nothing.
+_LEFT_OUT = ("forceescape", "pprint", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr")
 _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000, "truncate": None}
 
 
@@ -37,7 +36,6 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "attr": _attr,
         "e": escape,
         "escape": escape,
-        "forceescape": escape,
         "format": _format,
         "indent": _counted("indent", _indent),
         "join": _join,
@@ -46,10 +44,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "string": _string,
         "sum": _counted("sum", _sum),
         "trim": _counted("trim", _trim),
-        "striptags": _counted("striptags", _striptags),
-        "urlencode": _counted("urlencode", _urlencode),
         "tojson": _counted("tojson", _tojson),
-        "wordwrap": _wordwrap,
     }
     return filters | own
 
@@ -149,31 +144,3 @@ def _tojson(environment: PromptEnvironment, value: Any, indent: int | None = Non
     if indent is not None and not 0 <= indent <= 16:
         raise Refused(f"The filter tojson indents by 0 to 16, not {indent}.")
     return json.dumps(data, ensure_ascii=False, indent=indent)
-
-
-@pass_environment
-def _striptags(environment: PromptEnvironment, value: Any) -> str:
-    return str(Markup(environment.text(value)).striptags())  # noqa: S704 - it is a plain string in the end
-
-
-@pass_environment
-def _urlencode(environment: PromptEnvironment, value: Any) -> str:
-    return do_urlencode(environment.text(value) if isinstance(value, str) else environment.json(value))
-
-
-@pass_environment
-def _wordwrap(  # noqa: PLR0917 - as Jinja2 has it
-    environment: PromptEnvironment,
-    value: Any,
-    width: int = 79,
-    break_long_words: bool = True,
-    wrapstring: str | None = None,
-    break_on_hyphens: bool = True,
-) -> str:
-    text = environment.text(value)
-    charge(text)
-    if width < 1:
-        raise Refused("The filter wordwrap takes a width of at least 1.")
-    between = environment.newline_sequence if wrapstring is None else environment.text(wrapstring)
-    check_growth(len(text) + (len(text) // width + text.count("\n") + 1) * len(between))
-    return do_wordwrap(environment, text, width, break_long_words, between, break_on_hyphens)

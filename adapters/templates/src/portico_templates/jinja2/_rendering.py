@@ -17,6 +17,7 @@ from portico_templates.jinja2.config import Jinja2Settings
 _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
+_DEEPEST = 64
 _WIDE = re.compile(r"\d{4}")
 
 
@@ -62,23 +63,16 @@ class Rendering:
     def enter(self) -> None:
         """Go into a macro or a recursive loop; raises ``LimitExceeded`` at the deepest."""
         self.step(self.round)
-        if self.depth >= self.settings.max_depth:
-            raise LimitExceeded(
-                f"Macros and loops call themselves more than {self.settings.max_depth} deep; max_depth sets how deep "
-                "they may."
-            )
+        if self.depth >= _DEEPEST:
+            raise LimitExceeded(f"Macros and loops call themselves more than {_DEEPEST} deep.")
         self.depth += 1
 
     def call(self, function: str, arguments: Mapping[str, object], positional: Sequence[object]) -> Awaitable[object]:
         """Call a function of the kernel; what is wrong with the call itself is the template's fault."""
         try:
             awaitable = self._call(function, arguments, positional) if positional else self._call(function, arguments)
-        except FunctionNotFound as error:
-            name, dash, _ = function.partition("-")
-            advice = f" Nor is there a variable {name!r}." if dash else ""
-            raise Refused(f"{error}{advice}", called=function) from error
-        except ArgumentsInvalid as error:
-            raise Refused(str(error), called=function) from error
+        except (FunctionNotFound, ArgumentsInvalid) as error:
+            raise Refused(str(error)) from error
         return self._result(function, awaitable)
 
     async def _result(self, function: str, awaitable: Awaitable[object]) -> object:
@@ -87,7 +81,7 @@ class Rendering:
             return await awaitable
         except FunctionNotFound as error:
             if error.name == function:
-                raise Refused(str(error), called=function) from error
+                raise Refused(str(error)) from error
             self.failure = error
             raise
         except BaseException as error:

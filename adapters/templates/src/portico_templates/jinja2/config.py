@@ -31,11 +31,6 @@ class Jinja2Settings:
     lstrip_blocks: bool = field(
         default=False, metadata={"doc": "Leave out the blanks that stand before a block at the start of its line."}
     )
-    max_source: int = field(
-        default=1_000_000,
-        validator=validators.ge(1),
-        metadata={"doc": "Characters of a template, and of a partial, at most."},
-    )
     max_characters: int = field(
         default=4_000_000,
         validator=validators.ge(1),
@@ -45,11 +40,6 @@ class Jinja2Settings:
         default=1_000_000,
         validator=validators.ge(1),
         metadata={"doc": "Rounds of loops, elements given to filters and the like in one rendering, at most."},
-    )
-    max_depth: int = field(
-        default=64,
-        validator=[validators.ge(1), validators.le(200)],
-        metadata={"doc": "Macros and recursive loops inside one another, at most."},
     )
     max_seconds: float = field(
         default=5.0,

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from jinja2 import nodes
-from jinja2.compiler import Frame
+from jinja2.meta import TrackingCodeGenerator
 
 from portico.errors import LimitExceeded, PorticoError
 from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
 from portico_templates.jinja2._data import METHODS
-from portico_templates.jinja2._environment import PromptEnvironment
+from portico_templates.jinja2._environment import PromptEnvironment, check_source
 from portico_templates.jinja2._errors import not_compiled, not_rendered
 from portico_templates.jinja2._generator import PromptCode
 from portico_templates.jinja2._rendering import RENDERING, Rendering
@@ -36,27 +36,14 @@ def variables_of(tree: nodes.Template) -> tuple[str, ...]:
 
 def undeclared_in(tree: nodes.Template) -> frozenset[str]:
     """Return the names that are looked up outside of the template: variables, plugins and functions."""
-    scopes = _Scopes(tree.environment, None, None)
+    assert tree.environment is not None  # noqa: S101 - a template that was parsed has one
+    scopes = _Scopes(tree.environment)
     scopes.visit(tree)
-    return frozenset(scopes.undeclared)
+    return frozenset(scopes.undeclared_identifiers)
 
 
-class _Scopes(PromptCode):
-    """Goes through a template as the compiler does, for the names that no scope of the template has."""
-
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
-        self.undeclared: set[str] = set()
-
-    def write(self, x: str) -> None:
-        """Write nothing."""
-
-    def enter_frame(self, frame: Frame) -> None:
-        """Note what is to be looked up in the arguments."""
-        super().enter_frame(frame)
-        for action, name in frame.symbols.loads.values():
-            if action == "resolve" and name is not None and name not in self.environment.globals:
-                self.undeclared.add(name)
+class _Scopes(PromptCode, TrackingCodeGenerator):
+    """Finds the names that no scope of a template has, as the compiler would look them up."""
 
 
 class _Search:
@@ -183,16 +170,11 @@ class Jinja2Templates:
     name = "jinja2"
 
     def __init__(self, *, codecs: Iterable[TypeCodec] = (), settings: Jinja2Settings | None = None) -> None:
-        self._settings = settings or Jinja2Settings()
-        self._environment = PromptEnvironment(self._settings, TextForm(codecs))
+        self._environment = PromptEnvironment(settings or Jinja2Settings(), TextForm(codecs))
 
     def compile(self, source: str, *, name: str = "prompt") -> Jinja2Template:
         """Parse and compile a template; raises ``TemplateError`` with the line, and ``LimitExceeded``."""
-        if len(source) > self._settings.max_source:
-            raise LimitExceeded(
-                f"{name}: a template has at most {self._settings.max_source:,} characters, not {len(source):,}; "
-                "max_source sets how many it may have."
-            )
+        check_source(source, name)
         return Jinja2Template(source, name, self._environment)
 
 
@@ -211,7 +193,7 @@ class Jinja2Template:
         except PorticoError:
             raise
         except Exception as error:
-            raise not_compiled(error, source, name, environment) from error
+            raise not_compiled(error, source, name) from error
 
     def __str__(self) -> str:
         return self.source
