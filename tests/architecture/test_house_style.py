@@ -18,8 +18,8 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "
 
 
 def is_public(file: Path) -> bool:
-    """Tell whether others import a module: one of core, the host or the testkit without an underscore."""
-    if not {"portico", "portico_host", "portico_testkit"} & set(file.parts) or file.name in _FRONTS:
+    """Tell whether others import a module: one of core or the testkit without an underscore."""
+    if not {"portico", "portico_testkit"} & set(file.parts) or file.name in _FRONTS:
         return False
     parts = file.parts[file.parts.index("src") + 2 :]
     return all(not part.startswith("_") or part == "__init__.py" for part in parts)

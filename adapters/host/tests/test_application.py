@@ -131,7 +131,7 @@ def test_what_takes_effect_is_shown_with_its_origin_and_without_secrets(acme: An
     assert shown["planner.max_steps"] == (3, "override")
     assert shown["planner.max_proposals"] == (20, "default")
     assert shown["search.my-web.api_key"] == ("******** (env ACME_KEY)", "portico.toml")
-    assert shown["search.my-web.limits"] == ({"requests": 2, "token": "********"}, "portico.toml")
+    assert shown["search.my-web.limits"] == ("********", "portico.toml")
     assert shown["search.my-web.timeout"] == (5.0, "default")
     assert shown["embeddings.use"] == ("wordllama", "default")
     assert "hunter2" not in json.dumps(application.redacted())
@@ -160,7 +160,7 @@ def test_what_the_embedded_default_can_do_without_is_no_problem_where_it_is_not_
 
 def test_a_sound_configuration_has_one_warning_for_its_literal_secret(acme: Any, configured: Path) -> None:
     problems = portico_host.load().check(imports=False)
-    assert [(p.severity, p.subject) for p in problems] == [("warning", "search.my-web.limits.token")]
+    assert [(p.severity, p.subject) for p in problems] == [("warning", "search.my-web.limits")]
     assert "hunter2" not in str(problems)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico_host.calling_out import import_quietly, printing_to_stderr
+from portico_host.loading import import_quietly, printing_to_stderr
 
 PATIENCE = 30.0
 
@@ -47,7 +47,7 @@ def test_standard_output_is_as_it_was_after_two_threads_that_overlap(capsys: pyt
 
 def test_a_module_that_is_imported_leaves_standard_output_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
-    monkeypatch.setattr("portico_host.calling_out.import_module", lambda name: seen.append(sys.stdout))
+    monkeypatch.setattr("portico_host.loading.import_module", lambda name: seen.append(sys.stdout))
     before = sys.stdout
     import_quietly("json")
     import_quietly("a_module_that_is_not_imported")

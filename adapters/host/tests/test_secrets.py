@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.plugins import Secret
 from portico_host.configuration import read_configuration
-from portico_host.fields import secret_values
 from portico_host.mistakes import SettingsInvalid
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
@@ -118,16 +117,6 @@ def test_a_validator_that_quotes_a_secret_is_scrubbed(tmp_path: Path) -> None:
 
 def test_a_number_where_a_secret_may_be_is_not_shown(tmp_path: Path) -> None:
     assert sentence({"either": 1234.5}, tmp_path).endswith("got a float.")
-
-
-def test_the_parts_that_are_secret_are_found(tmp_path: Path) -> None:
-    values = {
-        "api_key": "1", "keys": ["2", {"env": "X"}], "headers": {"a": "3"}, "either": "4",
-        "login": {"password": "5", "user": "shown"}, "logins": [{"password": "6"}],
-    }  # fmt: skip
-    assert [".".join(key) for key, _ in secret_values(Holder, values)] == [
-        "api_key", "keys.0", "keys.1", "headers.a", "either", "login.password", "logins.0.password",
-    ]  # fmt: skip
 
 
 SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789/+-_\"'\\ ", min_size=8, max_size=20).map(

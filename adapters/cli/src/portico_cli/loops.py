@@ -1,35 +1,31 @@
-"""Run asynchronous work: Ctrl-C acts at once, and a thread that does not end does not keep the process."""
+"""Run asynchronous work, and end the process even if a thread of a package does not end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stdout, suppress
-from types import FrameType
-from typing import TypeVar
-
-from portico_host.calling_out import is_called_out
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 # Seconds for all threads together.
 _THREAD_PATIENCE = 2.0
 
 
-def run_async(work: Callable[[], Awaitable[T]], runner: asyncio.Runner | None = None) -> T:
+def run_async(work: Callable[[], Coroutine[Any, Any, T]], runner: asyncio.Runner | None = None) -> T:
     """Run asynchronous work to its end; what a library prints meanwhile goes to standard error.
 
     With a ``runner`` the work uses its loop, which continues afterwards. Without one, the work gets a new loop.
     """
     with redirect_stdout(sys.stderr):
         if runner is not None:
-            return runner.run(interruptible(work))
+            return runner.run(work())
         with asyncio.Runner() as own:
-            return own.run(interruptible(work))
+            return own.run(work())
 
 
 @contextmanager
@@ -65,30 +61,6 @@ def kept_open(runner: asyncio.Runner, opening: AbstractAsyncContextManager[T]) -
         yield made
     finally:
         run_async(stop, runner)
-
-
-async def interruptible(work: Callable[[], Awaitable[T]]) -> T:
-    """Do work on the loop of an `asyncio.Runner`; the first Ctrl-C acts during an import too.
-
-    The runner's handler of SIGINT only cancels a task, which acts when the task awaits next: after an import of
-    seconds. While a package is imported and a service is made, nothing is held that must be given back, so
-    ``KeyboardInterrupt`` is raised there instead.
-    """
-    cancel = signal.getsignal(signal.SIGINT)
-    # Only the main thread may have a handler. None, or a number, is for a process that must not be interrupted.
-    if threading.current_thread() is not threading.main_thread() or not callable(cancel):
-        return await work()
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        if is_called_out(frame):
-            raise KeyboardInterrupt
-        cancel(number, frame)
-
-    signal.signal(signal.SIGINT, interrupted)
-    try:
-        return await work()
-    finally:
-        signal.signal(signal.SIGINT, cancel)
 
 
 def end_though_threads_linger(code: int) -> None:

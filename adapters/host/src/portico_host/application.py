@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, PorticoError
-from portico_host.calling_out import is_from_outside
 from portico_host.checking import Problem, check, package_problems, problems_of
-from portico_host.configuration import Configuration, read_configuration, read_what_fits
+from portico_host.configuration import Configuration, find_mistakes, read_configuration
 from portico_host.discovery import Command, commands, discover
 from portico_host.effective import EffectiveSetting, effective_settings
-from portico_host.loading import broken
+from portico_host.loading import broken, is_from_outside
 from portico_host.mistakes import SettingsInvalid
 from portico_host.packages import Plugins, port_named
 from portico_host.services import HostServices
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from portico import FunctionPlugin, Kernel
     from portico.plans import Budget
     from portico.ports import RunStore, SchemaValidator, TypeCodec
-
-__all__ = ["Application", "Diagnosis", "diagnose", "load", "open"]
 
 P = TypeVar("P")
 _LOG = logging.getLogger("portico_host")
@@ -178,16 +175,17 @@ def open(
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
-    """Check everything; where the configuration is wrong, check the packages and what fits of it."""
+    """Check everything; if the configuration is wrong, only the configuration and the packages."""
     try:
-        configuration, mistakes = read_what_fits(config, overrides=overrides)
+        configuration, mistakes = find_mistakes(config, overrides=overrides)
     except PorticoError as error:
         plugins = discover()
         return Diagnosis((*problems_of(error), *package_problems(plugins)), plugins, None)
     application = Application(configuration)
-    in_file = problems_of(SettingsInvalid(mistakes)) if mistakes else []
-    problems = tuple(dict.fromkeys([*in_file, *application.check()]))
-    return Diagnosis(problems, application.plugins, None if mistakes else application)
+    if mistakes:
+        problems = (*problems_of(SettingsInvalid(mistakes)), *package_problems(application.plugins))
+        return Diagnosis(problems, application.plugins, None)
+    return Diagnosis(tuple(application.check()), application.plugins, application)
 
 
 def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -10,15 +10,13 @@ from typing import Literal
 from portico.errors import ConfigurationError, PorticoError
 from portico.ports import PORTS
 from portico_host.configuration import FILE_NAME, Configuration
-from portico_host.fields import secret_values
+from portico_host.fields import holds_secret, settings_fields
 from portico_host.loading import factory_of, settings_class_of
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Defect, Package, Plugins, port_named
 from portico_host.schema import offered_schema
 from portico_host.services import HostServices
 from portico_host.tree import Given, dotted
-
-__all__ = ["Problem", "check", "package_problems", "problems_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +114,19 @@ def _literal_secrets(configuration: Configuration, plugins: Plugins) -> Iterator
                 cls = settings_class_of(plugins.offer(port.name, entry.use))
             except PorticoError:
                 continue
-            for key, value in secret_values(cls, entry.settings) if cls else ():
-                if isinstance(value, str) and not isinstance(value, Given):
-                    full = dotted((*entry.key, *key))
-                    place = configuration.place((*entry.key, *key))
-                    cause = f"{place}: {full}: the secret is written into the file, where others may read it."
-                    yield Problem("warning", full, cause, 'Put it in a variable: { env = "NAME" }.')
+            for member in settings_fields(cls) if cls else ():
+                if holds_secret(member.hint) and _has_literal(entry.settings.get(member.key)):
+                    key = (*entry.key, member.key)
+                    cause = f"{configuration.place(key)}: {dotted(key)}: the secret is written into the file, where "
+                    cause += "others may read it."
+                    yield Problem("warning", dotted(key), cause, 'Put it in a variable: { env = "NAME" }.')
+
+
+def _has_literal(value: object) -> bool:
+    """Tell whether a secret, or one in a table of secrets, is written out in the file."""
+    if isinstance(value, Mapping):
+        return not value.keys() & {"env", "file"} and any(map(_has_literal, value.values()))
+    return isinstance(value, str) and not isinstance(value, Given)
 
 
 def _mend_place(place: str, key: str = "") -> str:

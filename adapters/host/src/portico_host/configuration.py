@@ -19,20 +19,6 @@ from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer
 from portico_host.tree import NONE, Key, Tree, dotted, origin_of
 
-__all__ = [
-    "FILE_NAME",
-    "NAME_PATTERN",
-    "NONE",
-    "Configuration",
-    "Entry",
-    "can_be_none",
-    "is_beside",
-    "loose",
-    "names_what_it_uses",
-    "read_configuration",
-    "read_what_fits",
-]
-
 FILE_NAME = "portico.toml"
 _MAXIMUM_BYTES = 1_048_576
 NAME_PATTERN = r"[0-9A-Za-z_-]+"
@@ -172,22 +158,21 @@ def read_configuration(
     No other folder is looked at. ``environ`` is the process's unless given. Raises ``SettingsInvalid``, a
     ``ConfigurationError``, with every mistake that shows without asking the plugins.
     """
-    configuration, mistakes = read_what_fits(path, overrides=overrides, environ=environ)
+    configuration, mistakes = find_mistakes(path, overrides=overrides, environ=environ)
     if mistakes:
         raise SettingsInvalid(mistakes)
     return configuration
 
 
-def read_what_fits(
+def find_mistakes(
     path: Path | str | None = None,
     *,
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> tuple[Configuration, tuple[Mistake, ...]]:
-    """Read it as `read_configuration` does, and leave out what is wrong; the mistakes come with the rest.
+    """Read the configuration as `read_configuration` does; return the mistakes beside it.
 
-    So all others can be found too, those that only the plugins know. Of your own table, ``[search.docs]``, all is
-    left out, since without its `use` the rest means nothing. Raises ``ConfigurationError`` for a file that is no TOML.
+    Raises ``ConfigurationError`` for a file that cannot be read or is not TOML.
     """
     environ = os.environ if environ is None else environ
     file = Path(path) if path is not None else Path(FILE_NAME)
@@ -205,8 +190,6 @@ def read_what_fits(
         found, folder, MappingProxyType(tree.values), MappingProxyType(tree.origins), *check.host_tables(), environ
     )
     check.ports()
-    for key in check.wrong:
-        _leave_out(tree.values, key)
     return configuration, tuple(tree.mistakes)
 
 
@@ -238,7 +221,6 @@ class _Shape:
         self.tree = tree
         self.structurer = structurer
         self.file = file
-        self.wrong: list[Key] = []
 
     def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget]:
         budget = {key: value for key, value in loose(self.tree.values.get("planner")).items() if key != "use"}
@@ -309,19 +291,7 @@ class _Shape:
             return cls()
 
     def _mistake(self, key: Key, message: str) -> None:
-        self.wrong.append(key)
         self.tree.mistakes.append(Mistake(origin_of(self.tree.origins, key) or self.file, dotted(key), message))
-
-
-def _leave_out(values: dict[str, Any], key: Key) -> None:
-    """Take a key out of the raw values, and with one inside a named table the whole of that."""
-    named = any(port.table == key[0] and port.many for port in PORTS) and len(key) > 2
-    *outer, last = key[:2] if named else key
-    inner: Any = values
-    for part in outer:
-        inner = inner.get(part) if isinstance(inner, dict) else None
-    if isinstance(inner, dict):
-        inner.pop(last, None)
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from portico.errors import PluginBroken, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
-from portico_host.calling_out import import_quietly, printing_to_stderr
+from portico_host.loading import import_quietly, printing_to_stderr
 from portico_host.packages import (
     Defect,
     Offer,
@@ -26,8 +26,6 @@ from portico_host.packages import (
     sentence_of,
     title,
 )
-
-__all__ = ["Command", "commands", "discover"]
 
 _GROUP = "portico"
 _COMMANDS = "portico.commands"
@@ -170,7 +168,9 @@ def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: b
     elif not offers and not has_commands:
         state = "empty"
         called = ", ".join(port.hook for port, _ in hooks)
-        problems.append(f"It registers nothing: what {called} returns is empty." if called else _no_hook_in(module))
+        hooked = f"what {called} returns is empty."
+        bare = f"no function of {module.__name__} is a hook. The hooks are {', '.join(_hook_names())}."
+        problems.append(f"It registers nothing: {hooked if called else bare}")
     mend = mend_of(distribution, entry.name) if problems else ""
     defects = tuple(Defect(problem, mend) for problem in problems)
     return Package(entry.name, distribution, version, state, defects, tuple(offers), cause)
@@ -181,67 +181,32 @@ def _hooks_of(module: Any, name: str) -> list[tuple[PortInfo, Callable[[], objec
 
     Pluggy takes every function that is named as a hook is, marked or not.
     """
-    from pluggy import HookspecMarker, PluginManager
+    from pluggy import PluginManager
 
     class HooksByName(PluginManager):
         def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
-            function = getattr(plugin, name, None)
-            return {} if name in _hook_names() and inspect.isfunction(function) and not _unfit(name, function) else None
+            return {} if name in _hook_names() and inspect.isfunction(getattr(plugin, name, None)) else None
 
     if not isinstance(module, ModuleType):
         raise TypeError(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
-
-    def specification() -> Callable[[], None]:
-        def hook() -> None: ...
-
-        return HookspecMarker(_GROUP)(hook)
-
     manager = HooksByName(_GROUP)
-    manager.add_hookspecs(type("Specifications", (), {port.hook: staticmethod(specification()) for port in PORTS}))
     manager.register(module, name)
-    return [(port, found.function) for port in PORTS for found in getattr(manager.hook, port.hook).get_hookimpls()]
+    found = {caller.name: caller.get_hookimpls()[0].function for caller in manager.get_hookcallers(module) or ()}
+    return [(port, found[port.hook]) for port in PORTS if port.hook in found]
 
 
 def _hook_names() -> list[str]:
     return sorted(port.hook for port in PORTS)
 
 
-def _unfit(name: str, function: Any) -> str:
-    """Say why a function cannot be called as a hook is; empty where it can be."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        return f"Its hook {name} is asynchronous; a hook is a plain function."
-    needed = [
-        parameter.name
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
-    return f"Its hook {name} takes {', '.join(needed)}; hooks take nothing." if needed else ""
-
-
 def _lookalikes(module: ModuleType) -> Iterator[str]:
     """Yield a sentence on each function that looks like a hook and is none."""
     names = _hook_names()
     for attribute, value in vars(module).items():
-        if not attribute.startswith(_PREFIX) or not inspect.isfunction(value):
-            continue
-        if attribute not in names:
+        if attribute.startswith(_PREFIX) and inspect.isfunction(value) and attribute not in names:
             close = nearest(attribute, names, count=1)
             advice = f"The nearest is {close[0]}." if close else f"The hooks are {', '.join(names)}."
-            yield f"Its function {attribute} is no hook and is not called. {advice}"
-        elif unfit := _unfit(attribute, value):
-            yield unfit
-
-
-def _no_hook_in(module: ModuleType) -> str:
-    said = f"It registers nothing: no function of {module.__name__} is a hook."
-    names = _hook_names()
-    for attribute, value in vars(module).items():
-        if not inspect.isfunction(value) or value.__module__ != module.__name__:
-            continue
-        if near := nearest(attribute, [name.removeprefix(_PREFIX) for name in names], count=1):
-            return f"{said} Its {attribute} would be one as {_PREFIX}{near[0]}."
-    return f"{said} The hooks are {', '.join(names)}."
+            yield f"Its function {attribute} is not a hook and is not called. {advice}"
 
 
 def _checked(port: PortInfo, result: Any) -> tuple[list[Registration], list[str]]:

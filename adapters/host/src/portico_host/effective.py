@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import PorticoError
 from portico.plugins import Secret
 from portico.ports import PORTS
-from portico_host.configuration import NONE, Configuration, Entry
-from portico_host.fields import Field, is_settings_class, json_value, secret_values, settings_fields
+from portico_host.configuration import Configuration, Entry
+from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules, default_settings
 from portico_host.loading import settings_class_of
 from portico_host.packages import Plugins
-from portico_host.tree import dotted
-
-__all__ = ["EffectiveSetting", "effective_settings"]
+from portico_host.tree import NONE, dotted
 
 _MASK = "********"
 
@@ -34,8 +32,8 @@ class EffectiveSetting:
 def effective_settings(configuration: Configuration, plugins: Plugins) -> tuple[EffectiveSetting, ...]:
     """Return every setting of what is chosen or configured.
 
-    Secrets show where they come from and never their value. Where the plugin is not at hand that would know
-    which settings are secret, every string is masked.
+    A setting that may hold a secret shows where the secret comes from, never its value. If the plugin is not at hand
+    that knows which settings are secret, every value is masked.
     """
     return tuple(_all(configuration, plugins))
 
@@ -80,7 +78,7 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
     for name, value in entry.settings.items():
         key = (*entry.key, name)
         member = fields.get(name)
-        visible = _masked(value) if member is None else _visible(member, value)
+        visible = _masked(value) if member is None or holds_secret(member.hint) else _plain(value)
         yield EffectiveSetting(dotted(key), visible, configuration.place(key), member.doc if member else "")
     unchosen = configuration.use(entry.port) is None and entry.use == entry.port.default
     embedded = default_settings(entry.port.name, entry.use) if unchosen else {}
@@ -88,22 +86,6 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
         if name not in entry.settings and not member.required:
             value = _plain(embedded.get(name, member.default))
             yield EffectiveSetting(dotted((*entry.key, name)), value, "default", member.doc)
-
-
-def _visible(member: Field, value: Any) -> Any:
-    """Return a value without its secrets; where the type may hold one, all that is not known to be none is masked."""
-    hidden = {key for key, _ in secret_values(member.hint, value)}
-    return _shown(value, (), hidden) if hidden else _plain(value)
-
-
-def _shown(value: Any, key: tuple[str, ...], hidden: Set[tuple[str, ...]]) -> Any:
-    if key in hidden:
-        return _masked(value)
-    if isinstance(value, Mapping):
-        return {str(name): _shown(part, (*key, str(name)), hidden) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shown(part, (*key, str(index)), hidden) for index, part in enumerate(value)]
-    return _plain(value)
 
 
 def _masked(value: Any) -> Any:

@@ -14,19 +14,6 @@ from typing import Any
 
 from portico.plugins import Secret
 
-__all__ = [
-    "Field",
-    "bare",
-    "holds_secret",
-    "is_settings_class",
-    "json_value",
-    "limited",
-    "options_of",
-    "secret_values",
-    "settings_fields",
-    "union_members",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -128,32 +115,6 @@ def holds_secret(hint: Any, above: frozenset[Any] = frozenset()) -> bool:
         inner = above | {hint}
         return hint not in above and any(holds_secret(member.hint, inner) for member in settings_fields(hint))
     return any(holds_secret(argument, above) for argument in typing.get_args(hint))
-
-
-def secret_values(hint: Any, value: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield, with its key, every part of a raw ``value`` that becomes a `Secret`, or may.
-
-    What does not fit the type counts as secret when the type may hold one.
-    """
-    hint = bare(hint)
-    if not holds_secret(hint):
-        return
-    members = [member for member in union_members(hint) or () if holds_secret(member)]
-    arguments = [argument for argument in typing.get_args(hint) if argument is not Ellipsis]
-    if len(members) == 1:
-        yield from secret_values(members[0], value, key)
-    elif is_settings_class(hint) and isinstance(value, Mapping):
-        known = {member.key: member.hint for member in settings_fields(hint)}
-        for name, part in value.items():
-            yield from secret_values(known.get(name, Secret), part, (*key, str(name)))
-    elif isinstance(value, list | tuple) and len(arguments) == 1:
-        for index, part in enumerate(value):
-            yield from secret_values(arguments[0], part, (*key, str(index)))
-    elif isinstance(value, Mapping) and len(arguments) == 2:
-        for name, part in value.items():
-            yield from secret_values(arguments[1], part, (*key, str(name)))
-    else:
-        yield key, value
 
 
 _BOUNDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}

@@ -6,8 +6,6 @@ from typing import Any
 
 from attrs import field, frozen, validators
 
-__all__ = ["LoopBudget", "PluginChoice", "SecretRules", "default_settings"]
-
 _YEAR = 31_536_000.0
 _SECONDS = validators.optional(validators.and_(validators.gt(0), validators.le(_YEAR)))
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from portico.errors import PluginBroken
-from portico_host.calling_out import import_quietly
 from portico_host.fields import is_settings_class, settings_fields
 from portico_host.packages import Defect, Offer, mend_of, sentence_of, title
-
-__all__ = ["broken", "factory_of", "settings_class_of"]
 
 
 def factory_of(offer: Offer) -> Any:
@@ -56,3 +59,52 @@ def _imported(offer: Offer, reference: str) -> Any:
     except BaseException as error:
         raise broken(offer, f"{reference} cannot be imported", error) from error
     return value
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Return whether an awaited call was stopped by its caller and did not fail by itself.
+
+    A ``CancelledError`` without a request to cancel is a failure of the package. A ``SystemExit`` always is one,
+    because a package must not end the program.
+    """
+    import asyncio
+
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def import_quietly(module: str) -> ModuleType:
+    """Import a module; what it prints meanwhile goes to standard error.
+
+    One that is imported already prints nothing, so standard output is left alone.
+    """
+    if module in sys.modules:
+        return import_module(module)  # which waits until another thread has imported it
+    with printing_to_stderr():
+        return import_module(module)
+
+
+_lock = threading.Lock()
+_replaced: list[Any] = []
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """Send what is printed to standard error, by other threads too.
+
+    `contextlib.redirect_stdout` would not do: if two threads overlap, the later one restores what the earlier one has
+    set. Here the first one sets it and the last one restores it. No lock is held inside, because an import may wait
+    for that of another thread.
+    """
+    with _lock:
+        _replaced.append(sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with _lock:
+            original = _replaced.pop()
+            if not _replaced:
+                sys.stdout = original

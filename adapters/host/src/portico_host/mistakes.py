@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from portico.errors import ConfigurationError, nearest
 
-__all__ = ["Fault", "Mistake", "SettingsInvalid", "Unfit", "kind_of", "shown", "unfit", "unknown_word"]
-
 _LONGEST = 60
 _KNOWN_SHOWN = 12
 

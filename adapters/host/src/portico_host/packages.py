@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
-
-__all__ = [
-    "SHIPPED",
-    "Defect",
-    "Offer",
-    "Package",
-    "Plugins",
-    "State",
-    "distribution_for",
-    "folded",
-    "mend_of",
-    "mend_of_conflict",
-    "port_named",
-    "sentence_of",
-    "source_folder",
-    "title",
-]
 
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
 
@@ -113,10 +91,6 @@ def mend_of(owner: str, package: str) -> str:
 
     An upgrade also installs requirements that are missing.
     """
-    if folder := source_folder(owner):
-        return (
-            f"Correct it in {folder}. After a change of its pyproject.toml, run `pip install -e {shlex.quote(folder)}`."
-        )
     return f"Run `pip install --upgrade {owner}`, `pip uninstall {owner}`, or set PORTICO_DISABLE={package}."
 
 
@@ -134,15 +108,6 @@ def sentence_of(error: BaseException) -> str:
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return shown if shown.endswith((".", "!", "?")) else f"{shown}."
-
-
-def source_folder(owner: str) -> str:
-    """Return the folder of a distribution that is installed in editable mode (PEP 610), otherwise an empty string."""
-    try:
-        origin = json.loads(distribution(owner).read_text("direct_url.json") or "{}")
-        return url2pathname(urlsplit(origin["url"]).path) if origin.get("dir_info", {}).get("editable") else ""
-    except (PackageNotFoundError, OSError, ValueError, KeyError, AttributeError, TypeError):
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

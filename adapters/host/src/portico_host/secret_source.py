@@ -11,8 +11,6 @@ from portico.plugins import Secret
 from portico_host.mistakes import Fault, Unfit, kind_of, unfit
 from portico_host.tree import Given
 
-__all__ = ["EXPECTED", "SecretSource"]
-
 EXPECTED = 'a secret: { env = "VARIABLE" } or { file = "PATH" }'
 _MAXIMUM_BYTES = 65_536
 _SHORTEST_SCRUBBED = 6

@@ -11,16 +11,13 @@ from typing import Any, TypeVar, cast
 
 from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, nearest
 from portico.ports import PORTS, PortInfo
-from portico_host.calling_out import call_out, is_from_outside
-from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
+from portico_host.configuration import FILE_NAME, Configuration, Entry
 from portico_host.fields import settings_fields
 from portico_host.host_tables import default_settings
-from portico_host.loading import broken, factory_of, settings_class_of
+from portico_host.loading import broken, factory_of, is_from_outside, settings_class_of
 from portico_host.mistakes import Fault, Mistake, SettingsInvalid, Unfit
 from portico_host.packages import Defect, Offer, Plugins, port_named
-from portico_host.tree import dotted
-
-__all__ = ["HostServices", "Prepared"]
+from portico_host.tree import NONE, dotted
 
 P = TypeVar("P")
 _SOURCES = "TextSearch"
@@ -289,7 +286,7 @@ class HostServices:
         factory = factory_of(prepared.offer)
         self._making.append(prepared)
         try:
-            service = call_out(factory, prepared.settings, self)
+            service = factory(prepared.settings, self)
         except (PorticoError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either

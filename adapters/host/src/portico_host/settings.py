@@ -18,8 +18,6 @@ from portico_host.mistakes import Fault, Unfit, kind_of, shown, unfit, unknown_w
 from portico_host.secret_source import EXPECTED, SecretSource
 from portico_host.tree import Given, parsed
 
-__all__ = ["ARRAYS", "TABLES", "Structurer", "expected"]
-
 ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
     list: list,
     tuple: tuple,

@@ -10,8 +10,6 @@ from typing import Any
 from portico.ports import PORTS
 from portico_host.mistakes import Mistake
 
-__all__ = ["NONE", "Given", "Key", "Tree", "dotted", "origin_of", "parsed"]
-
 _MAXIMUM_TEXT = 65_536
 
 

@@ -22,8 +22,8 @@ from portico.ports import PORTS
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.show.output import plain, safe_text, show, write_json
-from portico_host.configuration import NONE
 from portico_host.packages import SHIPPED, distribution_for, port_named
+from portico_host.tree import NONE
 
 # Characters of a registered name; with longer ones lines of the templates grow too long.
 LONGEST = 30
