@@ -91,7 +91,7 @@ def write_installation(site: Path, package: Path) -> None:
 def made(folder: Path, kind: str, name: str) -> Path:
     """Make a package in a folder of its own."""
     package = package_name(name, KINDS[kind])
-    make_folder(folder / package.distribution, fill_template(package, None))
+    make_folder(folder / package.distribution, fill_template(package))
     return folder / package.distribution
 
 
@@ -109,7 +109,7 @@ class TestTemplates:
     def test_a_package_called_acme_is_the_template_itself(self, kind: str) -> None:
         folder = template_folder(KINDS[kind])
         nobody = re.compile("^authors = .*\n", re.MULTILINE)
-        for path, text in fill_template(PackageName("acme", KINDS[kind]), None).items():
+        for path, text in fill_template(PackageName("acme", KINDS[kind])).items():
             assert text == nobody.sub("", (folder / path).read_text("utf-8")), path
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -173,7 +173,7 @@ class TestMadePackages:
     @example("plugin", "my-functions")
     def test_nothing_of_the_template_is_left_and_everything_compiles(self, kind: str, name: str) -> None:
         package = package_name(name, KINDS[kind])
-        files = fill_template(package, None)
+        files = fill_template(package)
         for path, text in files.items():
             assert "acme" not in f"{path}{text}".lower(), f"{path} still says acme"
             if path.suffix == ".py":

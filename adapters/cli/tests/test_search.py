@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
-from portico_cli.show.search import metadata_to_json, remarks
+from portico_cli.show.search import remarks
 
 PASSAGES = """[search.shelf]
 use = "shelf"
@@ -179,22 +175,3 @@ def test_a_mistake_in_the_settings_of_what_sources_stand_on_is_no_failure_of_a_s
     done = in_process("search", "retry")
     assert (done.code, done.out) == (2, "")
     assert "http.httpx.retires" in done.err
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=20,
-)
-
-
-@given(st.dictionaries(st.text(), JSON, max_size=4))
-def test_metadata_that_is_json_stays_as_it_is(metadata: dict[str, Any]) -> None:
-    assert metadata_to_json(metadata) == metadata
-    assert all(isinstance(each, str) for each in remarks("q", metadata))
-
-
-def test_metadata_of_any_kind_becomes_json() -> None:
-    circle: dict[str, Any] = {"read": Path("a"), "rate": math.inf}
-    circle["self"] = MappingProxyType({1: circle})
-    assert json.loads(json.dumps(metadata_to_json(circle), allow_nan=False))["self"]["1"]["rate"] == "inf"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from portico.errors import PlanFormatError
 from portico.plans import Finding, Plan, XmlPlan, plan_from_json, plan_to_json, plan_to_mermaid, plan_to_text
-from portico_cli.arguments import read_bytes
+from portico_cli.arguments import read_text
 from portico_cli.show.plans import Placed
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 _MAXIMUM_BYTES = 10_000_000
-_LONGEST_MESSAGE = 450
-_BEGINNING = 200
 _NAMES = re.compile(r"[^\s.\[\]]+")
 
 
@@ -50,13 +48,7 @@ def read_plan_file(name: str, catalogue: Mapping[str, FunctionSpec] | None = Non
 
 def read_plan_text(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
-    shown = shown_name(name)
-    content = read_bytes(name, _MAXIMUM_BYTES, shown)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise PlanFormatError(f"{shown}, line {line}: this is not UTF-8 text.", line=line) from error
+    return read_text(name, _MAXIMUM_BYTES, shown_name(name))
 
 
 def parse_plan(
@@ -71,11 +63,7 @@ def parse_plan(
             return PlanFile(found.plan, text, shown, found)
         return PlanFile(plan_from_json(_load(text)), text, shown)
     except PlanFormatError as error:
-        message = str(error)
-        if len(message) > _LONGEST_MESSAGE:
-            # The path of something that is nested deeply.
-            message = f"{message[:_BEGINNING]}…{message[-_BEGINNING:]}"
-        raise PlanFormatError(f"{shown}: {message}", line=error.line, column=error.column) from error
+        raise PlanFormatError(f"{shown}: {error}", line=error.line, column=error.column) from error
 
 
 def _load(text: str) -> object:

@@ -166,7 +166,8 @@ async def _services(application: Application) -> list[Finding]:
         await services.aclose()
     except (PorticoError, ExceptionGroup) as raised:
         for each in getattr(raised, "exceptions", (raised,)):
-            findings += _of_error(each, subject="services")
+            if isinstance(each, PorticoError):
+                findings += _of_error(each, subject="services")
     return findings
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,9 +28,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _HERE = Path(__file__).parents[1]
 _ACME = re.compile("portico_acme|ACME|Acme|acme")
 _AUTHORS = re.compile(r"^authors = .*\n", re.MULTILINE)
-_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
 _LEFT_BY_TOOLS = {"__pycache__", "build", "dist"}
-_GIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ def command(invocation: Invocation, kind: str, name: str, into: Path | None) -> 
     package = package_name(name, KINDS[kind])
     refuse_taken(package)
     folder = into or Path(package.distribution)
-    files = fill_template(package, author_of_git())
+    files = fill_template(package)
     make_folder(folder, files)
     made: dict[str, Any] = {
         "kind": kind,
@@ -194,43 +189,14 @@ def _taken(name: PackageName) -> Iterator[str]:
             yield f"{offer.distribution} registers the {port.noun} {offer.name!r}."
 
 
-def author_of_git() -> str:
-    """Return the author that git knows for this folder, as an inline table of `pyproject.toml`; empty if none.
-
-    An address that a build backend may refuse is left out.
-    """
-    name, email = (_read_git(f"user.{key}") for key in ("name", "email"))
-    name = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
-    texts = {"name": name, "email": email if _ADDRESS.fullmatch(email) else ""}
-    # A JSON string of printable characters is a TOML string too.
-    pairs = [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in texts.items() if text]
-    return f"{{ {', '.join(pairs)} }}" if pairs else ""
-
-
-def _read_git(key: str) -> str:
-    command = ["git", "config", "--get", key]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False)  # noqa: S603 - our words
-        return done.stdout.decode("utf-8").strip() if done.returncode == 0 else ""
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return ""
-
-
 def template_folder(kind: Kind) -> Path:
-    """Return the folder of a template: in the installed package, or in the checkout. Raises ``StoreError``."""
-    places = [_HERE / "template", *(folder / "docs" / "template" for folder in _HERE.parents[3:4])]
-    for place in places:
-        if (place / kind.word / "pyproject.toml").is_file():
-            return place / kind.word
-    mend = "Run `pip install --force-reinstall --no-deps portico`."
-    raise StoreError(f"The template of {kind.word} is missing from {places[0]}. {mend}")
+    """Return the folder of a template: in the installed package, or in the checkout."""
+    installed = _HERE / "template"
+    return (installed if installed.is_dir() else _HERE.parents[3] / "docs" / "template") / kind.word
 
 
-def fill_template(name: PackageName, author: str) -> dict[PurePosixPath, str]:
-    """Return the files of a new package by their paths: those of the template with another name.
-
-    Raises ``StoreError`` if the template cannot be read.
-    """
+def fill_template(name: PackageName) -> dict[PurePosixPath, str]:
+    """Return the files of a new package by their paths: those of the template with another name."""
     folder = template_folder(name.kind)
     # "portico-acme" and "portico-acme-planner" become right with the registered name in them.
     word = name.registered.replace("-", "_")
@@ -239,16 +205,13 @@ def fill_template(name: PackageName, author: str) -> dict[PurePosixPath, str]:
     def rename(text: str) -> str:
         return _ACME.sub(lambda match: forms.get(match[0], name.registered), text)
 
-    try:
-        files = {
-            PurePosixPath(rename(path.relative_to(folder).as_posix())): rename(path.read_text("utf-8"))
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and _belongs(path.relative_to(folder))
-        }
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"The template in {folder} cannot be read: {error}") from error
+    files = {
+        PurePosixPath(rename(path.relative_to(folder).as_posix())): rename(path.read_text("utf-8"))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and _belongs(path.relative_to(folder))
+    }
     project = PurePosixPath("pyproject.toml")
-    files[project] = _AUTHORS.sub(lambda _: f"authors = [{author}]\n" if author else "", files[project])
+    files[project] = _AUTHORS.sub("", files[project])
     return files
 
 
@@ -259,31 +222,16 @@ def _belongs(path: Path) -> bool:
 
 
 def make_folder(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
-    """Write the files into a new or empty folder. They are put in place when all of them are written.
+    """Write the files into a new or empty folder.
 
-    Raises `Misused` if the folder holds something or is none, ``StoreError`` if it cannot be written.
+    Raises `Misused` if the folder holds something or is a file, ``StoreError`` if it cannot be written.
     """
-    there = folder.exists()
     try:
-        _require_empty(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Beside a folder that is there may be another file system, or another person's folder.
-        with tempfile.TemporaryDirectory(prefix=".portico-new-", dir=folder if there else folder.parent) as unfinished:
-            made = Path(unfinished) / "made"
-            for path, text in files.items():
-                (made / path).parent.mkdir(parents=True, exist_ok=True)
-                (made / path).write_text(text, "utf-8", newline="\n")
-            if not there:
-                made.rename(folder)
-                return
-            _require_empty(folder, but=Path(unfinished).name)
-            for each in list(made.iterdir()):
-                each.rename(folder / each.name)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise Misused(f"{folder} is there already, and is not an empty folder. Give another one with --into.")
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, "utf-8", newline="\n")
     except OSError as error:
         why = error.strerror or str(error)
         raise StoreError(f"{folder} cannot be written: {why}. Give another folder with --into.") from error
-
-
-def _require_empty(folder: Path, *, but: str = "") -> None:
-    if folder.exists() and (not folder.is_dir() or any(each.name != but for each in folder.iterdir())):
-        raise Misused(f"{folder} is there already, and no empty folder. Give another one with --into.")

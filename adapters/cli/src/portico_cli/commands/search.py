@@ -16,7 +16,7 @@ from portico_cli.invocation import Invocation, common_options, docs_option, json
 from portico_cli.loops import run_async
 from portico_cli.show.answer import warning_lines
 from portico_cli.show.output import show, write_json
-from portico_cli.show.search import metadata_to_json, remark_lines, result_lines
+from portico_cli.show.search import remark_lines, result_lines
 from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes
 from portico_cli.terminal.progress import Progress, update_sources
 
@@ -80,7 +80,7 @@ def command(
             {"number": number, "name": result.name, "link": result.link, "text": result.value}
             for number, result in enumerate(results, skip + 1)
         ]
-        write_json({"query": query, "results": listed, "warnings": warnings, "metadata": metadata_to_json(of_sources)})
+        write_json({"query": query, "results": listed, "warnings": warnings, "metadata": of_sources})
     else:
         show(*result_lines(query, results, first=skip + 1), *remark_lines(query, of_sources), *warning_lines(warnings))
 

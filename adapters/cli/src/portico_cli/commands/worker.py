@@ -6,16 +6,17 @@ import asyncio
 import os
 import platform
 import signal
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -26,8 +27,8 @@ from portico_cli.failures import DONE, INTERRUPTED
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.loops import run_async
 from portico_cli.runs import no_journal
+from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.show.plans import called_name
-from portico_cli.show.worker import WorkerListener, worker_listener
 from portico_cli.sources import choose_sources
 from portico_host.packages import port_named
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from portico import Kernel, StepRun
 
 
+Listener: TypeAlias = Callable[[dict[str, Any]], None]
 # Seconds; less than the ten after which container engines kill by default.
 _GRACE = 8.0
 # So many signals stop the worker in order; the next one breaks it off.
@@ -81,7 +83,7 @@ def command(
     runner = configuration.use(port) or chosen.application.plugins.default_of(port) or "local"
     if concurrency is not None:
         chosen = choose_sources(invocation, overrides={"runner": {runner: {"concurrency": concurrency}}})
-    application, listener = chosen.application, worker_listener(json=invocation.json)
+    application, listener = chosen.application, _listener(json=invocation.json)
     key = f"runner.{runner}.concurrency"
     many = next((setting.value for setting in application.settings() if setting.key == key), None)
 
@@ -99,9 +101,9 @@ def command(
             # A queue that cannot be reached is the error, before anything is shown.
             await queue.workers()
             ready = {"runner": runner, "place": str(getattr(queue, "place", "")), "kinds": list(Kernel.job_handlers())}
-            listener(worker_event("ready", host=platform.node(), pid=os.getpid(), **ready, concurrency=many))
             working = Working(kernel, queue, listener, grace=grace)
             with _signals_cancel() as heard:
+                listener(worker_event("ready", host=platform.node(), pid=os.getpid(), **ready, concurrency=many))
                 await working.work(until_empty=until_empty)
             listener(worker_event("stopped", ended=dict(working.ended), given_back=working.given_back))
         return INTERRUPTED if heard and heard[0] == signal.SIGINT else DONE
@@ -146,6 +148,35 @@ def _signals_cancel() -> Iterator[list[int]]:
                 signal.signal(number, handler)
 
 
+def _listener(*, json: bool) -> Listener:
+    """Return what writes each event to standard output: as JSON, or at a terminal as a line of words.
+
+    Call it before the event loop runs: then, what a library prints goes to standard error.
+    """
+    stream = sys.stdout
+    in_words = stream.isatty() and not json
+
+    def write(event: dict[str, Any]) -> None:
+        with redirect_stdout(stream):
+            if in_words:
+                show(safe_text(event_words(event)))
+            else:
+                write_json(event, indent=None)
+
+    return write
+
+
+def event_words(event: Mapping[str, Any]) -> str:
+    """Return an event on one line for people.
+
+    >>> event_words({"event": "job-ended", "at": "2026-11-21", "state": "done", "seconds": 1.234, "reason": None})
+    'job-ended  state: done  seconds: 1.2'
+    """
+    said = {key: value for key, value in event.items() if key not in ("event", "at") and value not in (None, "")}
+    words = (f"{key}: {f'{value:.1f}' if isinstance(value, float) else value}" for key, value in said.items())
+    return " ".join("  ".join((event["event"], *words)).split("\n"))
+
+
 def worker_event(name: str, **values: Any) -> dict[str, Any]:
     """Return an event of now as JSON values; docs/reference/command-line.md lists them."""
     return {"event": name, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **values}
@@ -166,7 +197,7 @@ class Working:
     and its run waits for a person; any other step simply runs again.
     """
 
-    def __init__(self, kernel: Kernel, queue: JobQueue, listener: WorkerListener, *, grace: float) -> None:
+    def __init__(self, kernel: Kernel, queue: JobQueue, listener: Listener, *, grace: float) -> None:
         self._kernel = kernel
         self._queue = queue
         self._listener = listener

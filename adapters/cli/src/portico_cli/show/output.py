@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -116,9 +116,14 @@ def write_json(value: Any, *, indent: int | None = 2) -> None:
 
     Half a surrogate pair, as a broken file name brings, becomes U+FFFD: not every reader of JSON takes it.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
     text = _ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     _write(_SURROGATES.sub("\ufffd", text) + "\n")
+
+
+def _as_json(value: object) -> object:
+    """Return what JSON does not have in a form that it has: any other value as text."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _write(text: str) -> None:

@@ -126,39 +126,15 @@ def _state(package: Package) -> Text:
 
 
 def _settings_table(schema: Mapping[str, Any]) -> RenderableType:
-    table = new_table("setting", "value", "default", "meaning")
+    table = new_table("setting", "default", "meaning")
     for key, member in schema["properties"].items():
         default = safe_text("required", "yellow")
         if key not in schema.get("required", ()):
             value = member.get("default")
             default = safe_text("not set" if value is None else json.dumps(value, ensure_ascii=False)[:40], "dim")
         meaning = safe_text(member.get("description", ""))
-        table.add_row(safe_text(key, "cyan"), safe_text(value_words(member)), default, meaning)
+        table.add_row(safe_text(key, "cyan"), default, meaning)
     return table
-
-
-def value_words(schema: Mapping[str, Any]) -> str:
-    """Return in a few words which values a schema allows.
-
-    >>> value_words({"anyOf": [{"type": "integer"}, {"enum": ["auto"]}]})
-    'integer or "auto"'
-    >>> value_words({"type": "number", "minimum": 0, "maximum": 2})
-    'number from 0 to 2'
-    """
-    if "enum" in schema:
-        return " or ".join(json.dumps(option, ensure_ascii=False) for option in schema["enum"])
-    if "anyOf" in schema:
-        if any("env" in option.get("properties", {}) for option in schema["anyOf"]):
-            return "secret"
-        return " or ".join(dict.fromkeys(value_words(option) for option in schema["anyOf"]))
-    if schema.get("not") == {}:
-        return "cannot be set in a file"
-    words = {"exclusiveMinimum": "above", "minimum": "from", "maximum": "to"}
-    bounds = "".join(f" {word} {schema[key]}" for key, word in words.items() if schema.get(key) is not None)
-    kind = str(schema.get("type", "any value"))
-    if kind == "array":
-        return f"list of {value_words(schema.get('items', {}))}"
-    return f"{'table' if kind == 'object' else kind}{bounds}"
 
 
 def _table(offer: Offer) -> str:

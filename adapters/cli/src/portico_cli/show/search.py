@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -62,22 +61,6 @@ def snippet(query: str, passage: str) -> Text:
     if mark:
         made.highlight_regex(mark, "bold yellow")
     return Text.assemble("… " if start else "", made, " …" if end < len(text) else "")
-
-
-def metadata_to_json(value: Any, depth: int = 0) -> Any:
-    """Return metadata as JSON values; a connector may put any Python value there.
-
-    >>> metadata_to_json({("a", 1): float("nan"), "b": (1, {2})})
-    {"('a', 1)": 'nan', 'b': [1, [2]]}
-    """
-    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    if depth < _DEEPEST:
-        if isinstance(value, Mapping):
-            return {str(name): metadata_to_json(inner, depth + 1) for name, inner in value.items()}
-        if isinstance(value, list | tuple | set | frozenset):
-            return [metadata_to_json(inner, depth + 1) for inner in value]
-    return str(value)
 
 
 def remark_lines(query: str, metadata: Mapping[str, Any]) -> Iterator[RenderableType]:

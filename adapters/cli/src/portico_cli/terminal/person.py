@@ -7,12 +7,10 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import PorticoError, StoreError
+from portico.errors import PorticoError
 from portico.plans import Plan, plan_of, plan_to_text
-from portico_cli.arguments import write_text
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show_errors
 from portico_cli.show.plans import argument_lines, called_name
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from portico_cli.invocation import Invocation, RunOptions
 
 
-_DEFAULT_FILE = "plan.json"
 _LONGEST = 65_536
 _Quiet = Callable[[], AbstractContextManager[object]]
 
@@ -115,13 +112,11 @@ class Person:
         self._line = b""
 
     async def about_plan(self, review: PlanReview) -> bool | str:
-        """Show a plan and ask whether it may run; the person may save it first."""
+        """Show a plan and ask whether it may run."""
         async with self._asking:
             with self._quiet():
                 show_errors(safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)))
-                while (answer := await self._choice("Run this plan? [y]es, [n]o, [s]ave it: ", "yns")) == "s":
-                    await self._save(review.plan)
-                return answer == "y"
+                return await self._choice("Run this plan? [y]es, [n]o: ", "yn") == "y"
 
     async def about_step(self, run: StepRun) -> bool | str:
         """Show a step with its arguments and ask whether it may run."""
@@ -138,20 +133,6 @@ class Person:
             with self._quiet():
                 show_errors(Hanging(safe_text(words, "bold")), *argument_lines(arguments))
                 return await self._choice(question, letters)
-
-    async def _save(self, plan: Plan) -> None:
-        from portico_cli.plan_files import write_plan
-
-        file = Path((await self._read(f"File [{_DEFAULT_FILE}]: ") or "").strip() or _DEFAULT_FILE)
-        there = os.path.exists(file)  # noqa: ASYNC240, PTH110 - the person waits for it
-        if there and await self._choice(f"{file} exists. Overwrite it? [y]es, [n]o: ", "yn") != "y":
-            return
-        try:
-            write_text(file, write_plan(plan, "json"))
-        except StoreError as error:
-            show_errors(safe_text(str(error), "red"))
-        else:
-            show_errors(safe_text(f"Saved as {file}.", "dim"))
 
     async def _choice(self, question: str, letters: str) -> str:
         while (given := await self._read(question)) is not None:
