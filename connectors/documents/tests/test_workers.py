@@ -54,12 +54,12 @@ def queue() -> MemoryJobQueue:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, folder) -> None:
     """Have the workers asked early and often, in small batches."""
-    monkeypatch.setattr(workers, "_FIRST", 4)
+    monkeypatch.setattr(workers, "_FIRST_SECONDS", 1e-9)
     monkeypatch.setattr(workers, "_HANDED", 3)
     monkeypatch.setattr(workers, "_PAUSE", 0.002)
     monkeypatch.setattr(workers, "_LOOK", 0.0)
     monkeypatch.setattr(workers, "_SUDDEN", 0.01)
-    monkeypatch.setattr(workers, "_GONE", 0.05)
+    monkeypatch.setattr(workers, "_PATIENCE", 0.05)
     monkeypatch.setattr(scan, "_BATCH_FILES", 3)
     for number in range(DOCUMENTS):
         sections = [f"# Part {part}\n\nDocument {number} says {part} things.\n" for part in range(number % 4 + 1)]

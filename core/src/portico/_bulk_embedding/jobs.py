@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
 from portico._jobs import Job
@@ -20,36 +20,28 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 KIND = "embed"
-_VERSION = 1
+_VERSION = 2
 
 
-def job_of(batch: EmbeddingBatch, *, model: str, store: str, attempt: str = "1") -> Job:
-    """Return the job for a batch; equal batches for one model and store have one name.
-
-    ``attempt`` makes another name, because a job that has ended is not begun again.
+def job_of(batch: EmbeddingBatch, *, model: str, store: str) -> Job:
+    """Return a new job for a batch.
 
     >>> batch = EmbeddingBatch("docs", (VectorRecord("a", {"type": "md"}),), ("A red door.",), (0,))
-    >>> dict(job_of(batch, model="small", store="faiss").body)["records"]
-    [['a', 0, 0]]
+    >>> job_of(batch, model="small", store="faiss").body["records"]
+    [['a', 0, {'type': 'md'}, None]]
     """
-    metadata: list[Mapping[str, Any]] = []
-    records: list[list[Any]] = []
-    for record, row in zip(batch.records, batch.rows, strict=True):
-        # Neighbours are mostly of one document, with equal metadata.
-        if not metadata or metadata[-1] != record.metadata:
-            metadata.append(record.metadata)
-        told: list[Any] = [record.id, row, len(metadata) - 1]
-        records.append(told if record.text is None else [*told, record.text])
     body = {
         "version": _VERSION,
         "namespace": batch.namespace,
         "model": model,
         "store": store,
         "texts": list(batch.texts),
-        "metadata": [{field: _written(value) for field, value in each.items()} for each in metadata],
-        "records": records,
+        "records": [
+            [record.id, row, {field: _written(value) for field, value in record.metadata.items()}, record.text]
+            for record, row in zip(batch.records, batch.rows, strict=True)
+        ],
     }
-    return Job(f"{names_of(batch.namespace)}{_digest(batch, model, store)}-{attempt}", KIND, body)
+    return Job(f"{names_of(batch.namespace)}{uuid.uuid4().hex}", KIND, body)
 
 
 def names_of(namespace: str) -> str:
@@ -104,16 +96,13 @@ def _read(job: Job) -> tuple[EmbeddingBatch, str, str]:
     try:
         if body["version"] != _VERSION:
             raise ValueError(f"version {body['version']!r}")
-        metadata = body["metadata"]
-        if not all(isinstance(each, Mapping) for each in metadata):
-            raise TypeError("metadata that are no object")
         texts = tuple(map(_text, body["texts"]))
-        records = [
-            VectorRecord(_text(id), metadata[place], *map(_text, text)) for id, _, place, *text in body["records"]
-        ]
-        rows = tuple(int(row) for _, row, *_ in body["records"])
-        if any(not 0 <= row < len(texts) for row in rows):
-            raise ValueError("a record of a text that is not there")
+        records, rows = [], []
+        for id, row, metadata, text in body["records"]:
+            if not isinstance(metadata, Mapping) or not 0 <= row < len(texts):
+                raise ValueError(f"the record {id!r}")
+            records.append(VectorRecord(_text(id), metadata, None if text is None else _text(text)))
+            rows.append(row)
         batch = EmbeddingBatch(_text(body["namespace"]), records, texts, rows)
         return batch, _text(body["model"]), _text(body["store"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -131,18 +120,3 @@ def _text(value: object) -> str:
 
 def _written(value: object) -> object:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
-def _digest(batch: EmbeddingBatch, model: str, store: str) -> str:
-    digest = blake2b(digest_size=16)
-    for part in _parts_of(batch, model, store):
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()
-
-
-def _parts_of(batch: EmbeddingBatch, model: str, store: str) -> Iterable[str]:
-    yield from (batch.namespace, model, store)
-    for record, row in zip(batch.records, batch.rows, strict=True):
-        yield from (record.id, batch.texts[row], record.text or "")
