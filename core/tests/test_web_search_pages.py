@@ -71,14 +71,6 @@ def test_what_is_no_day_is_refused_with_an_example(value: Any) -> None:
         page(Range("date", above=value)).days("date")
 
 
-def test_a_range_in_which_no_day_is_left_is_refused() -> None:
-    for read in (page(Range("date", above="2026-01-31", below="2026-02-01")),):
-        with pytest.raises(UnsupportedOption, match="no day is left"):
-            read.days("date")
-        with pytest.raises(UnsupportedOption, match="no day is left"):
-            read.period("date", "{}to{}")
-
-
 def test_two_ways_to_say_when_are_refused_together_and_fine_alone() -> None:
     both = page(And((Equal("age", "week"), Range("date", at_least="2026-01-01"))))
     with pytest.raises(UnsupportedOption, match=r"Text search 'acme' filters by 'date' or by 'age', not by both"):

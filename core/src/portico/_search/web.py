@@ -10,8 +10,8 @@ import asyncio
 import html
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -35,7 +35,7 @@ from urllib.parse import quote, urlsplit
 from portico._plugins.http import HttpRequest, HttpResponse, printable
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
-from portico._search.filters import Range, Scalar, Wanted, wanted
+from portico._search.filters import Scalar, Wanted, wanted
 from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
 from portico.errors import PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
 
@@ -116,24 +116,23 @@ class AskedPage:
     def days(self, field: str, *, instead_of: str | None = None) -> tuple[date | None, date | None]:
         """Return the first and the last day that the filter's ranges leave of a field; None for no bound.
 
-        A bound is an ISO 8601 date; a time of day is left out. Raises ``UnsupportedOption`` for anything else, where no
-        day is left, and where the filter also has the field ``instead_of``, which says the same in another way.
+        A bound is an ISO 8601 date; a time of day is left out. Raises ``UnsupportedOption`` for anything else, and
+        where the filter also has the field ``instead_of``, which says the same in another way.
         """
-        bounds = self.wanted.ranges.get(field, ())
-        first = [day for bound in bounds for day in _days(bound, bound.at_least, bound.above, 1)]
-        last = [day for bound in bounds for day in _days(bound, bound.at_most, bound.below, -1)]
-        earliest, latest = max(first, default=None), min(last, default=None)
-        if bounds and instead_of is not None and self.wanted.values.get(instead_of):
+        ranges = self.wanted.ranges.get(field, ())
+        if ranges and instead_of is not None and self.wanted.values.get(instead_of):
             raise UnsupportedOption(f"{self.source} filters by {field!r} or by {instead_of!r}, not by both.")
-        if earliest is not None and latest is not None and earliest > latest:
-            raise UnsupportedOption(
-                f"{self.source} is asked for {field!r} from {earliest} to {latest}: no day is left."
-            )
-        return earliest, latest
+        first = [(each.at_least, 0) for each in ranges] + [(each.above, 1) for each in ranges]
+        last = [(each.at_most, 0) for each in ranges] + [(each.below, -1) for each in ranges]
+        return (
+            max((_day(field, *bound) for bound in first if bound[0] is not None), default=None),
+            min((_day(field, *bound) for bound in last if bound[0] is not None), default=None),
+        )
 
     def period(self, field: str, form: str, *, instead_of: str | None = None) -> str | None:
         """Return the first and the last day of a field in the form of a service; None without a range.
 
+        >>> from portico import Range
         >>> asked = Wanted({}, {"date": (Range("date", at_least="2026-01-01", at_most="2026-01-31"),)})
         >>> AskedPage("ports", 0, 10, 0, asked).period("date", "{}to{}")
         '2026-01-01to2026-01-31'
@@ -237,12 +236,11 @@ class WebSearchConnector(SearchConnector[Record]):
         return None
 
     def identity(self, record: Any) -> Hashable:
-        """Return what makes a record equal to one of an earlier page: its ``url``, or None where it has none.
+        """Return what makes two records equal: the ``url``, or the whole record where it has none.
 
         Services find a thing again on a further page. It is given once. A page with nothing new is the last.
         """
-        url = getattr(record, "url", None)
-        return url if isinstance(url, str) else None
+        return getattr(record, "url", None) or repr(record)
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
         """Ask for the pages that hold the results wanted."""
@@ -292,15 +290,11 @@ class WebSearchConnector(SearchConnector[Record]):
         client = self._services.get(HttpClient)
         async with self._place():
             response = await client.send(request)
-        answer, is_json = None, True
-        try:
-            answer = response.json()
-        except ValueError:
-            is_json = False
-        try:
+        answer, kind, is_json = None, None, False
+        with suppress(ValueError):
+            answer, is_json = response.json(), True
+        with suppress(*_OTHER_FORM):
             kind = self.failure(response, answer)
-        except _OTHER_FORM:
-            kind = None
         if kind is not None or not response.ok:
             hidden, advice = _secrets(request, self.settings), self.advice.get(response.status)
             raise response.error(service, kind, hidden=hidden, advice=advice)
@@ -340,12 +334,13 @@ async def _stream(
     """Yield the results whose numbers are ``wanted``, without repetitions, and ask for further pages on the way."""
     paging, most = connector.paging, connector.capabilities.most
     left, skip = len(wanted), wanted.start - page.start
-    before: Sequence[Found] = ()
     known: set[Hashable] = set()
     while True:
-        named = [(connector.identity(record), record) for record in found.records]
-        fresh = [record for name, record in named if (record not in before if name is None else name not in known)]
-        known.update(name for name, _ in named)
+        fresh = []
+        for record in found.records:
+            if (identity := connector.identity(record)) not in known:
+                known.add(identity)
+                fresh.append(record)
         for record in fresh[skip:]:
             yield record
             left -= 1
@@ -368,7 +363,7 @@ async def _stream(
         if paging == "results":
             size = min(connector.page_size, left, left if most is None else most - position)
         page = replace(page, start=position, size=size, number=page.number + 1)
-        before, found = found.records, await ask(page)
+        found = await ask(page)
 
 
 def _secrets(request: HttpRequest, settings: object) -> list[Secret]:
@@ -417,16 +412,13 @@ def _as_words(query: str) -> str:
     return " ".join(kept)
 
 
-def _days(bound: Range, including: object, excluding: object, step: int) -> Iterator[date]:
-    for value, moved in ((including, 0), (excluding, step)):
-        if value is None:
-            continue
-        try:
-            yield date.fromisoformat(str(value)[:10]) + timedelta(days=moved)
-        except (ValueError, OverflowError) as error:
-            raise UnsupportedOption(
-                f"{bound.field} is compared with {value!r}; it takes ISO dates, as in '2026-01-31'. Nothing was sent."
-            ) from error
+def _day(field: str, value: object, step: int) -> date:
+    try:
+        return date.fromisoformat(str(value)[:10]) + timedelta(days=step)
+    except (ValueError, OverflowError) as error:
+        raise UnsupportedOption(
+            f"{field} is compared with {value!r}; it takes ISO dates, as in '2026-01-31'. Nothing was sent."
+        ) from error
 
 
 # Only tags of HTML: ``List<int>`` of a service that does not escape stays.
@@ -507,10 +499,8 @@ def read_record(kind: type[Record], item: Mapping[str, Any]) -> Record:
         raise TypeError(f"a {kind.__name__} is {type(item).__name__}")
     values: dict[str, Any] = {}
     of: Any = kind
-    for name, other, read, required in _readers(of):
-        value = item.get(name)
-        if value is None and other != name:
-            value = item.get(other)
+    for name, (other, read, required) in _readers(of).items():
+        value = item.get(name, item.get(other))
         if value is not None:
             values[name] = read(value)
         elif required:
@@ -521,40 +511,33 @@ def read_record(kind: type[Record], item: Mapping[str, Any]) -> Record:
 
 
 @cache
-def _readers(kind: Any) -> tuple[tuple[str, str, _Read, bool], ...]:
+def _readers(kind: Any) -> Mapping[str, tuple[str, _Read, bool]]:
+    """Return for each field its name in camel case, how it is read, and whether it must be there."""
     hints = get_type_hints(kind, include_extras=True)
-    return tuple(
-        (
-            field.name,
+    return {
+        field.name: (
             re.sub("_(.)", lambda letter: letter[1].upper(), field.name),
             _reader(hints[field.name]),
             field.default is MISSING and field.default_factory is MISSING,
         )
         for field in fields(kind)
         if field.init
-    )
+    }
 
 
 def _reader(hint: Any) -> _Read:
-    if get_origin(hint) is Annotated:
-        own = next((extra for extra in hint.__metadata__ if callable(extra)), None)
-        return own or _reader(hint.__origin__)
-    if get_origin(hint) in (Union, UnionType):
-        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-        if len(kinds) == 1:
-            read = _reader(kinds[0])
-            return lambda value: None if value is None else read(value)
-    if get_origin(hint) is tuple and get_args(hint)[1:] == (Ellipsis,):
-        return _several(_reader(get_args(hint)[0]))
-    if hint in _OF_KIND:
-        return _OF_KIND[hint]
-    if hint is Any:
-        return lambda value: value
-    raise TypeError(f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any")
-
-
-def _several(read: _Read) -> _Read:
-    return lambda value: tuple(read(part) for part in _of(list)(value))
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return next((extra for extra in hint.__metadata__ if callable(extra)), None) or _reader(hint.__origin__)
+    if origin in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
+        read = _reader(arguments[0] if arguments[1] is NoneType else arguments[1])
+        return lambda value: None if value is None else read(value)
+    if origin is tuple and arguments[1:] == (Ellipsis,):
+        read_list, read = _of(list), _reader(arguments[0])
+        return lambda value: tuple(map(read, read_list(value)))
+    if hint not in _OF_KIND:
+        raise TypeError(f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any")
+    return _OF_KIND[hint]
 
 
 def _of(*kinds: type) -> _Read:
@@ -567,6 +550,7 @@ def _of(*kinds: type) -> _Read:
 
 
 _OF_KIND: Mapping[Any, _Read] = {
+    Any: lambda value: value,
     str: FoundPage.plain_text,
     bool: _of(bool),
     int: _of(int),
