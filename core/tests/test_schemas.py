@@ -166,10 +166,10 @@ def test_every_fault_is_told_with_its_place() -> None:
         "additionalProperties": False,
     }
     assert faults(schema, {"a": [1, "2", 2.5], "b": True, "d": 0}) == [
-        "$: 'c' is missing",
         "$.a[1]: expected integer, got string",
         "$.a[2]: expected integer, got number",
         "$.b: expected one of 'x', 1",
+        "$: 'c' is missing",
         "$: 'd' is not a known key",
     ]
 

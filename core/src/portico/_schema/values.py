@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -113,7 +113,7 @@ def parsed(text: str) -> Any:
     return json.loads(text, object_pairs_hook=unique, parse_constant=refused)
 
 
-_DEPTH = 100
+_DEPTH = 200
 
 
 def accepts(value: Any, schema: Any, root: Any) -> Sure:
@@ -125,28 +125,21 @@ def accepts(value: Any, schema: Any, root: Any) -> Sure:
     ``root`` is the schema that references are to. A schema that leads back to itself without going into the value, and
     one that is very deep, are not known.
     """
-    return _Acceptance(root).of(value, schema)
+    return Evaluation(root).of(value, schema)
 
 
-def all_of(answers: Iterable[Sure]) -> Sure:
-    """Return False when one is, else None when one is, else True."""
-    found: Sure = True
-    for answer in answers:
-        if answer is False:
-            return False
-        if answer is None:
-            found = None
-    return found
+class Evaluation:
+    """Whether a value, and each part of it, is valid. It is for one value only, which must stay alive meanwhile."""
 
-
-class _Acceptance:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, annotations: Collection[str] = ANNOTATIONS) -> None:
         self.root = root
+        self.annotations = annotations
         self.known: dict[tuple[int, int], Sure] = {}
         """What is known of parts of the value, by identities: each is looked at once, however many ways lead there."""
         self.depth = 0
 
     def of(self, value: Any, schema: Any) -> Sure:
+        """Tell whether the value, or a part of it, is valid under the schema or a part of it."""
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping) or self.depth > _DEPTH:
@@ -155,12 +148,29 @@ class _Acceptance:
         if key not in self.known:
             self.known[key] = None
             self.depth += 1
-            self.known[key] = all_of(self.keyword(*word, value, schema) for word in schema.items())
+            found: Sure = True
+            for name, argument in schema.items():
+                if (answer := self.keyword(name, argument, value, schema)) is not True:
+                    found = answer
+                    if answer is False:
+                        break
             self.depth -= 1
+            self.known[key] = found
         return self.known[key]
 
+    def every(self, parts: Iterable[tuple[Any, Any]]) -> Sure:
+        """Tell whether all parts, given with their schemas, are valid."""
+        found: Sure = True
+        for value, schema in parts:
+            if (answer := self.of(value, schema)) is not True:
+                found = answer
+                if answer is False:
+                    break
+        return found
+
     def keyword(self, name: str, argument: Any, value: Any, schema: Mapping[str, Any]) -> Sure:
-        if name in ANNOTATIONS or name.startswith("x-"):
+        """Tell whether the value is valid under one keyword of a schema."""
+        if name in self.annotations or name.startswith("x-"):
             return None if name == "nullable" and argument is True and value is None else True
         match name:
             case "type":
@@ -171,8 +181,14 @@ class _Acceptance:
                 return any(same(value, option) for option in options) if isinstance(options, list) else None
             case "$ref":
                 return self.of(value, resolve(argument, self.root))
-            case "allOf" | "anyOf" | "oneOf":
-                return _choice(name, [self.of(value, option) for option in argument])
+            case "allOf":
+                return self.every((value, option) for option in argument)
+            case "anyOf" | "oneOf":
+                answers = [self.of(value, option) for option in argument]
+                if name == "oneOf" and answers.count(True) > 1:
+                    return False
+                unknown = None in answers and not (name == "anyOf" and True in answers)
+                return None if unknown else True in answers
             case "not":
                 answer = self.of(value, argument)
                 return None if answer is None else not answer
@@ -181,27 +197,25 @@ class _Acceptance:
             case "object", "required":
                 return all(key in value for key in argument)
             case "object", "properties":
-                return all_of(self.of(value[key], inner) for key, inner in argument.items() if key in value)
+                return self.every((value[key], inner) for key, inner in argument.items() if key in value)
             case "object", "additionalProperties":
-                rest = [element for key, element in value.items() if key not in schema.get("properties", {})]
-                if rest and "patternProperties" in schema:
-                    return None
-                return all_of(self.of(element, argument) for element in rest)
+                rest = other_members(value, schema)
+                return (
+                    None
+                    if rest and "patternProperties" in schema
+                    else self.every((each, argument) for each in rest.values())
+                )
             case "array", "prefixItems":
-                return all_of(self.of(element, inner) for element, inner in zip(value, argument, strict=False))
+                return self.every(zip(value, argument, strict=False))
             case "array", "items":
-                return all_of(self.of(element, argument) for element in value[len(schema.get("prefixItems", [])) :])
+                return self.every((each, argument) for each in value[len(schema.get("prefixItems", [])) :])
         return _limit(name, argument, value, kind)
 
 
-def _choice(name: str, answers: list[Sure]) -> Sure:
-    if name == "allOf":
-        return all_of(answers)
-    if name == "anyOf":
-        return True if True in answers else None if None in answers else False
-    if answers.count(True) > 1:
-        return False
-    return None if None in answers else True in answers
+def other_members(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an object that ``additionalProperties`` speaks of."""
+    properties = schema.get("properties", {})
+    return {name: member for name, member in value.items() if name not in properties}
 
 
 _LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
@@ -233,6 +247,5 @@ def _limit(name: str, argument: Any, value: Any, kind: str) -> Sure:
     if holds is not None and is_number(argument):
         return holds(value, argument)
     if name == "uniqueItems":
-        alike = any(same(one, other) for index, one in enumerate(value) for other in value[:index])
-        return not (argument and alike)
+        return not argument or len({frozen(element) for element in value}) == len(value)
     return None

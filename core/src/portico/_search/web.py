@@ -536,7 +536,9 @@ def _reader(hint: Any) -> _Read:
         read_list, read = _of(list), _reader(arguments[0])
         return lambda value: tuple(map(read, read_list(value)))
     if hint not in _OF_KIND:
-        raise TypeError(f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any")
+        raise TypeError(
+            f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any"
+        )
     return _OF_KIND[hint]
 
 
