@@ -5,17 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from portico._functions.functions import SEARCH_TAG, Function, FunctionPlugin, Parameter
 from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar
-from portico._search.results import (
-    SearchCapabilities,
-    TextSearchOptions,
-    TextSearchResult,
-    offered_options,
-    search_methods,
-)
+from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult, search_methods
 from portico._types.compiled import Compiled
 from portico._types.compiling import compile_type
 from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedOption
@@ -29,8 +23,7 @@ _log = logging.getLogger(__name__)
 
 _FUNCTIONS = ("Search", "GetTextSearchResults", "GetSearchResults")
 _MOST = 1_000
-_OPTIONS: Final = {offer.parameter: (option, offer) for option, offer in offered_options().items()}
-"""The options of a search by the name of their parameter."""
+_OPTIONS = {"count": "How many results at most.", "skip": "How many of the best results to leave out."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +97,8 @@ def search_plugin(
     Raises ``UnsupportedOption`` for a filter or a parameter that the source does not take, and ``ValueError`` for an
     unknown function.
     """
+    limits = {"count": (1, most), "skip": (0, _MOST)}
     defaults = {"count": count, "skip": skip}
-    limits = {parameter: (offer.least, _MOST) for parameter, (_, offer) in _OPTIONS.items()} | {"count": (1, most)}
     if faults := _out_of_limits(defaults, limits):
         raise ValueError(f"the default of {faults[0]}")
     if isinstance(functions, str):
@@ -114,21 +107,21 @@ def search_plugin(
     described = dict(descriptions or {})
     for function in described.keys() - chosen.keys():
         raise ValueError(f"{function!r} is described and is no function of {name!r}. There are: {', '.join(chosen)}")
-    methods = _methods(search, name, tuple(codecs), tuple(chosen.values()))
     made = []
     for function, kind in chosen.items():
-        method = methods[kind]
-        offered = _offered(parameters, method)
-        clauses = {each: _FilterParameter.of(each, parameter) for each, parameter in offered.items()}
-        call = _Call(f"{name}-{function}", method.call, filter, clauses, defaults, limits)
-        source = f"Text search {search.name!r}" + (f" ({kind})" if method.own else "")
+        method = _method(search, name, kind, tuple(codecs))
+        filters = {
+            each: _FilterParameter.of(each, parameter) for each, parameter in _offered(parameters, method).items()
+        }
+        call = _SearchFunction(f"{name}-{function}", method.call, filter, filters, defaults, limits)
+        source = f"Text search {search.name!r}" + ("" if kind in _FUNCTIONS else f" ({kind})")
         call.check(method.capabilities, source)
         made.append(
             Function(
                 function,
                 call,
                 plugin=name,
-                description=described.get(function) or method.about,
+                description=described.get(function) or method.description,
                 parameters=call.parameters(parameters or {}, method.capabilities),
                 returns=method.returns,
                 tags=frozenset({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else ()),
@@ -142,19 +135,12 @@ class _Method:
     """A search method: the call, its description, and what it returns."""
 
     call: Callable[..., Any]
-    about: str
+    description: str
     returns: Compiled
     capabilities: SearchCapabilities
-    own: bool = False
 
 
-def _methods(
-    search: TextSearch, name: str, codecs: tuple[TypeCodec, ...], wanted: tuple[str, ...]
-) -> Mapping[str, _Method]:
-    """Return the methods wanted, by name."""
-    # Hints are read only of methods that are wanted: they may name types that only a type checker imports.
-    asked = any(each not in _FUNCTIONS for each in wanted)
-    further = {method.name: method for method in search_methods(search)} if asked else {}
+def _method(search: TextSearch, name: str, kind: str, codecs: tuple[TypeCodec, ...]) -> _Method:
     usual: Mapping[str, tuple[Callable[..., Any], str, Any]] = {
         "Search": (search.search, f"Search {name} and return the text of the passages found.", str),
         "GetTextSearchResults": (
@@ -168,19 +154,20 @@ def _methods(
             getattr(search, "record_type", Any),
         ),
     }
-    found: dict[str, _Method] = {}
-    for each in wanted:
-        if each in usual:
-            call, about, record = usual[each]
-            found[each] = _Method(call, about, _records(record, codecs), search.capabilities)
-        elif each in further:
-            method = further[each]
-            about = method.description or f"{each} of {name}."
-            returns, capabilities = _records(method.record_type, codecs), method.capabilities or search.capabilities
-            found[each] = _Method(getattr(search, method.method), about, returns, capabilities, own=True)
-        else:
-            raise ValueError(f"there is no search function {each!r}. There are: {', '.join([*usual, *further])}")
-    return found
+    if kind in usual:
+        call, about, record = usual[kind]
+        return _Method(call, about, _records(record, codecs), search.capabilities)
+    # Hints are read only here: they may name types that only a type checker imports.
+    further = {method.name: method for method in search_methods(search)}
+    if kind not in further:
+        raise ValueError(f"there is no search function {kind!r}. There are: {', '.join([*usual, *further])}")
+    method = further[kind]
+    return _Method(
+        getattr(search, method.method),
+        method.description or f"{kind} of {name}.",
+        _records(method.record_type, codecs),
+        method.capabilities or search.capabilities,
+    )
 
 
 def _records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
@@ -220,34 +207,31 @@ def _out_of_limits(given: Mapping[str, int], limits: Mapping[str, tuple[int, int
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _SearchFunction:
     """A search function: its arguments become options of this call alone."""
 
     function: str
     method: Callable[..., Any]
     fixed: Filter | None
-    clauses: Mapping[str, _FilterParameter]
+    filters: Mapping[str, _FilterParameter]
     defaults: Mapping[str, int]
     limits: Mapping[str, tuple[int, int]]
 
     async def __call__(self, query: str, **given: Any) -> list[Any]:
-        unknown = given.keys() - self.clauses.keys() - self.defaults.keys()
-        if unknown:
+        if unknown := given.keys() - self.filters.keys() - self.defaults.keys():
             raise TypeError(f"{self.function} has no parameter {', '.join(sorted(unknown))}")
         numbers = {name: given.get(name, default) for name, default in self.defaults.items()}
-        filters = {name: clause.filter(given.get(name)) for name, clause in self.clauses.items()}
-        faults = _out_of_limits(numbers, self.limits) + [
-            f"{name}: must not be empty"
-            for name, filter in filters.items()
-            if filter is None and self.clauses[name].parameter.required
-        ]
+        clauses = {name: parameter.filter(given.get(name)) for name, parameter in self.filters.items()}
+        faults = _out_of_limits(numbers, self.limits)
+        for name, parameter in self.filters.items():
+            if parameter.declared.required and clauses[name] is None:
+                faults.append(f"{name}: must not be empty")
         if faults:
             raise ArgumentsInvalid(self.function, faults)
         if not query.strip():
             return []
-        options: dict[str, Any] = {_OPTIONS[name][0]: value for name, value in numbers.items()}
-        filter = _joined([self.fixed, *filters.values()])
-        results = await self.method(query, TextSearchOptions(**options, filter=filter))
+        filter = _joined([self.fixed, *clauses.values()])
+        results = await self.method(query, TextSearchOptions(numbers["count"], numbers["skip"], filter=filter))
         found = list(await results.list())
         failures = results.metadata.get("failures")
         if isinstance(failures, Mapping):
@@ -260,29 +244,28 @@ class _Call:
         self, words: Mapping[str, str | SearchParameter | None], capabilities: SearchCapabilities
     ) -> tuple[Parameter, ...]:
         """Return the parameters, ``query`` first; required ones come before the others."""
-        number, bounds = compile_type(int), capabilities.query_bounds()
-        query = str(words.get("query", f"What to search for: {bounds}." if bounds else "What to search for."))
-        own = []
-        for name, (_, offer) in _OPTIONS.items():
-            usual = offer.description
-            if name == "count" and self.limits[name][1] < _MOST:
-                usual = f"How many results, 1 to {self.limits[name][1]}."
-            if (said := words.get(name, usual)) is not None:
-                own.append(Parameter(name, str(said), number, required=False, default=self.defaults[name]))
+        bounds, most = capabilities.query_bounds(), self.limits["count"][1]
+        usual = {"query": f"What to search for: {bounds}." if bounds else "What to search for."} | _OPTIONS
+        if most < _MOST:
+            usual["count"] = f"How many results, 1 to {most}."
+        texts = {name: words.get(name, text) for name, text in usual.items()}
         further = [
-            Parameter(name, each.parameter.description, each.compiled, each.parameter.required, each.parameter.default)
-            for name, each in self.clauses.items()
+            Parameter(name, str(texts[name]), compile_type(int), required=False, default=self.defaults[name])
+            for name in _OPTIONS
+            if texts[name] is not None
         ]
-        needed = [each for each in further if each.required]
-        optional = [each for each in further if not each.required]
-        return (Parameter("query", query, compile_type(str), required=True), *needed, *own, *optional)
+        for name, each in self.filters.items():
+            declared = each.declared
+            further.append(Parameter(name, declared.description, each.compiled, declared.required, declared.default))
+        query = Parameter("query", str(texts["query"]), compile_type(str), required=True)
+        return (query, *sorted(further, key=lambda parameter: not parameter.required))
 
     def check(self, capabilities: SearchCapabilities, source: str) -> None:
         """Raise ``UnsupportedOption`` for a filter that the source would refuse in a call."""
         capabilities.filter.check(self.fixed, source)
-        for name, clause in self.clauses.items():
+        for name, parameter in self.filters.items():
             try:
-                capabilities.filter.check(_joined([self.fixed, clause.sample]), source)
+                capabilities.filter.check(_joined([self.fixed, parameter.sample]), source)
             except UnsupportedOption as error:
                 raise UnsupportedOption(f"{self.function} cannot have the parameter {name!r}. {error}") from error
 
@@ -292,7 +275,7 @@ class _FilterParameter:
     """A `SearchParameter` with its compiled type."""
 
     field: str
-    parameter: SearchParameter
+    declared: SearchParameter
     compiled: Compiled
     many: bool
 
@@ -320,19 +303,19 @@ class _FilterParameter:
             value = [value] if isinstance(value, str) else value
             value = [each for each in value if not _is_blank(each)] or None
         if value is None or _is_blank(value):
-            value = self.parameter.default
+            value = self.declared.default
         if value is None:
             return None
         # A call with Python values may give the text of a date as well as a date.
         plain = value if type(value) is str else self.compiled.unstructure(value)
-        if self.parameter.bound is not None:
-            return Range(self.field, **{self.parameter.bound: plain})
+        if self.declared.bound is not None:
+            return Range(self.field, **{self.declared.bound: plain})
         return AnyOf(self.field, tuple(dict.fromkeys(plain))) if self.many else Equal(self.field, plain)
 
     @property
     def sample(self) -> Filter:
         """A filter of the kind that values become, to ask whether a source takes it."""
-        if self.parameter.bound is not None:
+        if self.declared.bound is not None:
             return Range(self.field, at_least="")
         return AnyOf(self.field, ()) if self.many else Equal(self.field, "")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -37,46 +37,22 @@ class TextSearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class OptionOffer:
-    """How search functions offer an option: the name of their parameter, what it says, and the least value."""
-
-    parameter: str
-    description: str
-    least: int
-
-
-def _offered(default: int, offer: OptionOffer) -> Any:
-    return field(default=default, metadata={"offer": offer})
-
-
-@dataclass(frozen=True, slots=True)
 class TextSearchOptions:
     """What one search call asks for. Nothing of it reaches the next call.
 
-    This is the one table of search options. Connectors get the options as they are, and an option with an `OptionOffer`
-    is a parameter of search functions. ``top`` results at most come, after the first ``skip``. A total count comes only
-    when asked for, since it may cost a service another request. Raises ``ValueError`` for a value that is too small.
+    ``top`` results at most come, after the first ``skip``. A total count comes only when asked for, since it may cost
+    a service another request. Raises ``ValueError`` for a value that is too small.
     """
 
-    top: int = _offered(5, OptionOffer("count", "How many results at most.", 1))
-    skip: int = _offered(0, OptionOffer("skip", "How many of the best results to leave out.", 0))
+    top: int = 5
+    skip: int = 0
     include_total_count: bool = False
     filter: Filter | None = None
 
     def __post_init__(self) -> None:
-        for name, offer in _LIMITED:
-            if (value := getattr(self, name)) < offer.least:
-                raise ValueError(f"{name} is {value}; it must be at least {offer.least}")
-
-
-_LIMITED: tuple[tuple[str, OptionOffer], ...] = tuple(
-    (each.name, each.metadata["offer"]) for each in fields(TextSearchOptions) if "offer" in each.metadata
-)
-
-
-def offered_options() -> Mapping[str, OptionOffer]:
-    """Return the options that search functions offer, by the name of the option."""
-    return dict(_LIMITED)
+        for name, least in (("top", 1), ("skip", 0)):
+            if (value := getattr(self, name)) < least:
+                raise ValueError(f"{name} is {value}; it must be at least {least}")
 
 
 class SearchResults(Generic[Record]):
