@@ -150,7 +150,7 @@ async def test_a_source_is_asked_no_deeper_than_needed_and_alone_for_just_what_i
     await found(FusedSearch([one, two], depth=10), top=3, skip=9)
     assert one.asked == two.asked == [TextSearchOptions(top=20)]
     await found(FusedSearch([one], depth=10), top=2, skip=1)
-    assert one.asked[1:] == [TextSearchOptions(top=2, skip=1)]
+    assert one.asked[1:] == [TextSearchOptions(top=3)]
     await found(FusedSearch([one, two], depth=1), top=3, skip=9)
     assert two.asked[1:] == [TextSearchOptions(top=12)], "the least depth asks for no more than is wanted"
 

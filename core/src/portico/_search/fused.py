@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_Key = tuple[Hashable, str | None]
 
 
 def fuse_by_rank(
@@ -52,20 +51,6 @@ def fuse_by_rank(
     return [first[name] for name in sorted(scores, key=scores.__getitem__, reverse=True)]
 
 
-def _keyed(rankings: list[list[tuple[str | None, str, T]]]) -> list[list[tuple[_Key, T]]]:
-    """Return the passages with their keys: the place of the link, the text, or both."""
-    placed = [
-        [(place_of(link) if link else None, text, thing) for link, text, thing in ranking] for ranking in rankings
-    ]
-    several: set[Hashable] = {None}
-    for ranking in placed:
-        texts: dict[Hashable, str] = {}
-        several.update(place for place, text, _ in ranking if texts.setdefault(place, text) != text)
-    return [
-        [((place, text if place in several else None), thing) for place, text, thing in ranking] for ranking in placed
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class FusedResult:
     """A passage with the names of the sources that found it."""
@@ -74,15 +59,6 @@ class FusedResult:
     name: str | None
     link: str | None
     sources: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """The answer of a source: passages in order, or its failure."""
-
-    results: list[TextSearchResult]
-    metadata: Mapping[str, Any]
-    failure: Exception | None = None
 
 
 class FusedSearch(SearchConnector[FusedResult]):
@@ -137,24 +113,34 @@ class FusedSearch(SearchConnector[FusedResult]):
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FusedResult]:
         """Ask every source, and merge the answers."""
         wanted = options.skip + options.top
-        alone = len(self.searches) == 1
-        depth = -(-wanted // self._depth) * self._depth
-        asked = options if alone else TextSearchOptions(top=depth, filter=options.filter)
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                name: group.create_task(self._ask(name, search, query, asked)) for name, search in self.searches.items()
-            }
-        rankings = {name: task.result() for name, task in tasks.items()}
-        failures = {name: ranking.failure for name, ranking in rankings.items() if ranking.failure is not None}
-        if len(failures) == len(rankings):
-            raise _error(failures)
+        # So that pages of one query fit together; the ranking of one source is the same in any depth.
+        depth = wanted if len(self.searches) == 1 else -(-wanted // self._depth) * self._depth
+        asked = TextSearchOptions(top=depth, filter=options.filter)
+        found = await asyncio.gather(
+            *(self._ask(name, search, query, asked) for name, search in self.searches.items()), return_exceptions=True
+        )
+        answers = dict(zip(self.searches, found, strict=True))
+        failures = {name: answer for name, answer in answers.items() if isinstance(answer, BaseException)}
+        rankings = {name: answer for name, answer in answers.items() if not isinstance(answer, BaseException)}
+        if not rankings:
+            (_, first), *others = failures.items()
+            for name, error in others:
+                first.add_note(f"The source {name!r} failed too: {_describe(error)}")
+            raise first
         metadata: dict[str, Any] = {}
         if failures:
             metadata["failures"] = {name: _describe(error) for name, error in failures.items()}
-        if said := {name: ranking.metadata for name, ranking in rankings.items() if ranking.metadata}:
-            metadata["sources"] = said
-        found = _fused(rankings)
-        return SearchResults(found if alone else found[options.skip : wanted], metadata=metadata)
+        if details := {name: said for name, (_, said) in rankings.items() if said}:
+            metadata["sources"] = details
+        names = tuple(rankings)
+        fused = FusedSearch.fuse(
+            [results for results, _ in rankings.values()], link=lambda one: one.link, text=lambda one: one.value
+        )
+        records = [
+            FusedResult(one.value, one.name, one.link, tuple(names[number] for number in finders))
+            for one, finders in fused[options.skip : wanted]
+        ]
+        return SearchResults(records, metadata=metadata)
 
     def to_text(self, record: FusedResult) -> str:
         """Return the passage's text."""
@@ -164,22 +150,24 @@ class FusedSearch(SearchConnector[FusedResult]):
         """Return the passage without its sources."""
         return TextSearchResult(record.value, record.name, record.link)
 
-    async def _ask(self, name: str, search: TextSearch, query: str, options: TextSearchOptions) -> _Ranking:
+    async def _ask(
+        self, name: str, search: TextSearch, query: str, options: TextSearchOptions
+    ) -> tuple[list[TextSearchResult], Mapping[str, Any]]:
         try:
             async with asyncio.timeout(self._timeout) as limit:
                 results = await search.get_text_search_results(query, options)
                 try:
-                    return _Ranking(await results.list(), results.metadata)
+                    return await results.list(), results.metadata
                 finally:
                     await results.aclose()
-        except TimeoutError as error:
-            if not limit.expired():
-                return _Ranking([], {}, error)
-            late = ServiceTimeout(f"Text search {name!r} gave no answer within {self._timeout:g} seconds.")
-            late.__cause__ = error
-            return _Ranking([], {}, late)
-        except Exception as error:  # noqa: BLE001 - a source that breaks must not hide what the others found
-            return _Ranking([], {}, error)
+        except PorticoError:
+            raise
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise ServiceTimeout(
+                    f"Text search {name!r} gave no answer within {self._timeout:g} seconds."
+                ) from error
+            raise ServiceError(f"{type(error).__name__}: {error}") from error
 
     @staticmethod
     def fuse(
@@ -196,17 +184,26 @@ class FusedSearch(SearchConnector[FusedResult]):
         >>> FusedSearch.fuse([brave, google], link=lambda found: found[0], text=lambda found: found[1])
         [(('http://a.example/door/', 'A door is a lid.'), (0, 1)), (('https://a.example/hinge', 'A hinge'), (0,))]
         """
-        keyed = _keyed([[(link(thing), text(thing), thing) for thing in ranking] for ranking in rankings])
-        best: dict[_Key, T] = {}
-        finders: dict[_Key, dict[int, None]] = {}
-        for number, ranking in enumerate(keyed):
-            for key, thing in ranking:
-                if key not in best or len(text(thing)) > len(text(best[key])):
+        placed = [
+            [(place_of(url) if (url := link(thing)) else None, text(thing), thing) for thing in ranking]
+            for ranking in rankings
+        ]
+        several: set[Hashable] = {None}
+        for passages in placed:
+            texts: dict[Hashable, str] = {}
+            several.update(place for place, words, _ in passages if texts.setdefault(place, words) != words)
+        best: dict[Hashable, T] = {}
+        finders: dict[Hashable, dict[int, None]] = {}
+        keys: list[list[Hashable]] = []
+        for number, passages in enumerate(placed):
+            keys.append([])
+            for place, words, thing in passages:
+                key = (place, words if place in several else None)
+                keys[-1].append(key)
+                if key not in best or len(words) > len(text(best[key])):
                     best[key] = thing
                 finders.setdefault(key, {})[number] = None
-        return [
-            (best[key], tuple(finders[key])) for key in fuse_by_rank([[key for key, _ in ranking] for ranking in keyed])
-        ]
+        return [(best[key], tuple(finders[key])) for key in fuse_by_rank(keys)]
 
 
 class _Indexes:
@@ -262,26 +259,5 @@ def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
     )
 
 
-def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
-    names = tuple(rankings)
-    fused = FusedSearch.fuse(
-        [ranking.results for ranking in rankings.values()], link=lambda one: one.link, text=lambda one: one.value
-    )
-    return [FusedResult(one.value, one.name, one.link, tuple(names[at] for at in finders)) for one, finders in fused]
-
-
-def _describe(error: Exception) -> str:
-    words = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
-    return " ".join([words, *getattr(error, "__notes__", ())])
-
-
-def _error(failures: Mapping[str, Exception]) -> Exception:
-    """Return the error of the first source, with the others as notes; other errors become a ``ServiceError``."""
-    (name, error), *others = failures.items()
-    failure = error
-    if not isinstance(error, PorticoError):
-        failure = ServiceError(f"The source {name!r} failed: {_describe(error)}")
-        failure.__cause__ = error
-    for other, why in others:
-        failure.add_note(f"The source {other!r} failed too: {_describe(why)}")
-    return failure
+def _describe(error: BaseException) -> str:
+    return " ".join([str(error), *getattr(error, "__notes__", ())])
