@@ -7,7 +7,8 @@ clause is dropped in silence. :func:`FilterSupport.matches` is the reference mea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import UnsupportedOption
 
@@ -117,7 +118,7 @@ class FilterSupport:
         """Raise ``UnsupportedOption`` unless ``source`` can apply every clause of ``filter``."""
         if filter is None:
             return
-        for clause in _clauses(filter, 0):
+        for clause in _clauses(filter):
             kind = type(clause).__name__
             if isinstance(clause, And | Or | Not):
                 if kind not in self.combine:
@@ -170,7 +171,8 @@ class FilterSupport:
 class Wanted:
     """The values and the ranges that a filter allows for each field. The clauses are joined by And.
 
-    A field has one value here. ``nothing`` is True where no record can pass, as with two values for one field.
+    A field has one value here. ``nothing`` is True where no value is left, as with two values for one field. Ranges are
+    not compared with each other.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -189,52 +191,31 @@ above=None, below=None),)}, nothing=False)
     """
     values: dict[str, tuple[Scalar, ...]] = {}
     ranges: dict[str, tuple[Range, ...]] = {}
-    for clause in () if filter is None else _clauses(filter, 0):
+    for clause in () if filter is None else _clauses(filter):
         match clause:
             case Equal(field, value):
                 allowed: tuple[Scalar, ...] = (value,)
             case AnyOf(field, allowed):
                 pass
             case Range(field):
-                if clause not in ranges.get(field, ()):
-                    ranges[field] = (*ranges.get(field, ()), clause)
+                ranges[field] = (*ranges.get(field, ()), clause)
                 continue
             case And():
                 continue
             case _:
                 raise ValueError(f"{type(clause).__name__} cannot be told field by field")
-        values[field] = _common(values.get(field, allowed), allowed)
+        # A bool is not a number, and NaN equals nothing.
+        known = {(isinstance(each, bool), each): each for each in values.get(field, allowed) if _same(each, each)}
+        keys = {(isinstance(each, bool), each) for each in allowed}
+        values[field] = tuple(each for key, each in known.items() if key in keys)
     for field, bounds in ranges.items():
         if field in values:
             values[field] = tuple(value for value in values[field] if all(_within(value, bound) for bound in bounds))
-    return Wanted(values, ranges, nothing=not all(values.values()) or any(map(_contradict, ranges.values())))
+    return Wanted(values, ranges, nothing=not all(values.values()))
 
 
-def _common(known: tuple[Scalar, ...], allowed: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    # As in `_same`: a bool is not a number, and NaN equals nothing.
-    keys = {(isinstance(value, bool), value) for value in allowed if _same(value, value)}
-    kept: dict[tuple[bool, Scalar], Scalar] = {}
-    for value in known:
-        if (key := (isinstance(value, bool), value)) in keys:
-            kept.setdefault(key, value)
-    return tuple(kept.values())
-
-
-def _contradict(bounds: tuple[Range, ...]) -> bool:
-    """Tell whether no value is within all ranges: a lower bound is above an upper one, or of another kind."""
-    lower = [(low, strict) for each in bounds for low, strict in ((each.at_least, 0), (each.above, 1))]
-    upper = [(high, strict) for each in bounds for high, strict in ((each.at_most, 0), (each.below, 1))]
-    for low, above in lower:
-        for high, below in upper:
-            if low is not None and high is not None:
-                order = _order(low, high)
-                if order is None or order > 0 or (order == 0 and (above or below)):
-                    return True
-    return False
-
-
-def _clauses(filter: Filter, depth: int) -> Iterator[Filter]:
-    stack: list[tuple[Filter, int]] = [(filter, depth)]
+def _clauses(filter: Filter) -> Iterator[Filter]:
+    stack: list[tuple[Filter, int]] = [(filter, 0)]
     count = 0
     while stack:
         clause, depth = stack.pop()
@@ -265,26 +246,18 @@ def _same(left: object, right: Scalar) -> bool:
     return isinstance(left, str | int | float) and left == right
 
 
-def _within(value: object, bounds: Range) -> bool:
-    return all(
-        bound is None or ((order := _order(value, bound)) is not None and order in kept)
-        for bound, kept in (
-            (bounds.at_least, (0, 1)),
-            (bounds.at_most, (-1, 0)),
-            (bounds.above, (1,)),
-            (bounds.below, (-1,)),
-        )
+def _within(value: Any, bounds: Range) -> bool:
+    return (
+        (bounds.at_least is None or (_compare(value, bounds.at_least) and value >= bounds.at_least))
+        and (bounds.at_most is None or (_compare(value, bounds.at_most) and value <= bounds.at_most))
+        and (bounds.above is None or (_compare(value, bounds.above) and value > bounds.above))
+        and (bounds.below is None or (_compare(value, bounds.below) and value < bounds.below))
     )
 
 
-def _order(left: object, right: str | int | float) -> int | None:
-    """Compare two values of one kind: -1, 0 or 1; None when they do not compare."""
+def _compare(left: object, right: object) -> bool:
+    """Tell whether two values are of one kind, text or number; a bool is neither."""
     if isinstance(left, bool) or isinstance(right, bool):
-        return None
-    both_text = isinstance(left, str) and isinstance(right, str)
-    both_numbers = isinstance(left, int | float) and isinstance(right, int | float)
-    if not (both_text or both_numbers):
-        return None
-    above, below = left > right, left < right  # type: ignore[operator]
-    # NaN is neither above, nor below, nor equal.
-    return above - below if above or below or left == right else None
+        return False
+    kinds: tuple[type | UnionType, ...] = (str, int | float)
+    return any(isinstance(left, kind) and isinstance(right, kind) for kind in kinds)
