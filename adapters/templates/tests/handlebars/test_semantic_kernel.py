@@ -49,13 +49,13 @@ async def test_they_can_be_left_out(render):
     ("source", "words"),
     [
         ("{{add 'x' 1}}", "add takes numbers, not 'x'"),
-        ("{{range 1}}", "range takes two arguments"),
+        ("{{range 1}}", "range takes 2 arguments, not 1"),
         ("{{range 1.5 2}}", "whole numbers"),
         ("{{set 'x'}}", "set takes a name and a value"),
         ("{{concat (set 'x' 1)}}", "set gives no value"),
         ("{{#message name='x'}}{{/message}}", "A message has a role"),
         ("{{#message role=nothing}}{{/message}}", "a role that is empty"),
-        ("{{not 1 2}}", "not takes one argument"),
+        ("{{not 1 2}}", "not takes 1 argument, not 2"),
         ("{{lessThan 1 person}}", "not a dict"),
     ],
 )

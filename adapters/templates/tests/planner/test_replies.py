@@ -84,11 +84,6 @@ def test_a_model_that_cannot_says_why_and_what_is_missing(reply: str) -> None:
     assert read_reply(reply) == Infeasible("There is no mail.", ("sending mail", "reading mail"))
 
 
-def test_semantic_kernel_s_own_words_for_it_are_understood() -> None:
-    reply = "Additional helpers or information may be required to send mail."
-    assert read_reply(reply) == Infeasible(reply)
-
-
 def test_a_marker_after_a_template_does_not_take_the_template_away() -> None:
     assert source(f"```handlebars\n{CALL}\n```\nCANNOT: be shorter") == CALL
 
@@ -156,34 +151,7 @@ def test_a_variable_that_nothing_sets_is_found(template: str) -> None:
     assert "'b'" in problem
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{{set 'a' 1}}{{#each (range 1 2)}}{{json a}}{{/each}}",
-        "{{set 'a' 1}}{{#each (range 1 2)}}{{#if this}}{{P-any x=a.b}}{{/if}}{{/each}}",
-        "{{set 'a' 1}}{{#with b}}{{a}}{{/with}}",
-    ],
-)
-def test_a_variable_that_a_loop_hides_is_told_how_to_be_read(template: str) -> None:
-    [problem] = problems(template, "b")
-    assert '(get "a")' in problem
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{{set 'a' 1}}{{#each (range 1 2)}}{{json (get 'a')}}{{@root.a}}{{../a}}{{/each}}{{a}}",
-        "{{set 'a' 1}}{{#each (range 1 2)}}{{P-any a='a'}}{{this.a}}{{/each}}",
-        "{{set 'a' 1}}{{#each b as |a|}}{{json a}}{{/each}}",
-        "{{set 'a' 1}}{{#if a}}{{a}}{{else}}{{a}}{{/if}}",
-        "{{set 'a' (array 1)}}{{#each a}}{{this}}{{/each}}",
-    ],
-)
-def test_variables_that_no_loop_hides_are_no_problem(template: str) -> None:
-    assert problems(template, "b") == []
-
-
-@pytest.mark.parametrize("read", ["{{json a.date}}", "{{json (get 'a.date')}}", "{{#if a.day.x}}{{/if}}"])
+@pytest.mark.parametrize("read", ["{{get 'a.date'}}", "{{json (get 'a.date')}}", "{{#if (get 'a.day.x')}}{{/if}}"])
 def test_a_field_that_an_output_cannot_have_is_found(read: str) -> None:
     [problem] = problems("{{set 'a' (P-f)}}" + read)
     assert "not in the output of P-f" in problem
@@ -193,8 +161,8 @@ def test_a_field_that_an_output_cannot_have_is_found(read: str) -> None:
     "template",
     [
         "{{set 'a' (P-f)}}{{json a.day}}{{get 'a.day'}}",
-        "{{set 'a' (P-any)}}{{json a.date}}",
-        "{{set 'a' (P-f)}}{{set 'a' (P-any)}}{{json a.date}}",
+        "{{set 'a' (P-any)}}{{json (get 'a.date')}}",
+        "{{set 'a' (P-f)}}{{set 'a' (P-any)}}{{json (get 'a.date')}}",
         "{{set 'a' (P-f)}}'a.date' {{concat 'a.date'}}",
     ],
 )

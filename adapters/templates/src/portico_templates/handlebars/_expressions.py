@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from portico import Prompt
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
@@ -17,7 +17,6 @@ from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS, VALUES
 from portico_templates.handlebars.values import MISSING, Values, declared_fields, is_array
 
 _LOG = logging.getLogger("portico_templates.handlebars")
-_LEVELS = {"debug": 10, "info": 20, "warn": 30, "error": 40, "0": 10, "1": 20, "2": 30, "3": 40}
 _TYPES_KEPT = 64
 
 BUILT_IN = frozenset({"each", "if", "unless", "with", "log", "lookup"})
@@ -55,15 +54,6 @@ class Setup:
         return None
 
 
-class Placed(Protocol):
-    """A node, for errors."""
-
-    @property
-    def at(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-
 class Unit:
     """One source that is compiled: its text and name, for errors, and the block parameters that can be named."""
 
@@ -74,11 +64,11 @@ class Unit:
         self.block_params: list[tuple[str, ...]] = []
         self.needs_data = False
 
-    def fault(self, message: str, node: Placed) -> TemplateError:
+    def fault(self, message: str, node: Expression) -> TemplateError:
         """Return the error of a node."""
         return Prompt.fault(message, self.source, node.at, node.end - node.at, name=self.name)
 
-    def refuse(self, message: str, node: Placed, cause: BaseException | None = None) -> NoReturn:
+    def refuse(self, message: str, node: Expression, cause: BaseException | None = None) -> NoReturn:
         """Raise the error of a node."""
         raise self.fault(message, node) from cause
 
@@ -312,12 +302,9 @@ def _built_in(unit: Unit, call: Call, name: str) -> Callee:
         return _lookup(unit)
     if name != "log":
         unit.refuse(f"{name!r} is for blocks: {{{{#{name} …}}}}…{{{{/{name}}}}}.", call)
-    unit.needs_data = True
 
     def log(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
-        level = named.get("level", scope.data.get("level"))
-        text = " ".join(unit.setup.values.text(value) for value in arguments)
-        _LOG.log(_LEVELS.get(str(level).lower(), logging.INFO), "%s", text)
+        _LOG.info("%s", " ".join(unit.setup.values.text(value) for value in arguments))
         return MISSING
 
     return log
@@ -347,7 +334,7 @@ def _semantic_kernel(unit: Unit, call: Call, name: str) -> Callee:
         try:
             return value(values, scope.run, arguments, named)
         except (ValueError, ArithmeticError) as error:
-            unit.refuse(str(error), call, error)
+            unit.refuse(f"{name} {error}", call, error)
 
     return callee
 
@@ -369,8 +356,6 @@ def _function(unit: Unit, call: Call) -> Callee:
                 return MISSING  # handlebars.js takes one with named arguments only for a field that is missing.
             if not is_missing:
                 message = f"{name!r} is a variable, which takes no arguments."
-            elif name in {"elseif", "elif", "elsif"}:
-                message = f"{name!r} is written {{{{else if …}}}}."
             else:
                 message = f"Missing helper: {name!r}."
             unit.refuse(f"{message} {error}", call, error)

@@ -138,3 +138,13 @@ def walk(program: Program) -> Iterator[Statement]:
             yield from walk(statement.program)
         if isinstance(statement, Block) and statement.inverse is not None:
             yield from walk(statement.inverse)
+
+
+def walk_calls(program: Program) -> Iterator[Call]:
+    """Yield all calls of a program, each before those among its arguments."""
+    for statement in walk(program):
+        waiting = [] if isinstance(statement, Content | Comment) else [statement.call]
+        while waiting:
+            call = waiting.pop()
+            yield call
+            waiting += [value for value in reversed(call.values) if isinstance(value, Call)]

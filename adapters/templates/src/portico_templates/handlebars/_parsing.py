@@ -218,8 +218,7 @@ class _Parser:
         path, _ = self._helper_name()
         end = self._expect("CLOSE", opening)
         if path.original != original:
-            advice = " {{else}} is written without '#'." if original == "else" else ""
-            message = f"{{{{/{path.original}}}}} does not close {self._opened(tag)}.{advice}"
+            message = f"{{{{/{path.original}}}}} does not close {self._opened(tag)}."
             raise self._wrong_at(message, opening.at, end.end)
         self.opened.pop()
         return first, self.index - 1
@@ -323,6 +322,8 @@ class _Parser:
 
     def _unexpected(self) -> TemplateError:
         token = self.token
+        if token.name == "EOF":
+            return self._wrong("The template ends inside of a tag: }} is missing.")
         if token.name == "INVALID" and token.text in "\"'[":
             return self._wrong(f"Nothing closes this {token.text}.")
         return self._wrong(f"{self.source[token.at : token.end][:_SHORT]!r} is not expected here.")
@@ -349,8 +350,6 @@ class _Parser:
             name = _identifier(self.token.text)
             self._advance()
             self._advance()
-            if self.token.name == "EQUALS":
-                raise self._wrong(f"There is no ==; two values are compared by a helper: (equals {name} …).")
             if self.token.name not in _VALUES:
                 raise self._wrong(f"The argument {name!r} has no value.")
             found.setdefault(name, self._value())
@@ -414,7 +413,7 @@ class _Parser:
         while True:
             segment = self.token
             if segment.name != "ID":
-                raise self._wrong_segment(begin)
+                raise self._unexpected()
             self._advance()
             name = _identifier(segment.text)
             original += name
@@ -429,17 +428,6 @@ class _Parser:
                 return Path(tuple(parts), original, depth, is_data, begin.at, segment.end)
             original += self.token.text
             self._advance()
-
-    def _wrong_segment(self, path: Token) -> TemplateError:
-        token = self.token
-        written = self.source[token.at : token.end]
-        if token.name == "EOF":
-            return self._wrong_at("What begins here is not closed: }} is missing.", path.at, path.end)
-        if token.name == "NUMBER" and token is not path:
-            return self._wrong(f"An index at the end of a path is written in brackets: [{written}].")
-        if token.name in {"CLOSE", "CLOSE_UNESCAPED", "CLOSE_RAW_BLOCK"}:
-            return self._wrong(f"A name is missing before {written}.")
-        return self._unexpected()
 
     def _wrong(self, message: str) -> TemplateError:
         """Return the error of the next token."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from portico.errors import LimitExceeded, TemplateError
 from portico_templates.handlebars._expressions import Unit, compile_arguments, compile_value, defined
-from portico_templates.handlebars._nodes import Call, Partial
+from portico_templates.handlebars._nodes import Call, Literal, Partial
 from portico_templates.handlebars._output import Indented
-from portico_templates.handlebars._running import Body, Data, Entered, Inline, Later, Scope, Surroundings, Write
+from portico_templates.handlebars._running import Body, Data, Entered, Inline, Scope, Surroundings, Write
 from portico_templates.handlebars.values import MISSING, is_array
 
 _LISTED = 8
@@ -19,25 +19,11 @@ Find = Callable[[str], Body | None]
 """Finds a partial of the language by its name."""
 
 
-def inline_name(unit: Unit, call: Call) -> Callable[[Scope], str]:
-    """Return what gives the name of an inline partial.
-
-    In handlebars.js it has no context yet: a variable is undefined, as a name that is not there.
-    """
-    if not call.params:
-        return lambda scope: "undefined"
-    get = compile_value(unit, call.params[0])
-    key = unit.setup.values.key
-
-    def name(scope: Scope) -> str:
-        outside = scope.copy()
-        outside.context, outside.parent = MISSING, None
-        value = get(outside)
-        if type(value) is Later:
-            unit.refuse("The name of an inline partial is a text, not what a function gives.", call)
-        return key(value)
-
-    return name
+def inline_name(unit: Unit, call: Call) -> str:
+    """Return the name of an inline partial, which is written as a text."""
+    if not call.params or not isinstance(call.params[0], Literal):
+        raise unit.fault("Inline partials are written {{#*inline 'name'}}…{{/inline}}.", call)
+    return call.params[0].original
 
 
 class PartialCall:

@@ -185,7 +185,7 @@ class Body:
         tail: str,
         *,
         in_order: Collection[int] = (),
-        inlines: Sequence[tuple[Callable[[Scope], str], Body]] = (),
+        inlines: Sequence[tuple[str, Body]] = (),
         params: tuple[str, ...] = (),
         same_context: bool = False,
         needs_data: bool = False,
@@ -242,7 +242,7 @@ class Body:
             return around
         inlines = dict(around.inlines)
         for name, body in self.inlines:
-            inlines[name(scope)] = Inline(body, parent, scope.params, scope.around)
+            inlines[name] = Inline(body, parent, scope.params, scope.around)
         return around._replace(inlines=inlines)
 
     def _with_inlines(self, scope: Scope) -> Scope:

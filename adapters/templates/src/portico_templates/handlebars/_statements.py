@@ -11,7 +11,6 @@ from typing import Any
 from portico import Trusted
 from portico_templates.handlebars._expressions import (
     Get,
-    Placed,
     Setup,
     Unit,
     compile_arguments,
@@ -27,6 +26,7 @@ from portico_templates.handlebars._nodes import (
     Comment,
     Content,
     Decorator,
+    Expression,
     Mustache,
     Partial,
     Program,
@@ -92,7 +92,7 @@ class _Steps:
         self.found: list[tuple[str, Step]] = []
         self.texts: list[str] = []
         self.in_order: list[int] = []
-        self.inlines: list[tuple[Callable[[Scope], str], Body]] = []
+        self.inlines: list[tuple[str, Body]] = []
         self.cost = 1
 
     def add(self, step: Step, *, in_order: bool = False) -> None:
@@ -183,8 +183,7 @@ class _Compiler:
 
     def _decorator(self, steps: _Steps, node: Decorator) -> None:
         if node.call.path.original != "inline" or node.program is None:
-            written = "inline partials are written {{#*inline 'name'}}…{{/inline}}"
-            self.unit.refuse(f"The decorator {node.call.path.original!r} cannot stand here; {written}.", node.call)
+            self.unit.refuse(f"The decorator {node.call.path.original!r} cannot stand here.", node.call)
         steps.inlines.append((inline_name(self.unit, node.call), self.body(node.program)))
 
     # Blocks.
@@ -242,7 +241,7 @@ def _nothing(scope: Scope, write: Write) -> None:
     pass
 
 
-def _putting(unit: Unit, node: Placed, *, escapes: bool) -> Put:
+def _putting(unit: Unit, node: Expression, *, escapes: bool) -> Put:
     """Return what writes a value of any kind; one that comes later leaves a slot.
 
     What is no value, since it is trusted or a helper's block wrote it, is written as the template's own text.

@@ -7,8 +7,8 @@ true, it is what `if` takes for true. Without arguments the name of such a helpe
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -17,20 +17,22 @@ from portico_templates.handlebars._running import Run
 from portico_templates.handlebars.values import MISSING, Values, is_array, is_true
 
 Helper = Callable[[Values, Run, Sequence[Any], Mapping[str, Any]], Any]
-"""Called with the values of the language, the run, the arguments and the named ones; ``ValueError`` is a mistake in
-the template."""
-
-Number = int | float | Decimal
+"""Called with the values of the language, the run, the arguments and the named ones. ``ValueError`` is a mistake in
+the template; its message goes on after the helper's name."""
 
 BLOCKS = frozenset({"message", "raw"})
-_LONGEST_NUMBER = 1_000
+_MOST_BITS = 4_000
 
 
-def _json(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    value = _only(arguments, "json")
-    if isinstance(value, str):
-        return value
-    return values.json(value)
+def _taking(count: int, function: Callable[..., Any]) -> Helper:
+    """Return a helper that takes so many arguments, after the values and the run."""
+
+    def helper(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        if len(arguments) != count:
+            raise ValueError(f"takes {count} argument{'s' if count > 1 else ''}, not {len(arguments)}.")
+        return function(values, run, *arguments)
+
+    return helper
 
 
 def _concat(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -51,62 +53,48 @@ def _count_parts(values: Values, run: Run, arguments: Sequence[Any]) -> None:
         run.count(values.measure(list(arguments)))
 
 
-def _range(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    if len(arguments) != 2:
-        raise ValueError("range takes two arguments: the first number and the last.")
-    first, last = (_number(value, "range") for value in arguments)
+def _range(values: Values, run: Run, first: Any, last: Any) -> list[int]:
+    first, last = _number(first), _number(last)
     if first != int(first) or last != int(last):
-        raise ValueError("range takes whole numbers.")
+        raise ValueError("takes whole numbers.")
     run.count(max(0, int(last) - int(first) + 1))
     return list(range(int(first), int(last) + 1))
 
 
-def _not(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return not is_true(_only(arguments, "not"))
-
-
 def _add(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return _bounded(_sum([_number(value, "add") for value in arguments]))
+    return _bounded(sum(map(_number, arguments)))
 
 
 def _subtract(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    if not arguments:
-        raise ValueError("subtract takes numbers.")
-    numbers = [_number(value, "subtract") for value in arguments]
-    return _bounded(_sum([numbers[0], *(-number for number in numbers[1:])]))
+    first, *others = [_number(value) for value in arguments] or [0]
+    return _bounded(first - sum(others))
 
 
 def _equals(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     if len(arguments) < 2:
-        raise ValueError("equals takes two arguments.")
+        raise ValueError("takes two arguments.")
     _count_parts(values, run, arguments)
     plain = [None if value is MISSING else value for value in arguments]
-    return all(_same(left, right) for left, right in pairwise(plain))
-
-
-def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, bool) != isinstance(right, bool):
-        return False
     try:
-        return bool(left == right)
+        return all(isinstance(a, bool) == isinstance(b, bool) and bool(a == b) for a, b in pairwise(plain))
     except (TypeError, ValueError, RecursionError):
         return False
 
 
-def _compared(name: str, holds: Callable[[Any, Any], bool]) -> Helper:
-    def compare(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        if len(arguments) != 2:
-            raise ValueError(f"{name} takes two arguments.")
-        left, right = arguments
-        if isinstance(left, str) and isinstance(right, str) and not (_is_number(left) and _is_number(right)):
-            return holds(left, right)
-        return holds(_number(left, name), _number(right, name))
+def _compared(holds: Callable[[Any, Any], bool]) -> Helper:
+    def compare(values: Values, run: Run, left: Any, right: Any) -> bool:
+        try:
+            return holds(_number(left), _number(right))
+        except ValueError:
+            if isinstance(left, str) and isinstance(right, str):
+                return holds(left, right)
+            raise
 
-    return compare
+    return _taking(2, compare)
 
 
-def _camel_case(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    words = "".join(letter if letter.isalnum() else " " for letter in values.text(_only(arguments, "camelCase")))
+def _camel_case(values: Values, run: Run, value: Any) -> str:
+    words = "".join(letter if letter.isalnum() else " " for letter in values.text(value))
     first, *others = words.split() or [""]
     return first[:1].lower() + first[1:] + "".join(word[:1].upper() + word[1:] for word in others)
 
@@ -114,7 +102,7 @@ def _camel_case(values: Values, run: Run, arguments: Sequence[Any], named: Mappi
 def _get(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     names = [*arguments, *([named["name"]] if "name" in named else [])]
     if not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError("get takes the name of a variable, and perhaps that of a field in it.")
+        raise ValueError("takes the name of a variable, and perhaps that of a field in it.")
     read = values.read
     found = read(run.root, names[0])
     if found is MISSING and len(names) == 1:
@@ -124,45 +112,22 @@ def _get(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str,
     return read(found, names[1]) if len(names) == 2 else found
 
 
-def _only(arguments: Sequence[Any], name: str) -> Any:
-    if len(arguments) != 1:
-        raise ValueError(f"{name} takes one argument, not {len(arguments)}.")
-    return arguments[0]
-
-
-def _number(value: Any, name: str) -> Number:
-    if isinstance(value, str) and len(value) < _LONGEST_NUMBER:
+def _number(value: Any) -> int | float:
+    for kind in (int, float) if isinstance(value, str) else ():
         try:
-            return int(value)
+            value = kind(value)
+            break
         except ValueError:
-            pass
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and value == value:  # noqa: PLR0124
+            continue
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:  # noqa: PLR0124
         return value
     shown = "nothing" if value is None or value is MISSING else f"a {type(value).__name__}"
-    raise ValueError(f"{name} takes numbers, not {repr(value)[:40] if isinstance(value, str) else shown}.")
+    raise ValueError(f"takes numbers, not {repr(value)[:40] if isinstance(value, str) else shown}.")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        _number(text, "")
-    except ValueError:
-        return False
-    return True
-
-
-def _sum(numbers: Sequence[Number]) -> Number:
-    if any(isinstance(number, Decimal) for number in numbers) and any(isinstance(one, float) for one in numbers):
-        numbers = [float(number) for number in numbers]
-    return sum(numbers)
-
-
-def _bounded(number: Number) -> Number:
-    if isinstance(number, int) and number.bit_length() > 4 * _LONGEST_NUMBER:
-        raise ValueError("The number has too many digits.")
+def _bounded(number: int | float) -> int | float:
+    if isinstance(number, int) and number.bit_length() > _MOST_BITS:
+        raise ValueError("makes a number with too many digits.")
     return number
 
 
@@ -170,21 +135,21 @@ VALUES: Mapping[str, Helper] = {
     "add": _add,
     "and": lambda values, run, arguments, named: all(map(is_true, arguments)),
     "array": _array,
-    "camelCase": _camel_case,
+    "camelCase": _taking(1, _camel_case),
     "concat": _concat,
     "doubleClose": lambda values, run, arguments, named: "}}",
     "doubleOpen": lambda values, run, arguments, named: "{{",
     "equal": _equals,
     "equals": _equals,
     "get": _get,
-    "greaterThan": _compared("greaterThan", lambda left, right: left > right),
-    "greaterThanOrEqual": _compared("greaterThanOrEqual", lambda left, right: left >= right),
-    "json": _json,
-    "lessThan": _compared("lessThan", lambda left, right: left < right),
-    "lessThanOrEqual": _compared("lessThanOrEqual", lambda left, right: left <= right),
-    "not": _not,
+    "greaterThan": _compared(operator.gt),
+    "greaterThanOrEqual": _compared(operator.ge),
+    "json": _taking(1, lambda values, run, value: value if isinstance(value, str) else values.json(value)),
+    "lessThan": _compared(operator.lt),
+    "lessThanOrEqual": _compared(operator.le),
+    "not": _taking(1, lambda values, run, value: not is_true(value)),
     "or": lambda values, run, arguments, named: any(map(is_true, arguments)),
-    "range": _range,
+    "range": _taking(2, _range),
     "subtract": _subtract,
 }
 BARE = frozenset({"doubleOpen", "doubleClose"})

@@ -32,7 +32,16 @@ from portico.plans import (
 )
 from portico.plugins import Services
 from portico.ports import ChatService, Template, TemplateLanguage
-from portico_templates.handlebars._nodes import Block, Call, Comment, Content, Literal, Mustache, Path, Program, walk
+from portico_templates.handlebars._nodes import (
+    Block,
+    Call,
+    Decorator,
+    Expression as Argument,
+    Literal,
+    Partial,
+    walk,
+    walk_calls,
+)
 from portico_templates.handlebars._parsing import parse
 from portico_templates.planner.config import HandlebarsPlannerSettings
 
@@ -42,7 +51,6 @@ MARK = "CANNOT:"
 MISSING_MARK = "MISSING:"
 """How each line begins that names a capability that would be needed."""
 
-_OF_SEMANTIC_KERNEL = "additional helpers or information may be required"
 _FENCE = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\n`]*)\n(.*?)(?:(^[ \t]*\1[`~]*[ \t]*$)|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -102,8 +110,7 @@ def _infeasible(text: str) -> Infeasible | None:
     begin = _BEFORE_THE_MARK.match(text)
     rest = text[begin.end() :] if begin else text
     if rest[: len(MARK)].upper() != MARK:
-        gives_up = _OF_SEMANTIC_KERNEL in text.lower() and "{{" not in text
-        return Infeasible(" ".join(text.split()).strip("`")) if gives_up else None
+        return None
     reasons: list[str] = []
     missing: list[str] = []
     for line in rest[len(MARK) :].splitlines():
@@ -127,6 +134,7 @@ false, or a call between parentheses: (Plugin-Function name=value) or (get "name
 field of it with (get "name.field"). Set each name once, before it is read.
 - Heed the types: what a helper takes and gives is written below as JSON Schema.
 - Invent no values. Take them from the goal or from results of helpers.
+- Inside of a loop a bare name is a field of the element: read variables with (get "name") there.
 - Write results with {{{{json (get "name")}}}}; a text comes out as it is. Text outside of the braces is part of the \
 answer: write no explanations there. Say why you do a step in a comment before it: {{{{! why }}}}.
 - Be brief: no step that the goal does not need, no checks of results.
@@ -252,81 +260,38 @@ def _errors_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 _WITHOUT_LOOP = {"if", "unless", "with", "raw"}
-_SAME_CONTEXT = {"if", "unless", "raw", "message"}
 _FIELD = re.compile(r"[A-Za-z_]\w*")
 
 
 def template_problems(
     source: str, template: Template, given: Collection[str], catalogue: Mapping[str, FunctionSpec], *, allow_loops: bool
 ) -> Iterator[str]:
-    """Yield what is wrong: variables that nothing sets or that a loop hides, fields that are not there, loops.
+    """Yield what is wrong: variables that nothing sets, fields that no output has, and loops.
 
-    ``given`` are the variables that the template has from the beginning.
+    ``given`` are the variables that the template has from the beginning. Fields are checked where `get` reads them.
     """
-    read = _Reading(parse(source), given)
-    wanted = [*getattr(template, "variables", ()), *(path.partition(".")[0] for path in read.by_get)]
-    for name in dict.fromkeys(name for name in wanted if name not in read.known):
-        call = f" A call is written between parentheses: ({name} …)." if "-" in name else ""
-        yield f"The variable {name!r} is never set.{call}"
-    for name in dict.fromkeys(path.partition(".")[0] for path in read.hidden):
-        yield (
-            f"Inside of a loop or a with block, {name} is read as a field of the element. "
-            f'Read the variable with (get "{name}"); where a field is meant, give the variable another name.'
-        )
-    yield from _missing_fields(dict.fromkeys([*read.by_get, *read.plain]), read.made_by, catalogue)
-    for name in dict.fromkeys(() if allow_loops else read.loops):
-        yield f"The block {name!r} may be a loop, and loops are not allowed: use #if, #unless and #with only."
+    program = parse(source)
+    calls = list(walk_calls(program))
+    made_by: dict[str, list[str]] = {}
+    for call in calls:
+        name, value = _argument(call, 0, "name"), _argument(call, 1, "value")
+        if call.path.original == "set" and isinstance(name, Literal):
+            made_by.setdefault(name.original, []).append(value.path.original if isinstance(value, Call) else "")
+    names = (_argument(call, 0, "name") for call in calls if call.path.original == "get")
+    paths = dict.fromkeys(name.original for name in names if isinstance(name, Literal))
+    wanted = [*getattr(template, "variables", ()), *(path.partition(".")[0] for path in paths)]
+    for wanted_name in dict.fromkeys(name for name in wanted if name not in {*given, *made_by}):
+        call_advice = f" A call is written between parentheses: ({wanted_name} …)." if "-" in wanted_name else ""
+        yield f"The variable {wanted_name!r} is never set.{call_advice}"
+    yield from _missing_fields(paths, made_by, catalogue)
+    blocks = [each for each in walk(program) if isinstance(each, Block | Decorator | Partial) and each.program]
+    loops = [block.call.path.original for block in blocks]
+    for block_name in dict.fromkeys(name for name in loops if not allow_loops and name not in _WITHOUT_LOOP):
+        yield f"The block {block_name!r} may be a loop, and loops are not allowed: use #if, #unless and #with only."
 
 
-class _Reading:
-    """What a template sets, and which paths it reads: with `get`, at the top, or where a block hides them."""
-
-    def __init__(self, program: Program, given: Collection[str]) -> None:
-        self.made_by: dict[str, list[str]] = {}
-        self.by_get: list[str] = []
-        self.hidden: list[str] = []
-        self.plain: list[str] = []
-        self.loops: list[str] = []
-        for statement in walk(program):
-            if isinstance(statement, Mustache) and statement.call.path.original == "set":
-                self._set(statement.call)
-        self.known = {*given, *self.made_by}
-        self._program(program, self.plain, frozenset())
-
-    def _set(self, call: Call) -> None:
-        name = call.params[0] if call.params else call.hash.get("name")
-        value = call.params[-1] if call.params else call.hash.get("value")
-        if isinstance(name, Literal):
-            made = value.path.original if isinstance(value, Call) else ""
-            self.made_by.setdefault(name.original, []).append(made)
-
-    def _program(self, program: Program | None, paths: list[str], params: frozenset[str]) -> None:
-        if program is None:
-            return
-        params |= frozenset(program.params)
-        for statement in program.body:
-            if isinstance(statement, Content | Comment):
-                continue
-            self._call(statement.call, paths, params, is_variable=isinstance(statement, Mustache))
-            if isinstance(statement, Mustache):
-                continue
-            name = statement.call.path.original
-            if not isinstance(statement, Block) or name not in _WITHOUT_LOOP:
-                self.loops += [name] if statement.program is not None else []
-            self._program(statement.program, paths if name in _SAME_CONTEXT else self.hidden, params)
-            if isinstance(statement, Block):
-                self._program(statement.inverse, paths, params)
-
-    def _call(self, call: Call, paths: list[str], params: frozenset[str], *, is_variable: bool = False) -> None:
-        name = call.params[0] if call.params else call.hash.get("name")
-        if call.path.original == "get" and isinstance(name, Literal):
-            self.by_get.append(name.original)
-        values = [call.path] if is_variable and call.is_bare else call.values
-        for value in values:
-            if isinstance(value, Call):
-                self._call(value, paths, params)
-            elif isinstance(value, Path) and value.parts and value.parts[0] in self.known - params:
-                paths += [".".join(value.parts)] if not (value.data or value.depth or value.is_scoped) else []
+def _argument(call: Call, place: int, name: str) -> Argument | None:
+    return call.params[place] if place < len(call.params) else call.hash.get(name)
 
 
 def _missing_fields(
