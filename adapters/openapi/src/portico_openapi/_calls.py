@@ -26,7 +26,7 @@ from portico_openapi._client import Client, Outgoing, no_answer
 from portico_openapi._parameters import Parts, Sent
 from portico_openapi._responses import RequestFailed, Responses
 from portico_openapi._security import Credentials, Scheme
-from portico_openapi._servers import NoServer, Server, origin_of
+from portico_openapi._servers import Server, origin_of
 from portico_openapi._styles import Unwritable, percent
 from portico_openapi._wrong import Wrong, shown
 from portico_openapi.config import OpenAPISettings
@@ -52,7 +52,8 @@ class Call:
     sent: tuple[Sent, ...]
     body: Body | None
     responses: Responses
-    server: Server | NoServer
+    server: Server | str
+    """The server, or why there is none."""
     schemes: tuple[Scheme, ...]
     trusted: bool
     """Whether it goes to the origin that secrets may go to."""
@@ -71,9 +72,9 @@ class Call:
         """Call the operation and return its result as JSON. Raises ``ArgumentsInvalid`` and ``ServiceError``."""
         if self.lacking is not None:
             raise AuthenticationFailed(f"{self._said} was not called: {self.lacking}")
-        if isinstance(self.server, NoServer):
+        if isinstance(self.server, str):
             raise ConfigurationError(
-                f"{self._said} was not called: there is no server to call: {self.server.reason}. "
+                f"{self._said} was not called: there is no server to call: {self.server}. "
                 'Set `server = "https://…"` in the settings of the plugin.'
             )
         answer = await self._send(self._request(self.server, arguments), self.server)

@@ -61,25 +61,14 @@ class Documents:
                 raise Wrong(f"{shown(reference)!r}{error}", ("$ref",)) from None
         return known
 
-    def follow(self, value: Any, base: str, *, texts: bool = True) -> Target:
-        """Follow the reference that may stand for an object, and those behind it, to the object itself.
-
-        In OpenAPI 3.1 ``summary`` and ``description`` beside a reference take the place of the object's own.
-        """
+    def follow(self, value: Any, base: str) -> Target:
+        """Follow the reference that may stand for an object, and those behind it, to the object itself."""
         target = Target(value, base, "")
-        beside: dict[str, Any] = {}
         for _ in range(_MOST_HOPS):
             if type(target.value) is not dict or "$ref" not in target.value:
-                break
-            if texts:
-                own = {key: target.value[key] for key in ("summary", "description") if key in target.value}
-                beside = {**own, **beside}
+                return target
             target = self.resolve(target.value["$ref"], target.uri)
-        else:
-            raise Wrong(f"its references lead to each other, or through more than {_MOST_HOPS} others", ("$ref",))
-        if beside and type(target.value) is dict:
-            return target._replace(value={**target.value, **beside})
-        return target
+        raise Wrong(f"its references lead to each other, or through more than {_MOST_HOPS} others", ("$ref",))
 
     def _resolve(self, reference: str, base: str) -> Target:
         """Walk a JSON Pointer (RFC 6901); what stands behind a reference on the way counts too."""

