@@ -12,8 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.errors import ConfigurationError
-from portico_openapi._documents import located
-from portico_openapi._parsing import parse, read_yaml
+from portico_openapi._documents import located, parse, read_yaml
 from portico_openapi._wrong import Wrong
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions

@@ -77,7 +77,7 @@ class Client:
             outgoing = outgoing.redirected(answer.status, target)
         raise Wrong(f"it redirects more than {_MOST_REDIRECTS} times")
 
-    async def fetch(self, url: str, *, seconds: float, maximum_bytes: int) -> tuple[bytes, str]:
+    async def fetch(self, seconds: float, url: str, maximum_bytes: int) -> tuple[bytes, str]:
         """Fetch a document; return it with the URL that it came from after redirects. Raises `Wrong`."""
 
         def may_follow(target: str) -> bool:

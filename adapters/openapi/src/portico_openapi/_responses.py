@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from portico.errors import ServiceError
-from portico_openapi._parsing import read_json
+from portico_openapi._documents import read_json
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import is_json, is_media_type, is_text, name_of
 from portico_openapi._wrong import Within, Wrong, described, mapping, shown

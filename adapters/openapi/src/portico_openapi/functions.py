@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico import Function, FunctionPlugin
@@ -183,10 +184,7 @@ class OpenAPIFunctions:
         does not go with it.
         """
         settings = self._settings
-
-        async def fetch(url: str, maximum_bytes: int) -> tuple[bytes, str]:
-            return await self._client.fetch(url, seconds=settings.timeout, maximum_bytes=maximum_bytes)
-
+        fetch = partial(self._client.fetch, settings.timeout)
         location = located(settings.document)
         documents = await read_documents(location, fetch, settings.maximum_document_bytes)
         plugin, lost = await asyncio.to_thread(_Making(name, str(location), documents, settings, self._client).plugin)

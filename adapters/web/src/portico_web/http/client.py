@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
 import random
 import ssl
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
@@ -218,7 +217,7 @@ class HttpxHttpClient:
     ) -> None:
         self._settings = settings or HttpxSettings()
         self._given = client
-        self._clients = LoopClients(self._open_client)
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[httpx.AsyncClient]]] = {}
         self._trusted: ssl.SSLContext | None = None
         self._closed = False
         contact = f" ({self._settings.contact})" if self._settings.contact else ""
@@ -233,7 +232,7 @@ class HttpxHttpClient:
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request, again where that may help, and return the last answer."""
         self._check_open()
-        client = await self._clients.here() if self._given is None else self._given
+        client = self._given or await self._client_here()
         made = self._build_request(client, request)
         seconds = self._settings.total_timeout
         try:
@@ -248,13 +247,33 @@ class HttpxHttpClient:
     async def aclose(self) -> None:
         """Close the connections of the running event loop; others close with their loop. A second call does nothing."""
         self._closed = True
-        await self._clients.aclose()
+        if (held := self._clients.get(asyncio.get_running_loop())) is not None:
+            await held[1].aclose()
+
+    async def _client_here(self) -> httpx.AsyncClient:
+        """Return the client of the running loop: connections belong to the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            # No other task of the loop runs before the end of this block.
+            holder = self._hold_client(loop)
+            self._clients[loop] = (await anext(holder), holder)
+        return self._clients[loop][0]
+
+    async def _hold_client(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient]:
+        """Yield a client until its loop ends, which closes its asynchronous generators: no socket is left open."""
+        client = self._open_client()
+        try:
+            yield client
+        finally:
+            self._clients.pop(loop, None)
+            await client.aclose()
 
     async def _send_with_retries(
         self, client: httpx.AsyncClient, made: httpx.Request, limit: asyncio.Timeout
     ) -> HttpResponse:
         """Send until an answer does not ask to wait, or no retry is left."""
-        for attempt in itertools.count():
+        attempt = 0
+        while True:
             wait = min(random.uniform(0.5, 1.0) * _FIRST_WAIT * 2**attempt, self._settings.max_wait)
             try:
                 response = await self._send_once(client, made)
@@ -267,7 +286,7 @@ class HttpxHttpClient:
                 if response.status not in _BUSY or not self._may_retry(attempt, wait, limit):
                     return response
             await asyncio.sleep(wait)
-        raise AssertionError("an endless loop has ended")
+            attempt += 1
 
     def _may_retry(self, attempt: int, wait: float, limit: asyncio.Timeout) -> bool:
         """Tell whether to send again: a retry is left, the wait is short, and it ends in time."""
@@ -338,41 +357,6 @@ class HttpxHttpClient:
                 "No connection can be made with ca_file and proxy of [http.httpx], or with what the environment "
                 f"sets in their place: {error}"
             ) from error
-
-
-class LoopClients:
-    """Make a client for an event loop when it is first needed there; connections belong to the loop that opened them.
-
-    A loop that ends (``asyncio.run`` returns) closes its client, since it closes the asynchronous generators that
-    began in it. So no socket is left to the garbage collector.
-    """
-
-    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
-        self._make = make
-        self._held: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[httpx.AsyncClient]]] = {}
-
-    async def here(self) -> httpx.AsyncClient:
-        """Return the client of the running loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            # No other task of the loop runs before the end of this block.
-            holder = self._hold(loop)
-            self._held[loop] = (await anext(holder), holder)
-        return self._held[loop][0]
-
-    async def aclose(self) -> None:
-        """Close the client of the running loop."""
-        loop = asyncio.get_running_loop()
-        if loop in self._held:
-            await self._held[loop][0].aclose()
-
-    async def _hold(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient]:
-        client = self._make()
-        try:
-            yield client
-        finally:
-            self._held.pop(loop, None)
-            await client.aclose()
 
 
 def is_transient(error: httpx.HTTPError) -> bool:

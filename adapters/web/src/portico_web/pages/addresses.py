@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -105,32 +106,30 @@ class Allowed:
     """
 
     names: frozenset[str]
-    suffixes: tuple[str, ...]
+    """Names, and ``*.domain`` for all names below a domain."""
     networks: tuple[IPv4Network | IPv6Network, ...]
 
     @classmethod
     def parse(cls, entries: Sequence[str]) -> Self:
         """Read the setting ``allow``; ``ValueError`` for an entry that is neither a host nor a network."""
-        names, suffixes, networks = set(), [], []
+        names, networks = set(), []
         for entry in entries:
             text = entry.strip().lower().rstrip(".")
-            if text.startswith("*.") and _is_name(text[2:]):
-                suffixes.append(text[1:])
-                continue
             try:
                 networks.append(ip_network(text[1:-1] if text.startswith("[") and text.endswith("]") else text))
             except ValueError as error:
-                if not _is_name(text) or _NUMBER.fullmatch(text.rpartition(".")[2]):
+                is_domain = text.startswith("*.") and _is_name(text[2:])
+                if not is_domain and (not _is_name(text) or _NUMBER.fullmatch(text.rpartition(".")[2])):
                     raise ValueError(
                         f"{entry!r} is no host, no *.domain and no network such as 10.1.0.0/16; ports are not given"
                     ) from error
                 names.add(text)
-        return cls(frozenset(names), tuple(suffixes), tuple(networks))
+        return cls(frozenset(names), tuple(networks))
 
     def has_name(self, host: str) -> bool:
         """Tell whether a name is allowed, whatever address it has."""
         name = host.rstrip(".").lower()
-        return name in self.names or name.endswith(self.suffixes)
+        return any(fnmatchcase(name, pattern) for pattern in self.names)
 
     def has_address(self, address: Address) -> bool:
         """Tell whether an address is in an allowed network, mapped into IPv6 or not."""

@@ -3,8 +3,7 @@
 lxml and pypdf run for as long as a page makes them, and a thread cannot be stopped. The process ends itself when a
 job takes too long, even inside C code, and when its parent is gone.
 
-A job comes on standard input and its answer goes to standard output, each as two lengths of four bytes, a JSON
-object and bytes.
+A job comes on standard input and its answer goes to standard output, each as a line of JSON with the bytes in base64.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import logging
 import os
 import re
 import signal
-import struct
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from html import unescape
 from io import BytesIO
@@ -25,7 +24,6 @@ from typing import IO, Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["html", "pdf", "text"]
 
-_LENGTHS = struct.Struct(">II")
 _MEMORY = 2 * 1024**3
 _SURROGATES_AND_CONTROLS = re.compile(r"[\ud800-\udfff\x00-\x08\x0b\x0e-\x1f\x7f]")
 _MOST_TITLE = 300
@@ -76,22 +74,17 @@ def find_text(job: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], byte
 
 def send(stream: IO[bytes], head: Mapping[str, Any], data: bytes) -> None:
     """Write a message."""
-    words = json.dumps(head).encode()
-    stream.write(_LENGTHS.pack(len(words), len(data)) + words)
-    stream.write(data)
+    stream.write(json.dumps({**head, "data": b64encode(data).decode("ascii")}).encode() + b"\n")
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
     """Read a message, or None where the stream ends."""
-    lengths = stream.read(_LENGTHS.size)
-    if len(lengths) < _LENGTHS.size:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
         return None
-    of_head, of_data = _LENGTHS.unpack(lengths)
-    head, data = stream.read(of_head), stream.read(of_data)
-    if len(head) < of_head or len(data) < of_data:
-        return None
-    return json.loads(head), data
+    head = json.loads(line)
+    return head, b64decode(head.pop("data"))
 
 
 def _limit_memory() -> None:
