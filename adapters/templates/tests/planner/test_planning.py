@@ -176,11 +176,6 @@ async def test_a_variable_has_the_whole_of_a_large_result() -> None:
     assert plan.steps[0].arguments == {"done1": Value(["word"] * 10_000)}
 
 
-async def test_what_was_recovered_is_in_the_notes() -> None:
-    plan = await proposed(planner('{{json (Tools-shout text="hey")}}'), task())
-    assert plan.notes == {"plan": 1, "recovered": ["there is no code fence around the template"]}
-
-
 async def test_a_missing_template_language_says_so() -> None:
     made = HandlebarsPlanner(HandlebarsPlannerSettings(), FixedServices({ChatService: ScriptedChat(SHOUT)}))
     with pytest.raises(PluginNotInstalled):

@@ -7,20 +7,7 @@ from typing import NamedTuple
 
 from portico import Prompt
 from portico.errors import LimitExceeded, TemplateError
-from portico_templates.handlebars._nodes import (
-    Block,
-    Call,
-    Comment,
-    Content,
-    Decorator,
-    Expression,
-    Literal,
-    Mustache,
-    Partial,
-    Path,
-    Program,
-    Statement,
-)
+from portico_templates.handlebars import _nodes as nodes
 from portico_templates.handlebars._scanning import BLANKS, Token, scan
 from portico_templates.handlebars.values import number_text
 
@@ -37,7 +24,7 @@ _ENDS_PROGRAM = {"EOF", "OPEN_ENDBLOCK", "INVERSE", "OPEN_INVERSE_CHAIN"}
 _CLOSING = {"CLOSE_RAW_BLOCK": "}}}}", "CLOSE_UNESCAPED": "}}}", "CLOSE_SEXPR": ")"}
 
 
-def parse(source: str, *, name: str = "prompt") -> Program:
+def parse(source: str, *, name: str = "prompt") -> nodes.Program:
     """Read a template.
 
     Raises ``TemplateError`` with line and column, and ``LimitExceeded`` where blocks are nested more than 64 deep.
@@ -53,7 +40,7 @@ def _identifier(text: str) -> str:
 class _Tag(NamedTuple):
     """A tag that was read; ``first`` and ``last`` are the indexes of its tokens."""
 
-    call: Call
+    call: nodes.Call
     params: tuple[str, ...]
     first: int
     last: int
@@ -72,14 +59,14 @@ class _Parser:
         self.name = name
         self.tokens = list(scan(source, name=name))
         self.contents = {
-            index: Content(token.text) for index, token in enumerate(self.tokens) if token.name == "CONTENT"
+            index: nodes.Content(token.text) for index, token in enumerate(self.tokens) if token.name == "CONTENT"
         }
         self.index = 0
         self.token = self.tokens[0]
         self.opened: list[_Tag] = []
         self.depth = 0
 
-    def template(self) -> Program:
+    def template(self) -> nodes.Program:
         program = self._program()
         if self.token.name == "OPEN_ENDBLOCK":
             raise self._wrong("No block is open that this could close.")
@@ -87,15 +74,15 @@ class _Parser:
             raise self._wrong("This stands in no block.")
         return program
 
-    def _program(self) -> Program:
+    def _program(self) -> nodes.Program:
         if len(self.opened) > DEEPEST:
             raise self._too_deep("Blocks", self.tokens[self.opened[-1].first])
-        body: list[Statement] = []
+        body: list[nodes.Statement] = []
         while self.token.name not in _ENDS_PROGRAM:
             body.append(self._statement())
-        return Program(body)
+        return nodes.Program(body)
 
-    def _statement(self) -> Statement:
+    def _statement(self) -> nodes.Statement:
         token = self.token
         match token.name:
             case "CONTENT":
@@ -105,7 +92,7 @@ class _Parser:
                 self._advance()
                 self._trim(self.index - 1, self.index - 1)
                 found = _COMMENT.fullmatch(token.text)
-                return Comment(found[1] if found else "")
+                return nodes.Comment(found[1] if found else "")
             case "OPEN" | "OPEN_UNESCAPED":
                 return self._mustache(token)
             case "OPEN_PARTIAL" | "OPEN_PARTIAL_BLOCK":
@@ -117,12 +104,12 @@ class _Parser:
             case _:
                 raise self._wrong(f"{token.text!r} is not expected here.")
 
-    def _mustache(self, token: Token) -> Mustache | Decorator:
+    def _mustache(self, token: Token) -> nodes.Mustache | nodes.Decorator:
         tag = self._tag("CLOSE_UNESCAPED" if token.name == "OPEN_UNESCAPED" else "CLOSE")
         self._squeeze(tag.first, tag.last, tag.first - 1, tag.last + 1)
         if "*" in token.text:
-            return Decorator(tag.call)
-        return Mustache(tag.call, escaped=token.name == "OPEN" and not token.text.endswith("&"))
+            return nodes.Decorator(tag.call)
+        return nodes.Mustache(tag.call, escaped=token.name == "OPEN" and not token.text.endswith("&"))
 
     def _tag(self, closing: str = "CLOSE", *, names: bool = False) -> _Tag:
         """Read a tag: a name with arguments, and the block parameters that it may declare."""
@@ -132,23 +119,23 @@ class _Parser:
         params, named = self._params(), self._hash()
         declared = self._block_params() if names and self.token.name == "OPEN_BLOCK_PARAMS" else ()
         end = self._expect(closing, opening)
-        return _Tag(Call(path, params, named, opening.at, end.end, literal), declared, first, self.index - 1)
+        return _Tag(nodes.Call(path, params, named, opening.at, end.end, literal), declared, first, self.index - 1)
 
-    def _partial(self, token: Token) -> Partial:
+    def _partial(self, token: Token) -> nodes.Partial:
         first = self.index
         self._advance()
         name = self._value() if self.token.name in _VALUES else self._path()
         params, named = self._params(), self._hash()
         end = self._expect("CLOSE", token)
-        original = "" if isinstance(name, Call) else name.original
-        path = name if isinstance(name, Path) else Path((original,), original, 0, False, name.at, name.end)
-        call = Call(path, params, named, token.at, end.end)
-        partial = Partial(name, call)
+        original = "" if isinstance(name, nodes.Call) else name.original
+        path = name if isinstance(name, nodes.Path) else nodes.Path((original,), original, 0, False, name.at, name.end)
+        call = nodes.Call(path, params, named, token.at, end.end)
+        partial = nodes.Partial(name, call)
         last = self.index - 1
         if token.name == "OPEN_PARTIAL":
             partial.indent = self._trim(first, last)
             return partial
-        if isinstance(name, Call):
+        if isinstance(name, nodes.Call):
             # No name could close it; handlebars.js refuses each.
             raise self._wrong_at("A partial that is chosen by a call cannot have a block.", name.at, name.end)
         tag = _Tag(call, (), first, last)
@@ -157,7 +144,7 @@ class _Parser:
         self._trim_block(tag, [], self._close(tag))
         return partial
 
-    def _block(self, token: Token) -> Block | Decorator:
+    def _block(self, token: Token) -> nodes.Block | nodes.Decorator:
         tag = self._tag(names=True)
         self.opened.append(tag)
         program = self._program()
@@ -168,15 +155,15 @@ class _Parser:
             if self.token.name in {"INVERSE", "OPEN_INVERSE_CHAIN"}:
                 raise self._wrong("A decorator has no inverse.")
             self._trim_block(tag, elses, self._close(tag))
-            return Decorator(tag.call, program)
+            return nodes.Decorator(tag.call, program)
         if is_inverted and self.token.name == "OPEN_INVERSE_CHAIN":
             raise self._wrong(f"This does not fit {self._opened(tag)}.")
         is_chained = self.token.name == "OPEN_INVERSE_CHAIN"
         inverse = self._inverse(elses)
         self._trim_block(tag, elses, self._close(tag), is_inverted=is_inverted, is_chained=is_chained)
-        return Block(tag.call, inverse, program) if is_inverted else Block(tag.call, program, inverse)
+        return nodes.Block(tag.call, inverse, program) if is_inverted else nodes.Block(tag.call, program, inverse)
 
-    def _inverse(self, elses: list[tuple[int, int]]) -> Program | None:
+    def _inverse(self, elses: list[tuple[int, int]]) -> nodes.Program | None:
         """Read ``{{else}}`` or ``{{else if …}}`` and what follows, up to the end of the block."""
         if self.token.name == "INVERSE":
             elses.append((self.index, self.index))
@@ -191,11 +178,11 @@ class _Parser:
         program.params = tag.params
         inverse = self._inverse(elses)
         self.opened.pop()
-        return Program([Block(tag.call, program, inverse)])
+        return nodes.Program([nodes.Block(tag.call, program, inverse)])
 
-    def _raw_block(self, token: Token) -> Block:
+    def _raw_block(self, token: Token) -> nodes.Block:
         tag = self._tag("CLOSE_RAW_BLOCK")
-        program = Program([])
+        program = nodes.Program([])
         while self.token.name == "CONTENT":
             program.body.append(self.contents[self.index])
             self._advance()
@@ -204,7 +191,7 @@ class _Parser:
             raise self._wrong(f"This does not close {self._opened(tag, 'raw block')}.")
         self._advance()
         self._trim_block(tag, [], (self.index - 1, self.index - 1))
-        return Block(tag.call, program)
+        return nodes.Block(tag.call, program)
 
     def _close(self, tag: _Tag) -> tuple[int, int]:
         """Read the tag that closes a block."""
@@ -328,24 +315,24 @@ class _Parser:
             return self._wrong(f"Nothing closes this {token.text}.")
         return self._wrong(f"{self.source[token.at : token.end][:_SHORT]!r} is not expected here.")
 
-    def _helper_name(self) -> tuple[Path, Literal | None]:
+    def _helper_name(self) -> tuple[nodes.Path, nodes.Literal | None]:
         """Read a path, or a literal that stands for one."""
         token = self.token
         if token.name in _LITERALS:
             literal = self._literal()
-            return Path((literal.original,), literal.original, 0, False, token.at, token.end), literal
+            return nodes.Path((literal.original,), literal.original, 0, False, token.at, token.end), literal
         return self._path(), None
 
-    def _params(self) -> list[Expression]:
+    def _params(self) -> list[nodes.Expression]:
         """Read the arguments that have no names."""
-        found: list[Expression] = []
+        found: list[nodes.Expression] = []
         while self.token.name in _VALUES and not self._is_named():
             found.append(self._value())
         return found
 
-    def _hash(self) -> dict[str, Expression]:
+    def _hash(self) -> dict[str, nodes.Expression]:
         """Read the arguments that have names; the first of a name counts."""
-        found: dict[str, Expression] = {}
+        found: dict[str, nodes.Expression] = {}
         while self._is_named():
             name = _identifier(self.token.text)
             self._advance()
@@ -370,7 +357,7 @@ class _Parser:
         self._advance()
         return tuple(names)
 
-    def _value(self) -> Expression:
+    def _value(self) -> nodes.Expression:
         token = self.token
         if token.name in _LITERALS:
             return self._literal()
@@ -384,9 +371,9 @@ class _Parser:
         params, named = self._params(), self._hash()
         end = self._expect("CLOSE_SEXPR", token)
         self.depth -= 1
-        return Call(path, params, named, token.at, end.end)
+        return nodes.Call(path, params, named, token.at, end.end)
 
-    def _literal(self) -> Literal:
+    def _literal(self) -> nodes.Literal:
         token = self.token
         self._advance()
         value: object = None
@@ -400,9 +387,9 @@ class _Parser:
                 raise self._wrong_at(f"A number has at most {_MOST_DIGITS} digits.", token.at, token.end)
             number = float(token.text) if "." in token.text else int(token.text)
             value, original = number, number_text(number)
-        return Literal(token.name, value, original, token.at, token.end)
+        return nodes.Literal(token.name, value, original, token.at, token.end)
 
-    def _path(self) -> Path:
+    def _path(self) -> nodes.Path:
         begin = self.token
         is_data = begin.name == "DATA"
         if is_data:
@@ -425,7 +412,7 @@ class _Parser:
             else:
                 parts.append(name)
             if self.token.name != "SEP":
-                return Path(tuple(parts), original, depth, is_data, begin.at, segment.end)
+                return nodes.Path(tuple(parts), original, depth, is_data, begin.at, segment.end)
             original += self.token.text
             self._advance()
 

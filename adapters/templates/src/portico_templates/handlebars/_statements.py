@@ -9,6 +9,8 @@ from threading import RLock
 from typing import Any
 
 from portico import Trusted
+from portico.errors import LimitExceeded, TemplateError
+from portico_templates.handlebars import _nodes as nodes
 from portico_templates.handlebars._expressions import (
     Get,
     Setup,
@@ -18,27 +20,32 @@ from portico_templates.handlebars._expressions import (
     compile_call,
     compile_path,
     compile_value,
+    defined,
     field_of,
 )
-from portico_templates.handlebars._nodes import (
-    Block,
-    Call,
-    Comment,
-    Content,
-    Decorator,
-    Expression,
-    Mustache,
-    Partial,
-    Program,
-    Statement,
-)
-from portico_templates.handlebars._output import OfBlock, Own, escape_html
 from portico_templates.handlebars._parsing import parse
-from portico_templates.handlebars._partials import PartialCall, inline_name
-from portico_templates.handlebars._running import Body, Data, Entered, Later, Scope, Step, Write, compound, settled
+from portico_templates.handlebars._running import (
+    Body,
+    Data,
+    Entered,
+    Indented,
+    Inline,
+    Later,
+    OfBlock,
+    Own,
+    Scope,
+    Step,
+    Surroundings,
+    Write,
+    compound,
+    escape_html,
+    settled,
+)
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
 from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
 
+_LISTED = 8
+_DEEPEST = 64
 _SHORT = 10**18
 """Integers below are written without asking how."""
 
@@ -46,7 +53,7 @@ Put = Callable[[Any, Scope, Write], None]
 
 
 def compile_template(
-    program: Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool
+    program: nodes.Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool
 ) -> Body:
     """Return the body of a template; ``in_order`` says that partials may set variables."""
     return _Compiler(Unit(source, name, setup), partials, in_order=in_order).body(program)
@@ -114,7 +121,7 @@ class _Compiler:
         self.partials = partials
         self.in_order = in_order
 
-    def body(self, program: Program, *, same_context: bool = False) -> Body:
+    def body(self, program: nodes.Program, *, same_context: bool = False) -> Body:
         """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
         unit = self.unit
         outside, unit.needs_data = unit.needs_data, False
@@ -138,28 +145,28 @@ class _Compiler:
         unit.needs_data = unit.needs_data or outside
         return body
 
-    def _statement(self, steps: _Steps, statement: Statement) -> None:
-        if isinstance(statement, Content):
+    def _statement(self, steps: _Steps, statement: nodes.Statement) -> None:
+        if isinstance(statement, nodes.Content):
             steps.texts.append(statement.value)
             return
-        if isinstance(statement, Comment):
+        if isinstance(statement, nodes.Comment):
             return
         steps.cost += 1
-        if isinstance(statement, Mustache):
+        if isinstance(statement, nodes.Mustache):
             self._mustache(steps, statement)
-        elif isinstance(statement, Decorator):
+        elif isinstance(statement, nodes.Decorator):
             self._decorator(steps, statement)
-        elif isinstance(statement, Partial):
+        elif isinstance(statement, nodes.Partial):
             block = None if statement.program is None else self.body(statement.program)
             find = partial(self.partials.find, in_order=self.in_order)
-            call = PartialCall(self.unit, statement, block, self.partials.names, find)
+            call = _PartialCall(self.unit, statement, block, self.partials.names, find)
             steps.add(compound(call.getters, call.entered, in_order=self.in_order), in_order=self.in_order)
         else:
             self._block(steps, statement)
 
     # Tags that write a value.
 
-    def _mustache(self, steps: _Steps, node: Mustache) -> None:
+    def _mustache(self, steps: _Steps, node: nodes.Mustache) -> None:
         unit, call = self.unit, node.call
         path = call.path
         kind = unit.helper_kind(path)
@@ -181,14 +188,14 @@ class _Compiler:
             step = _write_field(name, step)
         steps.add(step)
 
-    def _decorator(self, steps: _Steps, node: Decorator) -> None:
+    def _decorator(self, steps: _Steps, node: nodes.Decorator) -> None:
         if node.call.path.original != "inline" or node.program is None:
             self.unit.refuse(f"The decorator {node.call.path.original!r} cannot stand here.", node.call)
-        steps.inlines.append((inline_name(self.unit, node.call), self.body(node.program)))
+        steps.inlines.append((_inline_name(self.unit, node.call), self.body(node.program)))
 
     # Blocks.
 
-    def _block(self, steps: _Steps, node: Block) -> None:
+    def _block(self, steps: _Steps, node: nodes.Block) -> None:
         unit, call = self.unit, node.call
         name = call.path.parts[0] if call.path.parts else ""
         kind = unit.helper_kind(call.path)
@@ -218,7 +225,7 @@ class _Compiler:
             step = compound([subject], _section(self.setup.values, body, inverse), in_order=in_order)
         steps.add(step, in_order=in_order)
 
-    def _built_in(self, call: Call, name: str, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
+    def _built_in(self, call: nodes.Call, name: str, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
         unit = self.unit
         if len(call.params) != 1:
             given = "None was given" if not call.params else f"{len(call.params)} were given"
@@ -237,11 +244,124 @@ class _Compiler:
         return compound(getters, _if(body, inverse), in_order=in_order, now=_if_now(body, inverse))
 
 
+Find = Callable[[str], Body | None]
+"""Finds a partial of the language by its name."""
+
+
+def _inline_name(unit: Unit, call: nodes.Call) -> str:
+    """Return the name of an inline partial, which is written as a text."""
+    if not call.params or not isinstance(call.params[0], nodes.Literal):
+        raise unit.fault("Inline partials are written {{#*inline 'name'}}…{{/inline}}.", call)
+    return call.params[0].original
+
+
+class _PartialCall:
+    """A call of a partial: a template of the language, an inline partial, or the block of the partial around it."""
+
+    def __init__(self, unit: Unit, node: nodes.Partial, block: Body | None, names: Sequence[str], find: Find) -> None:
+        call = node.call
+        if len(call.params) > 1:
+            unit.refuse(f"A partial takes one argument, its context, not {len(call.params)}.", call)
+        unit.needs_data = True
+        self.unit = unit
+        self.call = call
+        self.known = names
+        self.find = find
+        self.block = block
+        self.indent = node.indent
+        self.names = list(defined(call.hash))
+        self.is_dynamic = isinstance(node.name, nodes.Call)
+        self.name = "" if isinstance(node.name, nodes.Call) else node.name.original
+        self.getters = compile_arguments(unit, call)[0]
+        if isinstance(node.name, nodes.Call):
+            self.getters.insert(0, compile_value(unit, node.name))
+        else:
+            find(self.name)
+
+    def entered(self, scope: Scope, write: Write, *arguments: Any) -> Iterator[Entered]:
+        """Yield the body that the partial is, in its scope."""
+        values = list(arguments)
+        name = self._called_name(values.pop(0)) if self.is_dynamic else self.name
+        context = self._context(scope, values)
+        run, around = scope.run, scope.around
+        if around.depth >= _DEEPEST:
+            message = f"The partials call each other more than {_DEEPEST} deep, at last {name!r}."
+            raise LimitExceeded(str(self.unit.fault(message, self.call)))
+        block = around.block
+        inner_around = around._replace(depth=around.depth + 1)
+        data = scope.data
+        own = None
+        if self.block is not None:
+            own = Inline(self.block, scope, scope.params, around)
+            data = Data({}, data)  # handlebars.js adds a level for the block, which `@../` sees.
+            inner_around = self.block.surroundings(scope, scope, inner_around)._replace(block=own)
+        if self.indent:
+            indented = Indented(self.indent)
+            write(indented)
+            write = indented.append
+        inline = around.inlines.get(name)
+        body = None
+        if name == "@partial-block":
+            inline, own = block, block
+        elif inline is None:
+            body = self.find(name)
+            inline = own if body is None else None
+        else:
+            own = None
+        if body is not None:
+            run.count(body.cost)
+            yield body, Scope(context, None, data, None, inner_around, run, scope.jobs), None, write
+        elif inline is None:
+            raise self._missing(name)
+        else:
+            run.count(inline.body.cost)
+            inner = self._scope_of(inline, scope, context, data, inner_around, is_block=inline is own)
+            yield inline.body, inner, None, write
+
+    def _scope_of(
+        self, inline: Inline, scope: Scope, context: Any, data: Data, around: Surroundings, *, is_block: bool
+    ) -> Scope:
+        """Return the scope of a body that stands in a template, with another context."""
+        parent = inline.parent
+        if parent is not None and context is parent.context:
+            parent = parent.parent
+        if is_block:
+            data = Data({}, data)
+            inlines = {**scope.around.inlines, **inline.around.inlines}
+            around = Surroundings(inlines, inline.around.block, scope.around.depth + 1)
+        return Scope(context, parent, data, inline.params, around, scope.run, scope.jobs)
+
+    def _called_name(self, value: Any) -> str:
+        if value is None or value is MISSING:
+            self.unit.refuse("The name of the partial is missing.", self.call)
+        return self.unit.setup.values.text(value)
+
+    def _context(self, scope: Scope, values: list[Any]) -> Any:
+        context = values.pop(0) if self.call.params else scope.context
+        if not self.call.hash:
+            return context
+        return {**self._as_mapping(context), **dict(zip(self.names, values, strict=True))}
+
+    def _as_mapping(self, context: Any) -> Mapping[str, Any]:
+        if isinstance(context, Mapping):
+            return context
+        if is_array(context) or isinstance(context, str):
+            return {str(index): item for index, item in enumerate(context)}
+        return dict(self.unit.setup.values.items(context) or ())
+
+    def _missing(self, name: str) -> TemplateError:
+        if name == "@partial-block":
+            return self.unit.fault("This partial was called without a block: there is no '@partial-block'.", self.call)
+        known = ", ".join(sorted(self.known)[:_LISTED])
+        advice = f"There are: {known}." if known else "The language was given none."
+        return self.unit.fault(f"The partial {name!r} could not be found. {advice}", self.call)
+
+
 def _nothing(scope: Scope, write: Write) -> None:
     pass
 
 
-def _putting(unit: Unit, node: Expression, *, escapes: bool) -> Put:
+def _putting(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
     """Return what writes a value of any kind; one that comes later leaves a slot.
 
     What is no value, since it is trusted or a helper's block wrote it, is written as the template's own text.
@@ -309,7 +429,7 @@ def _write_field(name: str, otherwise: Step) -> Step:
     return step
 
 
-def _set(unit: Unit, call: Call) -> Step:
+def _set(unit: Unit, call: nodes.Call) -> Step:
     """Return the step of ``{{set "name" value}}`` or ``{{set name="name" value=value}}``."""
     getters, names = compile_arguments(unit, call)
     if names and not call.params and set(names) == {"name", "value"}:
@@ -331,7 +451,7 @@ def _set(unit: Unit, call: Call) -> Step:
     return step
 
 
-def _message(unit: Unit, call: Call, body: Body | None, *, in_order: bool) -> Step:
+def _message(unit: Unit, call: nodes.Call, body: Body | None, *, in_order: bool) -> Step:
     """Return the step of ``{{#message role="user"}}…{{/message}}``: a message of a chat, with its attributes."""
     getters, names = compile_arguments(unit, call)
     if call.params or "role" not in names:

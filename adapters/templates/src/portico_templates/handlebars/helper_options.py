@@ -7,8 +7,7 @@ from typing import Any
 
 from portico import Prompt
 from portico.errors import TemplateError
-from portico_templates.handlebars._output import OfBlock, joined
-from portico_templates.handlebars._running import Body, Data, Scope, finish
+from portico_templates.handlebars._running import Body, Data, OfBlock, Scope, finish, joined
 from portico_templates.handlebars.values import MISSING
 
 Helper = Callable[..., Any]
@@ -84,15 +83,9 @@ class Options:
         """
         return self._text(self._bodies and self._bodies[0], context, data, block_params)
 
-    def inverse(
-        self,
-        context: Any = MISSING,
-        *,
-        data: Mapping[str, Any] | None = None,
-        block_params: Sequence[Any] | None = None,
-    ) -> Any:
+    def inverse(self, context: Any = MISSING) -> Any:
         """Return the text of what follows ``{{else}}``, as `fn` does."""
-        return self._text(self._bodies and self._bodies[1], context, data, block_params)
+        return self._text(self._bodies and self._bodies[1], context, None, None)
 
     def _text(
         self, body: Body | None, context: Any, data: Mapping[str, Any] | None, values: Sequence[Any] | None

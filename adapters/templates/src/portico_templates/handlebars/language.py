@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import ConfigurationError, LimitExceeded
 from portico.plugins import FunctionCall
 from portico.ports import TypeCodec
+from portico_templates.handlebars import _nodes as nodes
 from portico_templates.handlebars._expressions import BUILT_IN, Setup, defined
-from portico_templates.handlebars._nodes import (
-    Block,
-    Call,
-    Content,
-    Decorator,
-    Expression,
-    Literal,
-    Mustache,
-    Partial,
-    Path,
-    Program,
-    Statement,
-    walk,
-)
-from portico_templates.handlebars._output import MARKUP, joined
 from portico_templates.handlebars._parsing import parse
-from portico_templates.handlebars._running import Body, Data, Limits, Run, Scope, Surroundings, finish
+from portico_templates.handlebars._running import MARKUP, Body, Data, Limits, Run, Scope, Surroundings, finish, joined
 from portico_templates.handlebars._statements import Partials, compile_template
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.helper_options import Helper
@@ -103,56 +89,56 @@ class _WrittenNames:
     ``calls`` are the calls of functions of the kernel.
     """
 
-    def __init__(self, program: Program, setup: Setup, source: str) -> None:
+    def __init__(self, program: nodes.Program, setup: Setup, source: str) -> None:
         self._setup = setup
         self._places = FunctionCall.places(source)
         self._calls: list[FunctionCall] = []
         self._found: dict[str, None] = {}
-        self._set = {name for statement in walk(program) if (name := self._set_name(statement))}
+        self._set = {name for statement in nodes.walk(program) if (name := self._set_name(statement))}
         self._optional: set[str] = set()
         self._program(program, 0, frozenset())
         self.variables = tuple(name for name in self._found if name not in self._set | self._optional)
         self.calls = tuple(self._calls)
 
-    def _set_name(self, statement: Statement) -> str | None:
-        if not isinstance(statement, Mustache) or statement.call.path.original != "set":
+    def _set_name(self, statement: nodes.Statement) -> str | None:
+        if not isinstance(statement, nodes.Mustache) or statement.call.path.original != "set":
             return None
         call = statement.call
         name = call.params[0] if call.params else call.hash.get("name")
-        return name.original if isinstance(name, Literal) and self._setup.semantic_kernel_helpers else None
+        return name.original if isinstance(name, nodes.Literal) and self._setup.semantic_kernel_helpers else None
 
-    def _program(self, program: Program | None, level: int | None, hidden: _Hidden) -> None:
+    def _program(self, program: nodes.Program | None, level: int | None, hidden: _Hidden) -> None:
         """Look through a program; ``level`` is how many ``../`` lead to the variables, None where it is not known."""
         if program is not None:
             hidden |= frozenset(program.params)
             for statement in program.body:
                 self._statement(statement, level, hidden)
 
-    def _statement(self, node: Statement, level: int | None, hidden: _Hidden) -> None:
-        if isinstance(node, Mustache):
+    def _statement(self, node: nodes.Statement, level: int | None, hidden: _Hidden) -> None:
+        if isinstance(node, nodes.Mustache):
             call = node.call
             if call.is_bare and call.literal is None:
                 is_function = call.path.is_simple and ("-" in call.path.parts[0] or self._is_bare_helper(call.path))
                 if not is_function:
                     self._variable(call.path, level, hidden, self._found)
             self._call(call, level, hidden)
-        elif isinstance(node, Block):
+        elif isinstance(node, nodes.Block):
             self._block(node, level, hidden)
-        elif isinstance(node, Partial):
-            if isinstance(node.name, Call):
+        elif isinstance(node, nodes.Partial):
+            if isinstance(node.name, nodes.Call):
                 self._call(node.name, None, hidden, is_nested=True)
             self._values(node.call.values, level, hidden)
             self._program(node.program, level, hidden)
-        elif isinstance(node, Decorator):
+        elif isinstance(node, nodes.Decorator):
             self._values(node.call.params, None, hidden)
             self._program(node.program, None, hidden)
 
-    def _block(self, node: Block, level: int | None, hidden: _Hidden) -> None:
+    def _block(self, node: nodes.Block, level: int | None, hidden: _Hidden) -> None:
         name = node.call.path.original
         optional: dict[str, None] = {}
         if name in BUILT_IN:
             for subject in node.call.values:
-                if isinstance(subject, Path):
+                if isinstance(subject, nodes.Path):
                     self._variable(subject, level, hidden, optional)
         elif node.call.is_bare:
             self._variable(node.call.path, level, hidden, optional)
@@ -163,7 +149,13 @@ class _WrittenNames:
         self._program(node.inverse, level, hidden)
 
     def _call(
-        self, call: Call, level: int | None, hidden: _Hidden, *, is_nested: bool = False, has_variables: bool = True
+        self,
+        call: nodes.Call,
+        level: int | None,
+        hidden: _Hidden,
+        *,
+        is_nested: bool = False,
+        has_variables: bool = True,
     ) -> None:
         """Note a call that is no helper's, and look at its arguments.
 
@@ -180,15 +172,15 @@ class _WrittenNames:
         self._values(call.values, level, hidden, has_variables=has_variables)
 
     def _values(
-        self, values: Iterable[Expression], level: int | None, hidden: _Hidden, *, has_variables: bool = True
+        self, values: Iterable[nodes.Expression], level: int | None, hidden: _Hidden, *, has_variables: bool = True
     ) -> None:
         for value in values:
-            if isinstance(value, Call):
+            if isinstance(value, nodes.Call):
                 self._call(value, level, hidden, is_nested=True)
-            elif isinstance(value, Path) and has_variables:
+            elif isinstance(value, nodes.Path) and has_variables:
                 self._variable(value, level, hidden, self._found)
 
-    def _variable(self, path: Path, level: int | None, hidden: _Hidden, found: dict[str, None]) -> None:
+    def _variable(self, path: nodes.Path, level: int | None, hidden: _Hidden, found: dict[str, None]) -> None:
         """Note the variable that a path begins with, if it does."""
         if path.data:
             if path.parts[:1] == ("root",) and len(path.parts) > 1:
@@ -196,24 +188,24 @@ class _WrittenNames:
         elif path.parts and level is not None and path.depth == level and (path.depth or path.parts[0] not in hidden):
             found[path.parts[0]] = None
 
-    def _is_bare_helper(self, path: Path) -> bool:
+    def _is_bare_helper(self, path: nodes.Path) -> bool:
         kind = self._setup.helper_kind(path.parts[0])
         return kind in {"custom", "built-in"} or (kind is not None and path.parts[0] in BARE)
 
 
-def _features(program: Program, partials: Partials, *, has_helpers: bool) -> tuple[bool, bool]:
+def _features(program: nodes.Program, partials: Partials, *, has_helpers: bool) -> tuple[bool, bool]:
     """Tell whether a template may write markup, and whether something may be set in it; both cost time."""
     texts = []
     markup = sets = False
-    for statement in walk(program):
-        if isinstance(statement, Content):
+    for statement in nodes.walk(program):
+        if isinstance(statement, nodes.Content):
             texts.append(statement.value)
-        elif isinstance(statement, Partial):
+        elif isinstance(statement, nodes.Partial):
             markup = markup or partials.have_markup
             sets = sets or partials.may_set
-        elif isinstance(statement, Block):
+        elif isinstance(statement, nodes.Block):
             markup = markup or (has_helpers and statement.call.path.original == "message")
-        elif isinstance(statement, Mustache):
+        elif isinstance(statement, nodes.Mustache):
             sets = sets or (has_helpers and statement.call.path.original == "set" and not statement.call.is_bare)
     return markup or MARKUP in "".join(texts), sets
 
@@ -221,7 +213,9 @@ def _features(program: Program, partials: Partials, *, has_helpers: bool) -> tup
 class HandlebarsTemplate:
     """A compiled prompt; it may be rendered many times, also at the same time."""
 
-    def __init__(self, name: str, source: str, program: Program, setup: Setup, body: Body, *, markup: bool) -> None:
+    def __init__(
+        self, name: str, source: str, program: nodes.Program, setup: Setup, body: Body, *, markup: bool
+    ) -> None:
         self.name = name
         self.source = source
         self._program = program
@@ -294,7 +288,7 @@ class HandlebarsTemplate:
                 run.close()
 
 
-def read_partials(folder: pathlib.Path) -> dict[str, str]:
+def read_partials(folder: Path) -> dict[str, str]:
     """Read all `*.hbs` files of a folder and of those in it.
 
     A partial's name is its file's without the ending, ``chat/greeting`` for one in a folder ``chat``. Raises

@@ -136,7 +136,5 @@ def kind_of(value: object) -> str:
         return f"the macro {value.name}" if value.name else "a block"
     if isinstance(value, LoopContext | AsyncLoopContext):
         return "the variable of a loop"
-    if isinstance(value, Method):
-        return f"the method {value.name}"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

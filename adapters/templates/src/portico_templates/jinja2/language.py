@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from jinja2 import nodes
@@ -101,7 +100,6 @@ def calls_of(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...]:
     """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
     undeclared = undeclared_in(tree)
     lines = source.split("\n")
-    seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
     found: list[FunctionCall] = []
     for call in tree.find_all(nodes.Call):
         words = _words(call.node)
@@ -109,22 +107,13 @@ def calls_of(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...]:
             continue
         name = "-".join(words) if len(words) == 2 else ".".join(words)
         named = [argument.key for argument in call.kwargs]
-        if len(words) == 2 and _may_be_method(words[1], named):
-            continue
-        # Jinja2 knows the line only; calls of one name stand in it in the order in which they are found.
-        places = [
-            at.start() for at in re.finditer(rf"(?<![\w.]){re.escape('.'.join(words))}\b", lines[call.lineno - 1])
-        ]
-        number = seen[call.lineno, words]
-        seen[call.lineno, words] += 1
-        column = places[number] + 1 if number < len(places) else 1
+        if len(words) == 2 and words[1] in METHODS and (words[1] == "format" or _OF_METHODS.issuperset(named)):
+            continue  # perhaps a method of a variable; those take few arguments by name
+        # Jinja2 knows the line only.
+        place = re.search(rf"(?<![\w.]){re.escape('.'.join(words))}\b", lines[call.lineno - 1])
+        column = place.start() + 1 if place else 1
         found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, column))
     return tuple(sorted(found, key=lambda call: (call.line, call.column)))
-
-
-def _may_be_method(name: str, named: list[str]) -> bool:
-    """Tell whether ``x.name(…)`` may be a method of a variable; those take few arguments by name."""
-    return name in METHODS and (name == "format" or _OF_METHODS.issuperset(named))
 
 
 def _words(node: nodes.Node) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -51,9 +50,7 @@ MARK = "CANNOT:"
 MISSING_MARK = "MISSING:"
 """How each line begins that names a capability that would be needed."""
 
-_FENCE = re.compile(
-    r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\n`]*)\n(.*?)(?:(^[ \t]*\1[`~]*[ \t]*$)|\Z)", re.MULTILINE | re.DOTALL
-)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\n`]*)\n(.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {"handlebars", "hbs", "mustache"}
 _BEFORE_THE_MARK = re.compile(r"^[\s`~*_#>{!-]*(?:handlebars\b|hbs\b)?[\s*_{!-]*")
 _AROUND_A_LINE = " \t*_`}>-"
@@ -62,18 +59,10 @@ _ALONE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The template in a reply, and what was done to get at it."""
-
-    source: str
-    recovered: tuple[str, ...] = ()
-
-
-def read_reply(text: str) -> Written | Infeasible:
+def read_reply(text: str) -> str | Infeasible:
     r"""Take the template out of a reply. Raises `ReplyProblem` when there is none, or more than one.
 
-    >>> read_reply("Here it is:\n```handlebars\n{{json (Tone-shout text='hey')}}\n```").source
+    >>> read_reply("Here it is:\n```handlebars\n{{json (Tone-shout text='hey')}}\n```")
     "{{json (Tone-shout text='hey')}}"
     >>> read_reply("CANNOT: Nothing here sends mail.\nMISSING: sending mail")
     Infeasible(reason='Nothing here sends mail.', missing=('sending mail',))
@@ -86,24 +75,19 @@ def read_reply(text: str) -> Written | Infeasible:
     templates = named or [fence for fence in fences if "{{" in fence[3]]
     if len(templates) > 1:
         raise ReplyProblem(f"It has {len(templates)} templates. Write the whole plan as one template.")
-    if templates:
-        recovered = [] if named else ["the code fence does not say handlebars"]
-        if templates[0][4] is None:
-            recovered.append("the code fence has no end")
-        return _written(templates[0][3], tuple(recovered))
-    if text.lstrip().startswith("{{"):
-        return _written(text, ("there is no code fence around the template",))
+    if templates or text.lstrip().startswith("{{"):
+        return _tidy(templates[0][3] if templates else text)
     if "{{" in text:
         raise ReplyProblem("It has no code fence. Write the template between ```handlebars and ```, and nothing else.")
     raise ReplyProblem("It has no template. Write one between ```handlebars and ```.")
 
 
-def _written(source: str, recovered: tuple[str, ...]) -> Written:
+def _tidy(source: str) -> str:
     source = source.strip()
     if "{{" not in source:
         raise ReplyProblem("The template calls nothing: use the helpers to reach the goal.")
     # A line with nothing but {{set …}} gives an empty line, of which the answer would have many.
-    return Written(_ALONE.sub(lambda match: f"{match[1].rstrip()}~}}}}", source), recovered)
+    return _ALONE.sub(lambda match: f"{match[1].rstrip()}~}}}}", source)
 
 
 def _infeasible(text: str) -> Infeasible | None:
@@ -384,25 +368,22 @@ class HandlebarsPlanner:
         written = await self._written(task, messages, arguments, emit)
         if isinstance(written, Infeasible):
             return fitted.explain(written)
-        step = Step(next(task.fresh_ids()), PlanTemplate(written.source, _LANGUAGE), arguments)
-        notes: dict[str, Any] = {"plan": number}
-        if written.recovered:
-            notes["recovered"] = list(written.recovered)
-        return Plan(task.goal, (step,), From(step.id), notes)
+        step = Step(next(task.fresh_ids()), PlanTemplate(written, _LANGUAGE), arguments)
+        return Plan(task.goal, (step,), From(step.id), {"plan": number})
 
     async def _written(
         self, task: Task, messages: list[Message], arguments: Mapping[str, Expression], emit: Emit
-    ) -> Written | Infeasible:
+    ) -> str | Infeasible:
         settings = self._settings
         chat = self._services.get(ChatService, settings.chat)
         language = self._services.get(TemplateLanguage, _LANGUAGE)
         catalogue = {spec.name: spec for spec in task.functions}
         request = Asking.request(messages, settings)
 
-        def read(text: str) -> Written | Infeasible:
+        def read(text: str) -> str | Infeasible:
             written = read_reply(text)
-            if isinstance(written, Written):
-                self._check(written.source, language, arguments, catalogue)
+            if isinstance(written, str):
+                self._check(written, language, arguments, catalogue)
             return written
 
         written, _ = await Asking.until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
