@@ -85,7 +85,7 @@ class TestTheCommand:
     ) -> None:
         monkeypatch.setattr("portico_cli.commands.new.find_spec", lambda module: None)
         done = in_process("new", kind, name)
-        said = f"Error: {ours} is a package of Portico: `pip install {ours}`. Choose another name.\n"
+        said = f"Error: {ours} is a package of Portico. Choose another name.\n"
         assert (done.code, done.err) == (2, said)
         assert list(folder.iterdir()) == []
 

@@ -298,7 +298,6 @@ class TestNames:
             ("adapter", "cli", "portico_cli"),
             ("adapter", "testkit", "portico_testkit"),
             ("connector", "shelf", "portico-shelf"),
-            ("planner", "scripted", "portico-shelf registers the planner 'scripted'"),
             ("connector", "text_searches", "hook"),
             ("plugin", "functions", "portico.toml"),
             ("planner", "planner", "portico.toml"),

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from portico_cli.show.search import remarks
-
 PASSAGES = """[search.shelf]
 use = "shelf"
 passages = ["alpha retry one", "beta retry two", "gamma retry three", "delta retry four"]
@@ -133,30 +131,11 @@ def test_a_page_that_two_sources_find_is_listed_once(in_process: Any, shelf: Pat
     assert [(result["number"], result["text"], result["link"]) for result in results] == [(1, "A door is a lid", two)]
 
 
-def test_what_a_source_says_of_the_query_is_shown(in_process: Any, shelf: Path) -> None:
+def test_what_a_source_says_of_the_query_is_in_the_metadata(in_process: Any, shelf: Path) -> None:
     shelf.write_text(PASSAGES + 'suggestion = "retry \\u001b[31mpolicy"\n')
-    done = in_process("search", "retri", "--filter", "book=z")
-    assert done.out == "Nothing was found.\n\nDid you mean “retry [31mpolicy”?\n"
     assert in_process("search", "retri", "--json").json["metadata"] == {"shelf": {"suggestion": "retry \x1b[31mpolicy"}}
     shelf.write_text(PASSAGES)
     assert in_process("search", "retry", "--json").json["metadata"] == {}
-
-
-def test_remarks_are_found_in_what_each_service_calls_them() -> None:
-    said = {
-        "mediawiki": {"suggestion": "lighthouse", "totalhits": 0, "warnings": {}},
-        "searxng": {"corrections": ["lighthouse", "light house"], "suggestions": ["keeper"]},
-        "google": {"spelling": {"correctedQuery": "lighthouses"}},
-        "bing": {"queryContext": {"originalQuery": "lighthose", "alteredQuery": "lighthouse"}},
-        "fused": {"sources": {"brave": {"original": "lighthose", "altered": "lighthouse"}}},
-        "same": {"suggestion": "lighthose", "altered": 3, "corrections": [None, ""]},
-    }
-    assert list(dict.fromkeys(remarks("lighthose", said))) == [
-        "Did you mean “lighthouse”?",
-        "Did you mean “light house”?",
-        "Did you mean “lighthouses”?",
-        "These are results for “lighthouse”.",
-    ]
 
 
 def test_a_source_that_is_not_there_is_named_with_those_that_are(in_process: Any, shelf: Path) -> None:

@@ -120,16 +120,6 @@ def test_a_mistake_in_a_file_names_its_line_and_nothing_is_submitted(
     assert in_process("runs", "--json").json["runs"] == []
 
 
-@pytest.mark.parametrize("content", ['["one", "two"]', '\n[\n  "one",\n  {"goal": "two"}\n]\n'])
-def test_a_list_in_json_is_not_taken_for_goals(in_process: Any, crew: Path, folder: Path, content: str) -> None:
-    (folder / "goals.json").write_text(content)
-    done = in_process("submit", "--file", "goals.json")
-    assert (done.code, done.out) == (2, "")
-    assert "goals.json is one JSON list. Write each goal on its own line." in done.err
-    (folder / "goals.txt").write_text("[urgent] Sum up the week\n[1] and [2]\n")
-    assert len(in_process("submit", "--file", "goals.txt").out.split()) == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

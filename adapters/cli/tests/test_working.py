@@ -12,7 +12,7 @@ from portico import From, Kernel, Paused, Plan, Step, Value, function
 from portico.errors import StoreError, StoreUnavailable
 from portico.plans import Answer, Event, Infeasible, RunEvent, Task
 from portico.ports import Job, JobStatus, Planner
-from portico_cli.commands.submit import RunFailed, ended_jobs, ended_run, follow
+from portico_cli.commands.submit import RunFailed, ended_run, follow
 from portico_cli.commands.worker import Working
 from portico_cli.invocation import Invocation
 from portico_cli.runs import list_runs
@@ -270,16 +270,6 @@ async def test_an_uncertain_step_is_told_of_with_what_it_was_sent() -> None:
     assert isinstance(ended.run.outcome, Paused)
     assert ended.run.outcome.uncertain
     assert {step: dict(begun.arguments) for step, begun in ended.uncertain.items()} == {"s0": {"text": "send"}}
-
-
-async def test_of_many_each_is_told_once_when_it_ends() -> None:
-    bench = Bench()
-    bench.go_on.set()
-    runs = await bench.kernel.submit_all(["work"] * 1_100)
-    worker = asyncio.create_task(bench.working().work())
-    told = [status.name async for status in ended_jobs(bench.queue, runs)]
-    await stopped(worker)
-    assert sorted(told) == sorted(runs)
 
 
 async def test_the_newest_of_both_are_listed_and_what_ended_is_as_its_journal_says() -> None:

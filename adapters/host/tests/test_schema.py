@@ -20,8 +20,7 @@ from portico.plugins import Secret, ValueForm
 from portico.ports import PORTS
 from portico_host.configuration import can_be_none
 from portico_host.schema import settings_schema
-from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer
+from portico_host.settings import SecretSource, Structurer
 
 
 class Colour(Enum):

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from portico.plugins import Secret
 from portico_host.configuration import read_configuration
 from portico_host.mistakes import SettingsInvalid
-from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer, Unfit
+from portico_host.settings import SecretSource, Structurer, Unfit
 from portico_host.tree import Given
 
 

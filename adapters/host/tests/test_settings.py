@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 from portico.plugins import Secret
 from portico_host.mistakes import Unfit
 from portico_host.schema import settings_schema
-from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer
+from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import Given
 
 Seconds = NewType("Seconds", float)

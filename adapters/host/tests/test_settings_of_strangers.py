@@ -18,8 +18,7 @@ from portico.errors import PluginBroken
 from portico.ports import TextSearch
 from portico_host.mistakes import Unfit
 from portico_host.schema import offered_schema, settings_schema
-from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer
+from portico_host.settings import SecretSource, Structurer
 
 PLUGIN = """
     from portico.plugins import Registration

@@ -18,13 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 failed, 2 usage or configuration, 3 infeasible, 4 paused, 130 interrupted.
     """
     if arguments is None:
-        code = main(sys.argv[1:])
-        # Python would wait for every thread before it ends.
-        if "threading" in sys.modules:
-            from portico_cli.loops import end_though_threads_linger
-
-            end_though_threads_linger(code)
-        return code
+        arguments = sys.argv[1:]
     json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
         from portico_cli.command_table import run_command

@@ -15,8 +15,7 @@ from portico.errors import ConfigurationError, nearest
 from portico.ports import PORTS, PortInfo
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.mistakes import Mistake, SettingsInvalid, Unfit, kind_of, unknown_word
-from portico_host.secret_source import SecretSource
-from portico_host.settings import Structurer
+from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import NONE, Key, Tree, dotted, origin_of
 
 FILE_NAME = "portico.toml"

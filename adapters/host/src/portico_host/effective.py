@@ -26,7 +26,6 @@ class EffectiveSetting:
     key: str
     value: Any
     origin: str
-    doc: str = ""
 
 
 def effective_settings(configuration: Configuration, plugins: Plugins) -> tuple[EffectiveSetting, ...]:
@@ -45,8 +44,7 @@ def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSe
         default = NONE if off else plugins.default_of(port)
         if not port.many and (chosen or default):
             origin = configuration.origins.get((port.table, port.key), "default")
-            use = f"The {port.noun} to use."
-            yield EffectiveSetting(f"{port.table}.{port.key}", str(chosen or default), origin, use)
+            yield EffectiveSetting(f"{port.table}.{port.key}", str(chosen or default), origin)
         if port.table == "planner":
             yield from _own(configuration, LoopBudget, configuration.budget, ("planner",))
         entries = list(configuration.entries(port))
@@ -55,7 +53,7 @@ def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSe
         for entry in entries:
             if port.many:
                 key = (*entry.key, "use")
-                yield EffectiveSetting(dotted(key), entry.use, configuration.place(key), f"The {port.noun} to use.")
+                yield EffectiveSetting(dotted(key), entry.use, configuration.place(key))
             yield from _of_entry(configuration, plugins, entry)
     yield from _own(configuration, PluginChoice, configuration.plugins, ("plugins",))
     yield from _own(configuration, SecretRules, configuration.secrets, ("secrets",))
@@ -66,7 +64,7 @@ def _own(configuration: Configuration, cls: type[Any], made: Any, key: tuple[str
         inside = (*key, member.key)
         given = any(known[: len(inside)] == inside for known in configuration.origins)
         origin = configuration.place(inside) if given else "default"
-        yield EffectiveSetting(dotted(inside), _plain(getattr(made, member.key)), origin, member.doc)
+        yield EffectiveSetting(dotted(inside), _plain(getattr(made, member.key)), origin)
 
 
 def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> Iterator[EffectiveSetting]:
@@ -79,13 +77,13 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
         key = (*entry.key, name)
         member = fields.get(name)
         visible = _masked(value) if member is None or holds_secret(member.hint) else _plain(value)
-        yield EffectiveSetting(dotted(key), visible, configuration.place(key), member.doc if member else "")
+        yield EffectiveSetting(dotted(key), visible, configuration.place(key))
     unchosen = configuration.use(entry.port) is None and entry.use == entry.port.default
     embedded = default_settings(entry.port.name, entry.use) if unchosen else {}
     for name, member in fields.items():
         if name not in entry.settings and not member.required:
             value = _plain(embedded.get(name, member.default))
-            yield EffectiveSetting(dotted((*entry.key, name)), value, "default", member.doc)
+            yield EffectiveSetting(dotted((*entry.key, name)), value, "default")
 
 
 def _masked(value: Any) -> Any:

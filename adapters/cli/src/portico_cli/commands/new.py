@@ -165,28 +165,22 @@ def package_name(given: str, kind: Kind) -> PackageName:
 
 
 def refuse_taken(name: PackageName) -> None:
-    """Raise `Misused` if a port, a hook, an installed package, one of ours or a registration has the name."""
-    taken = next(_taken(name), None)
-    if taken:
-        raise Misused(f"{taken} Choose another name.")
-
-
-def _taken(name: PackageName) -> Iterator[str]:
+    """Raise `Misused` if a port, a hook, an installed module or one of our packages has the name."""
     registered = name.registered
     for port in PORTS:
         words = {port.table, port.key, port.name.lower(), port.noun.replace(" ", "-").lower(), NONE}
         if name.module == port.hook or registered in words:
-            yield f"Portico uses {registered!r} itself, in portico.toml or for a hook."
+            raise Misused(f"Portico uses {registered!r} itself, in portico.toml or for a hook. Choose another name.")
     # A folder without an `__init__.py`, as the working directory may have one, is no package.
     if (there := find_spec(name.module)) and there.origin:
-        yield f"A module {name.module} is installed."
-    port = port_named(name.kind.port)
+        raise Misused(f"A module {name.module} is installed. Choose another name.")
     # One of ours that is not installed here: the two could never be installed together.
-    for ours in sorted({name.distribution, distribution_for(port, registered)} & SHIPPED.keys()):
-        yield f"{ours} is a package of Portico: `pip install {ours}`."
-    for offer in portico_host.discover().offers(port.name):
+    ours = {name.distribution, distribution_for(port_named(name.kind.port), registered)} & SHIPPED.keys()
+    if ours:
+        raise Misused(f"{min(ours)} is a package of Portico. Choose another name.")
+    for offer in portico_host.discover().offers(name.kind.port):
         if offer.name.replace("_", "-").lower() == registered:
-            yield f"{offer.distribution} registers the {port.noun} {offer.name!r}."
+            raise Misused(f"{offer.distribution} registers {offer.name!r}. Choose another name.")
 
 
 def template_folder(kind: Kind) -> Path:

@@ -16,7 +16,7 @@ from portico_cli.invocation import Invocation, common_options, docs_option, json
 from portico_cli.loops import run_async
 from portico_cli.show.answer import warning_lines
 from portico_cli.show.output import show, write_json
-from portico_cli.show.search import remark_lines, result_lines
+from portico_cli.show.search import result_lines
 from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes
 from portico_cli.terminal.progress import Progress, update_sources
 
@@ -82,7 +82,7 @@ def command(
         ]
         write_json({"query": query, "results": listed, "warnings": warnings, "metadata": of_sources})
     else:
-        show(*result_lines(query, results, first=skip + 1), *remark_lines(query, of_sources), *warning_lines(warnings))
+        show(*result_lines(query, results, first=skip + 1), *warning_lines(warnings))
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:

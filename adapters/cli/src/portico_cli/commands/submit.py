@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,11 +42,9 @@ if TYPE_CHECKING:
 _CODES = {"done": DONE, "infeasible": INFEASIBLE, "held": HELD, "uncertain": HELD}
 _WORST = (FAILED, HELD, INFEASIBLE, DONE)
 _GOALS_BYTES = 100_000_000
-_LIST = re.compile(r'\s*\[\s*["{]')
 _ENDED: frozenset[str] = frozenset({"done", "failed", "cancelled"})
 # Seconds between two looks, at first and after a while.
 _SOON, _LATER, _GROWTH = 0.1, 1.0, 1.3
-_AT_ONCE = 1_000
 
 
 @click.command(name="submit")
@@ -104,8 +101,6 @@ def _read_goals(name: str) -> list[tuple[str, Any]]:
     """Return the goals of a file, or of standard input for ``-``, each with its input."""
     place = f"--file: {'standard input' if name == '-' else name}"
     text = read_text(name, _GOALS_BYTES, place)
-    if _LIST.match(text):
-        raise Misused(f"{place} is one JSON list. Write each goal on its own line.")
     # Not splitlines: a line of JSON may contain U+2028.
     lines = [line.strip() for line in text.split("\n")]
     goals = [_goal(line, f"{place}, line {number}") for number, line in enumerate(lines, 1) if line]
@@ -173,18 +168,21 @@ class _Work:
     async def follow_all(self, names: list[str]) -> list[RunEntry]:
         """Follow runs until all have ended."""
         async with self._open() as (_, queue, store):
-            entries: dict[str, RunEntry] = {}
+            entries: list[RunEntry] = []
             with Progress(f"0 of {len(names):,} runs ended") as progress:
-                async for status in ended_jobs(queue, names):
-                    entries[status.name] = await read_run(store, status.name, status)
+                for name in names:
+                    async for status in _look(queue, name):
+                        if status is not None and status.state in _ENDED:
+                            entries.append(await read_run(store, name, status))
+                            break
                     progress.say(f"{len(entries):,} of {len(names):,} runs ended")
-            return [entries[name] for name in names]
+            return entries
 
 
 async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress) -> JobStatus:
     """Wait until a job has ended and return its status; meanwhile show the steps of its run."""
     shown: set[str] = set()
-    async for [status] in _look(queue, [run]):
+    async for status in _look(queue, run):
         with suppress(StoreUnavailable):
             _show_news(await _state_of(store, run), shown, progress)
             if status is not None and status.state == "running":
@@ -196,27 +194,13 @@ async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress)
     raise AssertionError("looking does not end by itself")
 
 
-async def ended_jobs(queue: JobQueue, names: Sequence[str]) -> AsyncIterator[JobStatus]:
-    """Yield each of these jobs once when it has ended, until all have."""
-    left = set(names)
-    async for found in _look(queue, names):
-        for status in found:
-            if status is not None and status.state in _ENDED and status.name in left:
-                left.remove(status.name)
-                yield status
-        if not left:
-            return
-
-
-async def _look(queue: JobQueue, names: Sequence[str]) -> AsyncIterator[list[JobStatus | None]]:
-    """Yield the status of the jobs again and again; nothing while the queue cannot be reached."""
+async def _look(queue: JobQueue, name: str) -> AsyncIterator[JobStatus | None]:
+    """Yield the status of a job again and again; nothing while the queue cannot be reached."""
     pause = _SOON
     while True:
         with suppress(StoreUnavailable):
-            found: list[JobStatus | None] = []
-            for start in range(0, len(names), _AT_ONCE):
-                found += await queue.status(names[start : start + _AT_ONCE], body=True)
-            yield found
+            [status] = await queue.status([name], body=True)
+            yield status
         await asyncio.sleep(pause)
         pause = min(pause * _GROWTH, _LATER)
 

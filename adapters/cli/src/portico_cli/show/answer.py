@@ -160,8 +160,8 @@ def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
     if reports:
         passages = count_words(sum(report.passages for report in reports.values()), "passage")
         line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"
-    left_out = sum(sum(report.skipped.values()) + len(report.problems) for report in reports.values())
-    advice = f" Skipped or with problems: {left_out:,}. `portico index PATH` says why." if left_out else ""
+    problems = sum(len(report.problems) for report in reports.values())
+    advice = f" {count_words(problems, 'problem')} while reading: `portico index PATH` shows why." if problems else ""
     return f"{plain(line)}.{advice}"
 
 

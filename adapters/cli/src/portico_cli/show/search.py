@@ -1,27 +1,19 @@
-"""Show search results and what sources say about a search."""
+"""Show search results."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from portico.search import TextSearchResult
 from portico_cli.show.layout import Hanging, place_head
-from portico_cli.show.output import plain, safe_text
+from portico_cli.show.output import plain
 
 _LENGTH = 280
 _WORD = re.compile(r"\w+")
-# Each service has other names for the same two things.
-_REMARKS = {
-    **dict.fromkeys(("suggestion", "corrections", "correctedQuery"), "Did you mean “{}”?"),
-    **dict.fromkeys(("rewrittenquery", "altered", "alteredQuery"), "These are results for “{}”."),
-}
-_DEEPEST = 20
-_MOST_REMARKS = 5
 
 
 def result_lines(query: str, results: Sequence[TextSearchResult], *, first: int = 1) -> Iterator[RenderableType]:
@@ -61,27 +53,3 @@ def snippet(query: str, passage: str) -> Text:
     if mark:
         made.highlight_regex(mark, "bold yellow")
     return Text.assemble("… " if start else "", made, " …" if end < len(text) else "")
-
-
-def remark_lines(query: str, metadata: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Yield an empty line and the remarks of the sources; nothing if there are none."""
-    lines = list(dict.fromkeys(remarks(query, metadata)))
-    if lines:
-        yield Text()
-    for line in lines[:_MOST_REMARKS]:
-        yield Hanging(safe_text(line, "dim"))
-
-
-def remarks(query: str, metadata: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield what the sources say of the search, as sentences; ``metadata`` has that of each source by its name.
-
-    >>> list(remarks("lighthose", {"web": {"suggestion": "lighthouse", "totalhits": 0}}))
-    ['Did you mean “lighthouse”?']
-    """
-    for name, inner in metadata.items():
-        if name in _REMARKS:
-            listed = inner if isinstance(inner, list) else [inner]
-            texts = [" ".join(text.split()) for text in listed if isinstance(text, str)]
-            yield from (_REMARKS[name].format(text) for text in texts if text and text != query)
-        elif isinstance(inner, Mapping) and depth < _DEEPEST:
-            yield from remarks(query, inner, depth + 1)
