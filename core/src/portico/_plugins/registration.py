@@ -269,7 +269,8 @@ class ValueForm:
         >>> LedgerSettings(Secret("mysql://ada:secret@db.example/portico"))
         Traceback (most recent call last):
         ...
-        ValueError: uri is of the form postgresql://user:password@host:port/database
+        ValueError: uri is of the form postgresql://user:password@host:port/database; in a user or password, \
+write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25
 
         The form is ``scheme://user:password@host:port/database?option=value``. Any part but the scheme may be missing,
         and there may be several hosts with commas between. ``ValueError`` says what is wrong and quotes nothing.
@@ -285,41 +286,25 @@ class ValueForm:
         return check
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_USER = re.compile(r"[^/?#@\[\]]*")
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[\w.%~-]*)(:[0-9]{0,5})?")
-_DATABASE = re.compile(r"[^@/?#]*")
-_OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^&=@#]*")
-_LAST_PORT = 65_535
-_ENCODE = "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25"
+_USER = r"(?:[^%/?#@\[\]]|%[0-9A-Fa-f]{2})*"
+_HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[\w.~-]|%[0-9A-Fa-f]{2})*(?::[0-9]{0,5})?"
+_OPTION = r"[A-Za-z_][A-Za-z0-9_.-]*=[^&=@#]*"
+_URI = re.compile(
+    rf"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:{_USER}@)?(?P<hosts>{_HOST}(?:,{_HOST})*)"
+    rf"(?:/(?P<database>[^@/?#]*))?(?:\?(?P<options>{_OPTION}(?:&{_OPTION})*)?)?"
+)
 
 
 def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:
     """Return hosts, database and options. A ``ValueError`` continues a sentence that begins with the setting."""
-    scheme, colon, rest = uri.partition("://")
-    if not colon or (scheme not in schemes if schemes else not _SCHEME.fullmatch(scheme)):
-        raise ValueError(f"is of the form {schemes[0] if schemes else 'scheme'}://user:password@host:port/database")
-    if any(letter.isspace() or not letter.isprintable() for letter in uri):
-        raise ValueError("has a space, a line break or another character in it that no URI has")
-    if re.search("%(?![0-9A-Fa-f]{2})|%00", uri):
-        raise ValueError(f"has a % in it that stands for no character: {_ENCODE}")
-    user, at, after = rest.partition("@")
-    if not at:
-        user, after = "", rest
-    place, _, query = after.partition("?")
-    hosts, _, database = place.partition("/")
-    options = query.split("&") if query else []
-    if not (
-        _USER.fullmatch(user)
-        and all(_HOST.fullmatch(host) for host in hosts.split(","))
-        and _DATABASE.fullmatch(database)
-        and all(_OPTION.fullmatch(option) for option in options)
-    ):
-        raise ValueError(f"has a part that cannot be read as host, port, database or option: {_ENCODE}")
-    ports = [port for host in hosts.split(",") if (port := host.rpartition("]")[2].partition(":")[2])]
-    if not all(1 <= int(port) <= _LAST_PORT for port in ports):
-        raise ValueError(f"has a port that there is not: ports are 1 to {_LAST_PORT}")
-    return hosts, database, options
+    found = _URI.fullmatch(uri)
+    plain = uri.isprintable() and not any(letter.isspace() for letter in uri) and "%00" not in uri
+    if found is None or not plain or (schemes and found["scheme"] not in schemes):
+        raise ValueError(
+            f"is of the form {schemes[0] if schemes else 'scheme'}://user:password@host:port/database; "
+            "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25"
+        )
+    return found["hosts"], found["database"] or "", (found["options"] or "").split("&")
 
 
 def _words_of_secret(secret: Secret) -> list[str]:
