@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from portico._schema.compare import Piece, Together, never_meet, pieces
 from portico._schema.values import accepts
-from portico._types.classes import QUALIFIERS, required_keys
+from portico._types.classes import QUALIFIERS
 from portico._types.compiled import Compiled, Fault, Mismatch, agreed, drafting, may_become
-from portico._types.scalars import FORMATS, SCALARS, strict_integer
+from portico._types.scalars import FORMATS, strict_integer
 from portico.errors import SchemaUnsupported
 
 AS_IT_IS: Any = "as it is"
@@ -30,6 +31,7 @@ _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _CONTAINERS = (list, tuple, set, frozenset, dict)
+_PLAIN_TYPES = (str, int, float)
 _PLAIN = (AS_IT_IS, str, bool, types.NoneType)
 
 
@@ -169,11 +171,11 @@ class UnionOf:
         self.root = {"$defs": definitions}
         self.tried = tried
         self.otherwise = otherwise
-        self.tests = [instance_test(hint) for hint in hints]
+        kinds = [_python_type(hint) for hint in self.hints]
         self.writers = {
-            hint: member.unstructure
-            for hint, member in zip(self.hints, members, strict=True)
-            if isinstance(hint, type) and hint not in (Any, object) and not typing.is_typeddict(hint)
+            kind: member.unstructure
+            for kind, member in zip(kinds, members, strict=True)
+            if kind is not None and kinds.count(kind) == 1
         }
         self.schemas = [member.schema for member in members]
         self.structures = [member.structure for member in members]
@@ -276,9 +278,16 @@ class UnionOf:
         write = self.writers.get(type(value))
         if write is not None:
             return write(value)
-        for test, member in zip(self.tests, self.members, strict=True):
-            if test(value):
-                return member.unstructure(value)
+        for member in self.members:
+            # A member that cannot write the value, in whatever way it fails, is not the one.
+            with suppress(Exception):
+                written = member.unstructure(value)
+                read = member.structure(written)
+                if type(read) is type(value) and read == value:
+                    return written
+        for kind, write in self.writers.items():
+            if isinstance(value, kind) and kind not in _PLAIN_TYPES:
+                return write(value)
         return self.otherwise(value)
 
     def draft(self, value: Any) -> Any:
@@ -308,51 +317,17 @@ def _bare(hint: Any) -> Any:
             return types.NoneType if hint is None else hint
 
 
+def _python_type(hint: Any) -> type | None:
+    """Return the class that values of a hint have; None where that is not one class."""
+    kind = typing.get_origin(hint) or hint
+    if typing.is_typeddict(kind):
+        return dict
+    return kind if isinstance(kind, type) and kind not in (Any, object, types.UnionType) else None
+
+
 def _shown(hint: Any) -> str:
     if hint is type(None):
         return "None"
     return (
         hint.__qualname__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
     )
-
-
-def instance_test(hint: Any) -> Callable[[Any], bool]:
-    """Tell values of a union's members apart: enough to choose how to unstructure."""
-    hint = _bare(hint)
-    if hasattr(hint, "__value__"):
-        # An alias may contain itself, a value cannot.
-        return lambda value: instance_test(hint.__value__)(value)  # noqa: PLW0108
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        return lambda value: any(type(value) is type(option) and value == option for option in arguments)
-    if origin is typing.Union or origin is types.UnionType:
-        options = [instance_test(argument) for argument in arguments]
-        return lambda value: any(test(value) for test in options)
-    kind = origin or hint
-    if typing.is_typeddict(kind):
-        members = typing.get_type_hints(kind, include_extras=True)
-        required = required_keys(kind, members)
-        return lambda value: isinstance(value, dict) and required <= value.keys() <= members.keys()
-    if not isinstance(kind, type) or kind in (Any, object):
-        return lambda value: True
-    if f"{kind.__module__}.{kind.__qualname__}" in SCALARS:
-        return lambda value: type(value) is kind
-    if not arguments or kind.__module__ not in ("builtins", "collections", "collections.abc"):
-        # What stands in the brackets of a class of another kind says nothing of what it holds.
-        return lambda value: isinstance(value, kind)
-    tests = [instance_test(argument) for argument in arguments if argument is not Ellipsis]
-    if issubclass(kind, Mapping):
-        return lambda value: isinstance(value, kind) and all(map(tests[1], value.values()))
-    if issubclass(kind, tuple) and Ellipsis not in arguments:
-        return lambda value: (
-            isinstance(value, kind)
-            and len(value) == len(tests)
-            and all(test(element) for test, element in zip(tests, value, strict=True))
-        )
-
-    def holds(value: Any) -> bool:
-        elements: Iterable[Any] = value
-        # A str is a Sequence of itself.
-        return isinstance(value, kind) and not isinstance(value, str) and all(map(tests[0], elements))
-
-    return holds
