@@ -168,16 +168,8 @@ class Secret:
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
 
-class SettingsField(Protocol):
-    """A field of a settings class, such as ``attrs.Attribute`` or ``dataclasses.Field``."""
-
-    @property
-    def name(self) -> str:
-        """The name of the setting."""
-        ...
-
-
-Check: TypeAlias = Callable[[Any, SettingsField, Value_contra], None]
+Check: TypeAlias = Callable[[Any, Any, Value_contra], None]
+"""Checks a setting: it gets the settings, the field (of attrs or a dataclass), and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +190,7 @@ class ValueForm:
         """Tell whether the whole value is of this form."""
         return re.fullmatch(self.pattern, value) is not None
 
-    def __call__(self, settings: object, field: SettingsField, value: str) -> None:
+    def __call__(self, settings: object, field: Any, value: str) -> None:
         """Check a setting."""
         if not self.fits(value):
             raise ValueError(f"{field.name} takes {self.words}, not {value!r}")
@@ -223,7 +215,7 @@ class ValueForm:
         It refuses a user name or a password in the address, because addresses are shown in messages and logs.
         """
 
-        def check(settings: object, field: SettingsField, value: str) -> None:
+        def check(settings: object, field: Any, value: str) -> None:
             try:
                 parts = urlsplit(value)
                 named, port = bool(parts.hostname), parts.port
@@ -245,7 +237,7 @@ class ValueForm:
         ``whence`` is the address where keys are made, for the message.
         """
 
-        def check(settings: object, field: SettingsField, value: Secret) -> None:
+        def check(settings: object, field: Any, value: Secret) -> None:
             key = value.reveal()
             if not key.strip():
                 raise ValueError(f"{field.name} is empty{f'; keys are made at {whence}' if whence else ''}")
@@ -277,7 +269,7 @@ write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25
         Options are not checked.
         """
 
-        def check(settings: object, field: SettingsField, value: Secret) -> None:
+        def check(settings: object, field: Any, value: Secret) -> None:
             try:
                 _parts(value.reveal(), schemes)
             except ValueError as error:

@@ -166,10 +166,9 @@ class VectorRecord:
         for name, value in self.metadata.items():
             if type(value) in _PLAIN and type(name) is str:
                 plain[name] = value  # type: ignore[assignment]  # what is in a record may be of any type
-                continue
-            if not isinstance(name, str):
+            elif not isinstance(name, str):
                 raise TypeError(f"record {self.id!r}: metadata fields are strings, not {name!r}")
-            if isinstance(value, list | tuple):
+            elif isinstance(value, list | tuple):
                 plain[str.__str__(name)] = tuple([_plain(self.id, name, element) for element in value])
             else:
                 plain[str.__str__(name)] = _plain(self.id, name, value)
