@@ -21,8 +21,7 @@ from typing import Any
 from tests.eval.handlebars_tree import printed
 
 from portico.errors import FunctionNotFound, LimitExceeded, TemplateError
-from portico_templates.handlebars._parsing import parse
-from portico_templates.handlebars._scanning import scan
+from portico_templates.handlebars._parsing import parse, scan
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.handlebars.values import MISSING
 

@@ -25,10 +25,7 @@ async def patient(options, text="-"):
 
 
 def count(options, start=0):
-    words = [
-        options.fn({"n": start + index}, data={"round": index}, block_params=[index, options.context["word"]])
-        for index in range(2)
-    ]
+    words = [options.fn({"n": start + index}, block_params=[index, options.context["word"]]) for index in range(2)]
     return "".join(words) or options.inverse()
 
 
@@ -42,7 +39,7 @@ HELPERS = {"shout": shout, "bold": bold, "patient": patient, "count": count, "if
         ("{{#bold}}a {{word}}{{/bold}}", "<b>a hey</b>"),
         ("{{#patient '*'}}{{Tools-echo word}}{{/patient}} {{patient 'x'}}", "*hey* x"),
         ("{{#each (patient word)}}no{{else}}nothing to repeat{{/each}}", "nothing to repeat"),
-        ("{{#count start=1 as |i word|}}{{i}}{{n}}{{@round}}{{word}} {{/count}}", "010hey 121hey "),
+        ("{{#count start=1 as |i word|}}{{i}}{{n}}{{word}} {{/count}}", "01hey 12hey "),
         ("{{#count}}{{else}}empty{{/count}}", "empty"),
         ("{{#if word}}yes{{/if}}", "mine"),
         ("{{shout (Tools-echo word)}}", "HEY"),

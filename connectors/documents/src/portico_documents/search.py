@@ -62,10 +62,6 @@ class DocumentHit:
         """What to call it: the path, then the headings that it stands under."""
         return " › ".join((self.path, *self.headings))
 
-    def to_result(self) -> TextSearchResult:
-        """Return it as any source's result."""
-        return TextSearchResult(self.text, name=self.name, link=self.link)
-
 
 def link_to(path: Path, line: int, page: int | None) -> str:
     """Return the ``file:`` address of a place in a file.
@@ -411,7 +407,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
 
     def to_result(self, record: DocumentHit) -> TextSearchResult:
         """Return the passage named by path and headings, with a link to its line or page."""
-        return record.to_result()
+        return TextSearchResult(record.text, name=record.name, link=record.link)
 
     async def rank(
         self, query: str, count: int, *, filter: Filter | None = None, weights: Weights | None = None

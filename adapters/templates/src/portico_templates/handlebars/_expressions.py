@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from portico import Prompt
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
-from portico.ports import TypeCodec
 from portico_templates.handlebars._nodes import Call, Expression, Literal, Path
 from portico_templates.handlebars._running import Body, Later, Limits, Scope, settled
 from portico_templates.handlebars.helper_options import Helper, Options
@@ -25,23 +25,15 @@ Get = Callable[[Scope], Any]
 Bodies = tuple[Body | None, Body | None]
 
 
+@dataclass(frozen=True, slots=True)
 class Setup:
-    """What every template of one language shares."""
+    """What every template of one language shares; ``escapes`` tells whether HTML is escaped."""
 
-    def __init__(
-        self,
-        *,
-        helpers: Mapping[str, Helper],
-        escape: str,
-        codecs: Iterable[TypeCodec],
-        limits: Limits,
-        semantic_kernel_helpers: bool,
-    ) -> None:
-        self.helpers = dict(helpers)
-        self.escapes = escape == "html"
-        self.limits = limits
-        self.semantic_kernel_helpers = semantic_kernel_helpers
-        self.values = Values(codecs, javascript=self.escapes, limit=limits.characters)
+    helpers: Mapping[str, Helper]
+    escapes: bool
+    limits: Limits
+    semantic_kernel_helpers: bool
+    values: Values
 
     def helper_kind(self, name: str) -> str | None:
         """Tell whose helper a name is: the application's, of the language, or of Semantic Kernel's."""
@@ -271,7 +263,7 @@ def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None) -> Callee:
     def callee(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         given = _plain(arguments)
         by_name = dict(zip(named, _plain(named.values()), strict=True))
-        options = Options(name, scope, by_name, bodies, is_async=is_async, fault=fault)
+        options = Options(name, scope, bodies, is_async=is_async, fault=fault)
         try:
             result = helper(options, *given, **by_name)
         except TypeError as error:

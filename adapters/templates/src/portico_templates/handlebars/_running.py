@@ -11,6 +11,8 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico import Prompt
@@ -410,30 +412,18 @@ def joined(parts: list[Any], limit: int, name: str, *, markup: bool = False) -> 
         raise _too_long(limit, name)
     if not (markup or MARKUP in text):
         return text
-    pieces = _pieces(parts)
+    pieces = merge_pieces((part, type(part) is not Own) for part in parts)
     if markup or any(MARKUP in text for text, is_value in pieces if not is_value):
         return Prompt(pieces)
     return text
 
 
-def _pieces(parts: Iterable[str]) -> list[tuple[str, bool]]:
-    """Return the pieces of a prompt, neighbours that the template wrote as one.
-
-    A value stays its own piece, since an empty one parts what is around it too.
-    """
-    pieces: list[tuple[str, bool]] = []
-    texts: list[str] = []
-    for part in parts:
-        if type(part) is Own:
-            texts.append(part)
-            continue
-        if texts:
-            pieces.append(("".join(texts), False))
-            texts = []
-        pieces.append((part, True))
-    if texts:
-        pieces.append(("".join(texts), False))
-    return pieces
+def merge_pieces(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Join neighbours that the template wrote; a value stays its own piece, since an empty one parts them too."""
+    merged: list[tuple[str, bool]] = []
+    for is_value, group in groupby(pieces, key=itemgetter(1)):
+        merged += group if is_value else [("".join([text for text, _ in group]), False)]
+    return merged
 
 
 def _flat(parts: list[Any], limit: int, name: str) -> list[str]:

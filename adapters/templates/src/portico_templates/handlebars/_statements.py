@@ -44,7 +44,6 @@ from portico_templates.handlebars._running import (
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
 from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
 
-_LISTED = 8
 _DEEPEST = 64
 _SHORT = 10**18
 """Integers below are written without asking how."""
@@ -67,7 +66,6 @@ class Partials:
         self._setup = setup
         self._compiling = RLock()
         self._compiled: dict[tuple[str, bool], Body | None] = {}
-        self.names = tuple(self._sources)
         texts = self._sources.values()
         self.have_markup = any("message" in text.lower() for text in texts)
         self.may_set = setup.semantic_kernel_helpers and any("set" in text for text in texts)
@@ -159,7 +157,7 @@ class _Compiler:
         elif isinstance(statement, nodes.Partial):
             block = None if statement.program is None else self.body(statement.program)
             find = partial(self.partials.find, in_order=self.in_order)
-            call = _PartialCall(self.unit, statement, block, self.partials.names, find)
+            call = _PartialCall(self.unit, statement, block, find)
             steps.add(compound(call.getters, call.entered, in_order=self.in_order), in_order=self.in_order)
         else:
             self._block(steps, statement)
@@ -258,14 +256,13 @@ def _inline_name(unit: Unit, call: nodes.Call) -> str:
 class _PartialCall:
     """A call of a partial: a template of the language, an inline partial, or the block of the partial around it."""
 
-    def __init__(self, unit: Unit, node: nodes.Partial, block: Body | None, names: Sequence[str], find: Find) -> None:
+    def __init__(self, unit: Unit, node: nodes.Partial, block: Body | None, find: Find) -> None:
         call = node.call
         if len(call.params) > 1:
             unit.refuse(f"A partial takes one argument, its context, not {len(call.params)}.", call)
         unit.needs_data = True
         self.unit = unit
         self.call = call
-        self.known = names
         self.find = find
         self.block = block
         self.indent = node.indent
@@ -352,9 +349,7 @@ class _PartialCall:
     def _missing(self, name: str) -> TemplateError:
         if name == "@partial-block":
             return self.unit.fault("This partial was called without a block: there is no '@partial-block'.", self.call)
-        known = ", ".join(sorted(self.known)[:_LISTED])
-        advice = f"There are: {known}." if known else "The language was given none."
-        return self.unit.fault(f"The partial {name!r} could not be found. {advice}", self.call)
+        return self.unit.fault(f"The partial {name!r} could not be found.", self.call)
 
 
 def _nothing(scope: Scope, write: Write) -> None:

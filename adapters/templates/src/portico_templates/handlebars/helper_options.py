@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from portico import Prompt
 from portico.errors import TemplateError
-from portico_templates.handlebars._running import Body, Data, OfBlock, Scope, finish, joined
+from portico_templates.handlebars._running import Body, OfBlock, Scope, finish, joined
 from portico_templates.handlebars.values import MISSING
 
 Helper = Callable[..., Any]
@@ -29,20 +29,18 @@ class Options:
     ``async def`` they are awaited; in another they return at once, and their block cannot call functions.
     """
 
-    __slots__ = ("_bodies", "_fault", "_is_async", "_scope", "hash", "name")
+    __slots__ = ("_bodies", "_fault", "_is_async", "_scope", "name")
 
     def __init__(
         self,
         name: str,
         scope: Scope,
-        hash: Mapping[str, Any],
         bodies: tuple[Body | None, Body | None] | None,
         *,
         is_async: bool,
         fault: Callable[[str], TemplateError],
     ) -> None:
         self.name = name
-        self.hash = hash
         self._scope = scope
         self._bodies = bodies
         self._is_async = is_async
@@ -58,42 +56,21 @@ class Options:
         """The current context, which templates call ``this``."""
         return self._scope.context
 
-    @property
-    def root(self) -> Any:
-        """The arguments of the template."""
-        return self._scope.run.root
-
-    def data(self, name: str) -> Any:
-        """Return the value that templates call ``@name``; None where there is none."""
-        found = self._scope.data.get(name)
-        return None if found is MISSING else found
-
-    def fn(
-        self,
-        context: Any = MISSING,
-        *,
-        data: Mapping[str, Any] | None = None,
-        block_params: Sequence[Any] | None = None,
-    ) -> Any:
+    def fn(self, context: Any = MISSING, *, block_params: Sequence[Any] | None = None) -> Any:
         """Return the text of the block in a context, the current one by default.
 
-        ``data`` are values for names that begin with ``@``, ``block_params`` those of ``as |first second|``,
-        which are an error in the block where none are given.
+        ``block_params`` are the values of ``as |first second|``, which are an error in the block where none are given.
         Raises ``TemplateError`` in a helper that is not asynchronous where the block calls functions.
         """
-        return self._text(self._bodies and self._bodies[0], context, data, block_params)
+        return self._text(self._bodies and self._bodies[0], context, block_params)
 
     def inverse(self, context: Any = MISSING) -> Any:
         """Return the text of what follows ``{{else}}``, as `fn` does."""
-        return self._text(self._bodies and self._bodies[1], context, None, None)
+        return self._text(self._bodies and self._bodies[1], context, None)
 
-    def _text(
-        self, body: Body | None, context: Any, data: Mapping[str, Any] | None, values: Sequence[Any] | None
-    ) -> Any:
+    def _text(self, body: Body | None, context: Any, values: Sequence[Any] | None) -> Any:
         scope = self._scope.copy() if context is MISSING else self._scope.inner(context)
         scope.jobs = []
-        if data is not None:
-            scope.data = Data(data, scope.data)
         parts: list[Any] = []
         given = None if values is None else tuple(values)
         if self._is_async:

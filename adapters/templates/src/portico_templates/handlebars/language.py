@@ -18,6 +18,7 @@ from portico_templates.handlebars._statements import Partials, compile_template
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.helper_options import Helper
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
+from portico_templates.handlebars.values import Values
 
 if TYPE_CHECKING:
     from portico.plugins import Services
@@ -56,13 +57,9 @@ class HandlebarsTemplates:
     ) -> None:
         if escape not in ("none", "html"):
             raise ValueError(f"escape is 'none' or 'html', not {escape!r}")
-        self._setup = Setup(
-            helpers=helpers or {},
-            escape=escape,
-            codecs=codecs,
-            limits=Limits(max_steps, max_characters),
-            semantic_kernel_helpers=semantic_kernel_helpers,
-        )
+        limits = Limits(max_steps, max_characters)
+        values = Values(codecs, javascript=escape == "html", limit=max_characters)
+        self._setup = Setup(dict(helpers or {}), escape == "html", limits, semantic_kernel_helpers, values)
         self._partials = Partials(partials or {}, self._setup)
 
     def compile(self, source: str, *, name: str = "prompt") -> HandlebarsTemplate:
@@ -225,9 +222,6 @@ class HandlebarsTemplate:
 
     def __str__(self) -> str:
         return self.source
-
-    def __repr__(self) -> str:
-        return f"HandlebarsTemplate({self.source!r})"
 
     @cached_property
     def _written(self) -> _WrittenNames:

@@ -51,6 +51,8 @@ _SET = _words("difference intersection isdisjoint issubset issuperset symmetric_
 _CALENDAR = _words("date isocalendar isoformat isoweekday strftime time timestamp total_seconds weekday")
 METHODS = _TEXT | _SEQUENCE | _MAPPING | _SET | _CALENDAR
 """The names of all methods that a template may call."""
+
+
 _OF_CALENDAR = _words("day days fold hex hour microsecond microseconds minute month second seconds tzinfo year")
 
 

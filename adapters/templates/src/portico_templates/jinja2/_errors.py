@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from jinja2 import Environment, Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
+from jinja2 import Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import TemplateError as JinjaError
 
 from portico import Prompt
@@ -36,7 +36,8 @@ def not_rendered(error: Exception, template: CompiledTemplate, source: str, name
     if isinstance(error, RecursionError | MemoryError):
         return LimitExceeded(f"{name}: the template nests or calls itself too deeply ({type(error).__name__}).")
     if isinstance(error, TemplateNotFound):
-        message = _not_found(error, template.environment)
+        wanted = " or ".join(map(repr, getattr(error, "templates", None) or [error.name]))
+        message = f"There is no partial {wanted}. The settings partials and folder give a template some."
     elif isinstance(error, Refused):
         message = str(error)
     else:
@@ -73,13 +74,6 @@ def _at_line(message: str, source: str, line: int, name: str) -> TemplateError:
     shown = lines[line - 1]
     at = sum(len(before) + 1 for before in lines[: line - 1]) + len(shown) - len(shown.lstrip())
     return Prompt.fault(message, source, at, len(shown.strip()), name=name)
-
-
-def _not_found(error: TemplateNotFound, environment: Environment) -> str:
-    known = ", ".join(getattr(environment.loader, "listed", ())[:8])
-    wanted = " or ".join(map(repr, getattr(error, "templates", None) or [error.name]))
-    advice = f"There are {known}." if known else "The settings partials and folder give a template some."
-    return f"There is no partial {wanted}. {advice}"
 
 
 def _sentence(message: str) -> str:

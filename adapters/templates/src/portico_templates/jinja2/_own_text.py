@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from portico_templates.handlebars._running import merge_pieces
+
 Piece = tuple[str, bool]
 """A text, and whether it is a value."""
 
@@ -52,23 +54,6 @@ class OwnText(str):
 def pieces_of(parts: Iterable[str]) -> list[Piece]:
     """Return the pieces of what was printed, neighbours that the template wrote as one."""
     pieces: list[Piece] = []
-    own: list[str] = []
-
-    def add(text: str, is_value: bool) -> None:
-        if not is_value:
-            own.append(text)
-            return
-        if own:
-            pieces.append(("".join(own), False))
-            own.clear()
-        pieces.append((text, True))
-
     for part in parts:
-        if isinstance(part, OwnText):
-            for text, is_value in part.pieces:
-                add(text, is_value)
-        else:
-            add(str(part), isinstance(part, Printed))
-    if own:
-        pieces.append(("".join(own), False))
-    return pieces
+        pieces += part.pieces if isinstance(part, OwnText) else [(str(part), isinstance(part, Printed))]
+    return merge_pieces(pieces)

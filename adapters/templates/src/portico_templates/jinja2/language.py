@@ -12,9 +12,8 @@ from portico.errors import LimitExceeded, PorticoError
 from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
 from portico_templates.jinja2._data import METHODS
-from portico_templates.jinja2._environment import PromptEnvironment, check_source
+from portico_templates.jinja2._environment import PromptCode, PromptEnvironment, check_source
 from portico_templates.jinja2._errors import not_compiled, not_rendered
-from portico_templates.jinja2._generator import PromptCode
 from portico_templates.jinja2._rendering import RENDERING, Rendering
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -186,9 +185,6 @@ class Jinja2Template:
 
     def __str__(self) -> str:
         return self.source
-
-    def __repr__(self) -> str:
-        return f"Jinja2Template({self.source!r})"
 
     @property
     def variables(self) -> tuple[str, ...]:
