@@ -41,19 +41,15 @@ def distinct(names: Sequence[str]) -> list[str]:
     ['pets', 'pets_3', 'pets_2']
     """
     taken = set(names)
-    seen: set[str] = set()
     numbers: dict[str, int] = {}
     made = []
     for name in names:
-        chosen = name
-        if name in seen:
-            number = numbers.get(name, 1)
-            while chosen in taken:
-                number += 1
-                chosen = f"{name[: _LONGEST - len(str(number)) - 1]}_{number}"
-            numbers[name] = number
-            taken.add(chosen)
-        seen.add(name)
+        chosen, number = name, numbers.get(name, 1)
+        while name in numbers and chosen in taken:
+            number += 1
+            chosen = f"{name[: _LONGEST - len(str(number)) - 1]}_{number}"
+        numbers[name] = number
+        taken.add(chosen)
         made.append(chosen)
     return made
 

@@ -313,14 +313,13 @@ def _is_old(root: Mapping[str, Any], place: str) -> bool:
 
 
 def _about(root: Mapping[str, Any]) -> str:
-    try:
-        info = mapping(root, "info")
-    except Wrong:
-        return ""
-    title, words = info.get("title"), info.get("description") or info.get("summary")
-    first = " ".join(words.strip().split("\n\n")[0].split()) if isinstance(words, str) else ""
-    heading = title.strip() if isinstance(title, str) else ""
-    return shortened(f"{_sentence(heading)} {first}".strip(), _LONGEST_DESCRIPTION)
+    """Return the title of the service and the first paragraph about it."""
+    info = root.get("info")
+    found = info if isinstance(info, dict) else {}
+    texts = (found.get("title"), found.get("description") or found.get("summary"))
+    title, words = (text.strip() if isinstance(text, str) else "" for text in texts)
+    first = " ".join(words.split("\n\n")[0].split())
+    return shortened(f"{_sentence(title)} {first}".strip(), _LONGEST_DESCRIPTION)
 
 
 def _description(operation: Operation, lacking: str | None) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,10 +22,10 @@ from portico.plugins import HttpRequest, HttpResponse, Secret, Services
 from portico_web._unpacking import ACCEPTED, unpack
 from portico_web.http.config import HttpxSettings
 
-_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """What the name of a header is made of (RFC 9110, section 5.6.2)."""
 
-_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:")
+_HOST = re.compile(rb"[0-9A-Za-z._:-]+")
 
 
 class DiscreetURL(httpx.URL):
@@ -51,17 +52,17 @@ def build_url(request: HttpRequest) -> DiscreetURL:
     given, _, _ = request.url.partition("#")
     try:
         bare = httpx.URL(given)
-        shown = _add_params(_hide_password(bare), request.params)
+        shown = _add_params(_hide_user(str(bare)), request.params)
         whole = DiscreetURL(_add_params(given, request.params, reveal=True), shown)
     except (httpx.InvalidURL, ValueError) as error:
         # The cause may quote a password of the address or a parameter.
         raise ConfigurationError(
-            f"{_show_url(given)} is not an address: {_reason(error)}. Check the base_url."
+            f"{_hide_user(given)[:200]!r} is not an address: {_reason(error)}. Check the base_url."
         ) from None
-    if bare.scheme not in ("http", "https") or not set(bare.raw_host.decode("ascii")) <= _HOST or not bare.host:
-        raise ConfigurationError(f"{_show_url(given)} is not an http or https address. Check the base_url.")
+    if bare.scheme not in ("http", "https") or not _HOST.fullmatch(bare.raw_host):
+        raise ConfigurationError(f"{_hide_user(given)[:200]!r} is not an http or https address. Check the base_url.")
     if bare.port is not None and not 0 < bare.port < 65_536:
-        raise ConfigurationError(f"{_show_url(given)} has a port out of range. Check the base_url.")
+        raise ConfigurationError(f"{_hide_user(given)[:200]!r} has a port out of range. Check the base_url.")
     return whole
 
 
@@ -77,7 +78,7 @@ def encode_headers(headers: Mapping[str, object]) -> Iterator[tuple[bytes, bytes
         if written is None:
             continue
         written = written.strip()
-        if not name or not set(name) <= _TOKEN:
+        if not _TOKEN.fullmatch(name):
             raise ConfigurationError(f"{name!r} is not a name for a header.")
         if any(letter < " " or letter == "\x7f" for letter in written.replace("\t", " ")):
             origin = f" ({value.origin})" if isinstance(value, Secret) else ""
@@ -129,17 +130,9 @@ def _quote(text: str) -> str:
     return quote(text, safe="", errors="replace")
 
 
-def _hide_password(url: httpx.URL) -> str:
-    """Return a URL without the password that it may hold."""
-    return str(url.copy_with(userinfo=b"********") if url.userinfo else url)
-
-
-def _show_url(url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    authority = rest.partition("/")[0]
-    if "@" in authority:
-        rest = "********" + rest[authority.rindex("@") :]
-    return repr(f"{scheme}{mark}{rest}"[:200])
+def _hide_user(url: str) -> str:
+    """Return a URL without the user name and the password that it may hold."""
+    return re.sub(r"^([^/?#]*//)[^/?#]*@", r"\1********@", url)
 
 
 def _reason(error: Exception) -> str:

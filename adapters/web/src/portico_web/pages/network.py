@@ -140,19 +140,6 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
                 return MeteredStream(stream)
         raise failure
 
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's own interface
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Refuse, since no link leads to one."""
-        raise httpcore.ConnectError(f"{path} is no address of a page")
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
-
     async def _look_up(self, host: str, port: int) -> list[Address]:
         name = host.strip("[]")
         try:
