@@ -247,10 +247,11 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
     if kind in _FORMS and not required and schema.get("properties") == {} and set(schema) <= _SAYS_NO_MORE:
         return None
     if kind in ("json", *_FORMS) and (names := _spread(schema, taken, required=required)):
-        parameters = [
-            _member_parameter(argument, name, schema, schemas, required=name in schema.get("required", ()))
-            for argument, name in names.items()
-        ]
+        parameters = []
+        for argument, name in names.items():
+            part, needed = schema["properties"][name], name in schema.get("required", ())
+            about = (part if isinstance(part, dict) else {}, behind(part, schema.get("$defs", {})))
+            parameters.append(new_parameter(argument, schemas.standing_alone(part), required=needed, about=about))
         return Body(media_type, kind, required, tuple(parameters), names, encodings)
     argument = "body" if "body" not in taken else "request_body"
     words = {"description": text(target.value, "description") or ""}
@@ -319,15 +320,6 @@ def _spread(schema: Mapping[str, Any], taken: Collection[str], *, required: bool
         and set(needed) <= set(properties)
     )
     return names if says_all else {}
-
-
-def _member_parameter(
-    argument: str, name: str, schema: Mapping[str, Any], schemas: Schemas, *, required: bool
-) -> Parameter:
-    part = schema["properties"][name]
-    own = part if isinstance(part, dict) else {}
-    about = own if "description" in own else behind(own, schema.get("$defs", {}))
-    return new_parameter(argument, schemas.standing_alone(part), required=required, about=(about,))
 
 
 def _form_properties(

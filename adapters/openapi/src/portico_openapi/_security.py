@@ -13,7 +13,7 @@ from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret
 from portico_openapi._documents import Documents
 from portico_openapi._parameters import TOKEN
-from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
+from portico_openapi._wrong import Wrong, described, listing, shown, text
 
 _Place: TypeAlias = Literal["header", "query", "cookie"]
 
@@ -55,7 +55,9 @@ class Credentials:
         self._secrets = secrets
         self._schemes: dict[str, Scheme | str] = {}
         self._headers = headers
-        for known, scheme in _declared(documents).items():
+        components = documents.root.get("components")
+        declared = components.get("securitySchemes") if type(components) is dict else None
+        for known, scheme in declared.items() if type(declared) is dict else ():
             try:
                 self._schemes[known] = _scheme(known, documents.follow(scheme, documents.root_uri).value)
             except Wrong as error:
@@ -151,13 +153,6 @@ def _forms_of(secret: str) -> tuple[str, ...]:
 def _require_sendable(place: str, value: str) -> None:
     if _UNSENDABLE.search(value):
         raise ConfigurationError(f"{place}: the value has line breaks, control characters or spaces around it.")
-
-
-def _declared(documents: Documents) -> Mapping[str, Any]:
-    try:
-        return mapping(mapping(documents.root, "components"), "securitySchemes")
-    except Wrong:
-        return {}
 
 
 def _scheme(name: str, value: Any) -> Scheme:

@@ -100,14 +100,13 @@ def operations_of(documents: Documents, paths: Mapping[str, Any]) -> list[Operat
     """Return the operations; all have their names before any is left out, so that leaving one out renames no other."""
     found: list[Operation] = []
     for path, item in paths.items():
-        if path[:1] == "/":
-            try:
+        try:
+            if path[:1] == "/":
                 found += _in_item(documents, path, item)
-            except Wrong as error:
-                found.append(Operation("", path, {}, None, documents.root_uri, problem=str(error)))
-        elif not path.startswith("x-"):
-            problem = "a path begins with a slash"
-            found.append(Operation("", path, {}, None, documents.root_uri, problem=problem))
+            elif not path.startswith("x-"):
+                raise Wrong("a path begins with a slash")
+        except Wrong as error:
+            found.append(Operation("", path, {}, None, documents.root_uri, problem=str(error)))
     usable = [one for one in found if one.problem is None]
     names = iter(function_names((one.method, one.path, one.id) for one in usable))
     return [replace(one, name=next(names)) if one.problem is None else one for one in found]

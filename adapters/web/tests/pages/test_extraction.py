@@ -41,9 +41,9 @@ def is_alive(pid: int) -> bool:
 async def test_a_process_serves_one_page_after_another() -> None:
     extractors = Extractors()
     first = await extractors.extract(*job("<title>T</title><p>A door."), LINK)
-    assert (first.text, first.title) == ("A door.", "T")
+    assert first == ("A door.", "T", None)
     (pid,) = processes(extractors)
-    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK))[0] == "A roof."
     assert processes(extractors) == [pid]
     await extractors.aclose()
     assert not is_alive(pid)
@@ -56,7 +56,7 @@ async def test_a_page_that_takes_too_long_costs_its_process_and_names_the_bound(
         await extractors.extract(*job(SLOW, seconds=0.5), LINK)
     assert time.monotonic() - began < 20
     assert processes(extractors) == []
-    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK))[0] == "A roof."
     await extractors.aclose()
 
 
@@ -83,7 +83,7 @@ async def test_what_lies_in_the_working_directory_is_not_imported(
         (tmp_path / f"{name}.py").write_text("import os; os._exit(3)")
     monkeypatch.chdir(tmp_path)
     extractors = Extractors()
-    assert (await extractors.extract(*job("<p>A door."), LINK)).text == "A door."
+    assert (await extractors.extract(*job("<p>A door."), LINK))[0] == "A door."
     await extractors.aclose()
 
 
@@ -92,7 +92,7 @@ async def test_a_process_that_was_ended_while_idle_is_replaced() -> None:
     await extractors.extract(*job("A door.", "text"), LINK)
     extractors._idle[0].popen.kill()
     extractors._idle[0].popen.wait()
-    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK))[0] == "A roof."
     await extractors.aclose()
 
 
@@ -124,7 +124,7 @@ async def test_a_caller_that_is_cancelled_ends_its_process() -> None:
     assert reading.cancelled()
     assert time.monotonic() - began < 20
     assert not is_alive(pid)
-    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK))[0] == "A roof."
     await extractors.aclose()
 
 
@@ -142,7 +142,7 @@ async def test_more_pages_than_processes_wait_for_their_turn() -> None:
     extractors = Extractors()
     texts = [f"Door {number}." for number in range(20)]
     found = await asyncio.gather(*(extractors.extract(*job(text, "text"), LINK) for text in texts))
-    assert [one.text for one in found] == texts
+    assert [text for text, *_ in found] == texts
     assert len(processes(extractors)) <= 2
     await extractors.aclose()
 
@@ -170,7 +170,7 @@ async def test_an_interrupt_in_the_terminal_is_for_the_application() -> None:
     await extractors.extract(*job("A door.", "text"), LINK)
     (pid,) = processes(extractors)
     os.kill(pid, signal.SIGINT)
-    assert (await extractors.extract(*job("A roof.", "text"), LINK)).text == "A roof."
+    assert (await extractors.extract(*job("A roof.", "text"), LINK))[0] == "A roof."
     assert processes(extractors) == [pid]
     await extractors.aclose()
 

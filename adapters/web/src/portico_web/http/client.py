@@ -8,7 +8,7 @@ import logging
 import random
 import re
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
@@ -153,31 +153,24 @@ def hide_secrets(request: HttpRequest) -> Iterator[None]:
     if not loggers or not secrets:
         yield
         return
-    hiding = _Hiding(secrets)
+
+    def hide(record: logging.LogRecord) -> bool:
+        record.msg, record.args = Secret.redact(record.getMessage(), secrets), ()
+        return True
+
     for logger in loggers:
-        logger.addFilter(hiding)
+        logger.addFilter(hide)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(hiding)
-
-
-class _Hiding(logging.Filter):
-    def __init__(self, secrets: Iterable[Secret]) -> None:
-        super().__init__()
-        self._secrets = tuple(secrets)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        kept = Secret.redact(said, self._secrets)
-        if kept != said:
-            record.msg, record.args = kept, ()
-        return True
+            logger.removeFilter(hide)
 
 
 _BUSY = frozenset({429, 503})
 _FIRST_WAIT = 0.5
+_FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
+"""Failures that sending a request again does not change."""
 
 
 class HttpxHttpClient:
@@ -271,7 +264,8 @@ class HttpxHttpClient:
             try:
                 response = await self._send_once(client, made)
             except httpx.HTTPError as error:
-                if not is_transient(error) or not self._may_retry(attempt, wait, limit):
+                final = isinstance(error, _FINAL) or _certificate(error) is not None
+                if final or not self._may_retry(attempt, wait, limit):
                     raise translate_error(error, made, self._settings) from error
             else:
                 asked = HttpResponse.retry_after(response.headers)
@@ -350,13 +344,6 @@ class HttpxHttpClient:
                 "No connection can be made with ca_file and proxy of [http.httpx], or with what the environment "
                 f"sets in their place: {error}"
             ) from error
-
-
-def is_transient(error: httpx.HTTPError) -> bool:
-    """Tell whether a request that failed so may succeed when it is sent again."""
-    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError | httpx.ProxyError):
-        return False
-    return _certificate(error) is None
 
 
 def translate_error(error: httpx.HTTPError, request: httpx.Request, settings: HttpxSettings) -> PorticoError:

@@ -38,15 +38,6 @@ class Job:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """The text of a page."""
-
-    text: str
-    title: str | None
-    cut: str | None
-
-
 @dataclass(slots=True)
 class _Process:
     popen: subprocess.Popen[bytes]
@@ -84,8 +75,8 @@ class Extractors:
         self._idle: list[_Process] = []
         self._closed = False
 
-    async def extract(self, job: Job, data: bytes, link: str) -> Extracted:
-        """Return the text; ``link`` is as shown in errors."""
+    async def extract(self, job: Job, data: bytes, link: str) -> tuple[str, str | None, str | None]:
+        """Return text, title, and what was cut; ``link`` is as shown in errors."""
         async with self._places:
             began = time.monotonic()
             answer = await self._ask(job, data)
@@ -96,7 +87,7 @@ class Extractors:
         head, text = answer
         if "fault" in head:
             raise ResponseInvalid(f"The page {link} {head['fault']}.")
-        return Extracted(text.decode(), head["title"], head["cut"])
+        return text.decode(), head["title"], head["cut"]
 
     async def aclose(self) -> None:
         """End the processes that are idle; one at work ends with its job's caller."""

@@ -259,11 +259,11 @@ class WebPagesPageReader:
         fetched = await self._fetcher.fetch(link)
         kind = kind_of(fetched.media_type, fetched.data[:2048]) or "text"
         job = Job(kind, fetched.content_type, self._settings.max_characters, self._settings.seconds / 2)
-        found = await self._extractors.extract(job, fetched.data, show(fetched.link))
+        text, title, cut = await self._extractors.extract(job, fetched.data, show(fetched.link))
         media_type = {"html": "text/html", "pdf": "application/pdf", "text": "text/plain"}[kind]
         if fetched.media_type and kind_of(fetched.media_type) == kind:
             media_type = fetched.media_type
-        return Page(found.text, fetched.link, found.title, media_type, found.cut)
+        return Page(text, fetched.link, title, media_type, cut)
 
 
 def full_pages(settings: FullPagesSettings, services: Services) -> FullPages:

@@ -173,23 +173,21 @@ def decode(data: bytes, header: str | None, kind: Kind) -> str | None:
             return _normalize(data[len(mark) :].decode(encoding, "replace"))
     in_header = _CHARSET.search((header or "")[:500])
     in_page = _META.search(data, 0, 1024) if kind == "html" else None
-    declared = [_codec(in_header[1])] if in_header else []
-    if in_page:
-        declared.append(_codec(in_page[1].decode("ascii", "replace")))
-    if in_header and str(declared[0]).startswith("utf-16"):
-        return _normalize(data.decode(declared[0] or "", "replace"))
+    of_header = _codec(in_header[1]) if in_header else None
+    of_page = _codec(in_page[1].decode("ascii", "replace")) if in_page else None
+    if of_header and of_header.startswith("utf-16"):
+        return _normalize(data.decode(of_header, "replace"))
     if b"\0" in data or len(data) - len(data.translate(None, _CONTROLS)) > len(data) * _MOST_CONTROLS:
         return None
+    # A declaration that could be read is not in UTF-16.
+    declared = [name for name in (of_header, of_page) if name and not name.startswith("utf-16")]
     # Text in another encoding is valid UTF-8 by chance only when it is very short or escaped in ASCII.
-    escaped = [name for name in declared if name and name.startswith("iso2022")]
-    for name in filter(None, [*escaped, "utf-8", *declared]):
-        if name.startswith("utf-16"):
-            continue  # a declaration that could be read is not in UTF-16
+    for name in sorted([*declared, "utf-8"], key=lambda name: (not name.startswith("iso2022"), name != "utf-8")):
         try:
             return _normalize(data.decode(name))
         except UnicodeError:
             continue
-    return _normalize(data.decode("utf-8" if declared[:1] == ["utf-8"] else "cp1252", "replace"))
+    return _normalize(data.decode("utf-8" if (of_header or of_page) == "utf-8" else "cp1252", "replace"))
 
 
 def _codec(declared: str) -> str | None:
