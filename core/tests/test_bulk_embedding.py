@@ -344,7 +344,7 @@ async def test_what_fails_in_a_worker_comes_out_as_one_error_and_the_rest_is_tak
 
 async def test_a_worker_that_writes_to_another_store_is_found_out(queue, store, embeddings) -> None:
     async with working(queue, Kernel(Given(embeddings, Keeping()))):
-        with pytest.raises(ConfigurationError, match="they are two"):
+        with pytest.raises(ConfigurationError, match="they are two stores"):
             async with StoreFilling(embeddings, store, queue=lambda: queue) as filling:
                 await all_of(filling, 3)
 

@@ -1,4 +1,4 @@
-"""A filter told field by field says the same as the filter."""
+"""A filter split by field says the same as the filter."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def test_many_values_are_told_in_a_moment() -> None:
     ("filter", "kind"), [(Or((Equal("a", 1),)), "Or"), (Not(Equal("a", 1)), "Not"), (And((Not(Equal("a", 1)),)), "Not")]
 )
 def test_what_is_no_conjunction_is_a_mistake_of_the_source(filter: Filter, kind: str) -> None:
-    with pytest.raises(ValueError, match=f"^{kind} cannot be told field by field$"):
+    with pytest.raises(ValueError, match=f"^{kind} cannot be split by field$"):
         wanted(filter)

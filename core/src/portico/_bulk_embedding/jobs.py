@@ -84,8 +84,8 @@ class EmbeddingJobs:
             )
         if not store.persistent:
             raise ConfigurationError(
-                f"The worker keeps vectors in memory, where no one else finds them: give it the [vectors.{wanted}] "
-                "that the index has."
+                "The worker keeps vectors in memory, where other processes cannot read them: give it the "
+                f"[vectors.{wanted}] that the index has."
             )
         texts = await embed_batch(batch, embeddings, store, self._turn)
         return {"texts": texts, "records": len(batch.records)}

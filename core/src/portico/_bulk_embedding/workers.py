@@ -103,8 +103,8 @@ class EmbeddingWorkers:
         records, _ = await self._store.get(part.namespace, [part.records[-1].id])
         if not records:
             raise ConfigurationError(
-                f"The worker {status.worker} has put a batch into its vector store {self._store.name!r}, and the one "
-                "here has it not: they are two. Give both the same [vectors]; one in a folder serves one machine only."
+                f"The worker {status.worker} wrote a batch to its vector store {self._store.name!r}, but the store here "
+                "does not have it: they are two stores. Give both the same [vectors]. A folder serves one machine only."
             )
         count = status.result.get("texts") if isinstance(status.result, dict) else None
         return count if isinstance(count, int) else len(part.texts)
@@ -133,7 +133,7 @@ class EmbeddingWorkers:
                     await self._take_back()
                 elif still > _SUDDEN:
                     said = True
-                    self._say(f"{problem} The indexing goes on here if that lasts for {_PATIENCE:.0f} seconds.")
+                    self._say(f"{problem} Indexing continues here if this lasts for {_PATIENCE:.0f} seconds.")
                     continue
                 if said:
                     said = False

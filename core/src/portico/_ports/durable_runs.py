@@ -19,7 +19,7 @@ class DurableRuns(Protocol):
     """
 
     async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do all the work of a run, and record what it executes; inside of a job of that name, go on in it."""
+        """Do all the work of a run, and record what it executes. Inside a job of that name, continue that job."""
         ...
 
     async def recorded(self, run: str) -> Mapping[str, Any]:

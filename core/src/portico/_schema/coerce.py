@@ -10,10 +10,10 @@ from portico._schema.values import inside, kind_of, parsed
 from portico._types.compiled import Compiled, Mismatch
 
 _BITS = 4096
-"""Python writes no number of more than 4,300 digits; no one means one of a thousand as a text."""
+"""Python writes no number of more than 4,300 digits; a longer one is never meant as text."""
 _MISSING: Any = object()
 _NUMBERLIKE = frozenset({None, "decimal"})
-"""The formats of strings that may be any text, or digits: no one means digits as a date."""
+"""The formats of strings that may be any text, or digits; digits alone are never meant as a date."""
 
 
 def structure_leniently(compiled: Compiled, value: Any) -> Any:
@@ -42,7 +42,7 @@ def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
     >>> mended_for({"type": "object", "properties": {"days": {"type": "integer"}}}, {"days": "3", "city": "Oslo"})
     {'days': 3, 'city': 'Oslo'}
 
-    What cannot be mended stays as it came: checking it says what is wrong.
+    A value that cannot be mended stays unchanged; the check then says what is wrong.
     """
     definitions = schema.get("$defs", {})
 

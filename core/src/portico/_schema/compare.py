@@ -1,4 +1,4 @@
-"""Whether every, some or no value of one JSON Schema is valid under another, and where inside of it one surely is.
+"""Compares JSON Schemas: whether every, some or no value of one is valid under another, and at which paths.
 
 A schema is taken apart into pieces: what values of one kind of JSON must hold, through references and
 alternatives. An answer of "always" or "never" is certain. Where that would take more than looking at the keywords side

@@ -203,7 +203,7 @@ above=None, below=None),)}, nothing=False)
             case And():
                 continue
             case _:
-                raise ValueError(f"{type(clause).__name__} cannot be told field by field")
+                raise ValueError(f"{type(clause).__name__} cannot be split by field")
         # A bool is not a number, and NaN equals nothing.
         known = {(isinstance(each, bool), each): each for each in values.get(field, allowed) if _same(each, each)}
         keys = {(isinstance(each, bool), each) for each in allowed}

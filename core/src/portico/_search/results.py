@@ -103,7 +103,8 @@ class SearchResults(Generic[Record]):
 
     def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
         """Return the same results converted one by one as they are read."""
-        return SearchResults(_mapped(self, convert), total_count=self.total_count, metadata=self.metadata, inner=self)
+        mapped = (convert(record) async for record in self)
+        return SearchResults(mapped, total_count=self.total_count, metadata=self.metadata, inner=self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,14 +307,6 @@ async def _checked(
 async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:
     for item in items:
         yield item
-
-
-async def _mapped(results: SearchResults[Record], convert: Callable[[Record], Mapped]) -> AsyncIterator[Mapped]:
-    try:
-        async for record in results:
-            yield convert(record)
-    finally:
-        await results.aclose()
 
 
 async def _first(results: SearchResults[Record], count: int) -> AsyncIterator[Record]:

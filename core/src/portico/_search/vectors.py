@@ -95,7 +95,7 @@ class Vectors:
         return (self[row] for row in range(self.rows))
 
     def slice(self, start: int, stop: int) -> Vectors:
-        """Return the rows from ``start`` up to ``stop`` as a view; both are clipped to what there is."""
+        """Return the rows from ``start`` up to ``stop`` as a view; both are clipped to the rows."""
         start, stop, _ = slice(start, stop).indices(self.rows)
         stop = max(start, stop)
         return Vectors(self.buffer[start * self.dimensions : stop * self.dimensions], stop - start, self.dimensions)

@@ -206,7 +206,7 @@ class WebSearchConnector(SearchConnector[Record]):
     """
 
     paging: ClassVar[Literal["results", "pages", "all pages"]] = "results"
-    """How the service goes on: from any result, by pages of a given size, or by pages of the service's size."""
+    """How to ask for more: from any result, by pages of a given size, or by pages of the service's size."""
     page_size: ClassVar[int] = 10
     """The most results that one request may ask for. The most of one query is ``capabilities.most``."""
     at_once: ClassVar[int | None] = None

@@ -23,7 +23,7 @@ QUALIFIERS = (
 """What a field's hint may be wrapped in without being another type; ``ReadOnly`` is of Python 3.13."""
 
 _EMPTY = (list, dict, set, frozenset, tuple, str, int, float, bool)
-"""Factories that make the same each time, so that what they make can be told; another may read a clock."""
+"""Factories that make the same value each time, so that a schema can show it. Others may read a clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Compiled:
         """Return the indexes of the alternatives that are worth trying on a value; all of them for no object.
 
         The keys and tags of an object choose first. Trying every alternative of every level of a deep value would
-        take time without bound, and would report the faults of alternatives that no one meant.
+        take time without bound, and would report the faults of alternatives that were not meant.
         """
         if type(value) is not dict:
             return list(range(len(schemas)))

@@ -107,8 +107,8 @@ def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]
 def _returns(body: list[str], underlined: bool) -> str:
     if underlined:
         indented = [line.strip() for line in body if line[:1] == " "]
-        told = indented or [line.strip() for line in body]
-        text = " ".join(filter(None, told))
+        lines = indented or [line.strip() for line in body]
+        text = " ".join(filter(None, lines))
         return "" if not indented and _TYPE.fullmatch(text) else text
     text = " ".join(line.strip() for line in takewhile(str.strip, body))
     kind, colon, rest = text.partition(": ")

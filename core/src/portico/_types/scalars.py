@@ -41,7 +41,7 @@ def choice(members: Iterable[Any]) -> Compiled:
 
 
 def copied(value: Any) -> Any:
-    """Copy a JSON value, so that who is given it cannot change another's."""
+    """Copy a JSON value, so that changing the copy does not change the original."""
     if type(value) is list:
         return [copied(element) for element in value]
     if type(value) is dict:
