@@ -14,8 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from portico import Kernel
 from portico._bulk_embedding import workers as workers_module
-from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
-from portico._bulk_embedding.jobs import KIND, EmbeddingJobs, job_of
+from portico._bulk_embedding.batch import KIND, EmbeddingBatch, EmbeddingJobs, embed_batch, job_of
 from portico._bulk_embedding.workers import StoreFilling
 from portico._jobs import Job
 from portico._ports.embedding_generator import EmbeddingGenerator

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico import Kernel
 from portico._bulk_embedding import workers
-from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
+from portico._bulk_embedding.batch import KIND, EmbeddingJobs
 from portico.errors import ServiceError
 from portico.ports import EmbeddingGenerator, IndexProgress, Runner, VectorStore
 from portico_documents import catalogue, scan, vector_mirror

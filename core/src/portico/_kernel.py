@@ -464,7 +464,7 @@ class Kernel:
     @staticmethod
     def job_handlers() -> dict[str, JobHandler]:
         """Return what carries out each kind of job, for one worker."""
-        from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
+        from portico._bulk_embedding.batch import KIND, EmbeddingJobs
         from portico._runs.submitting import RUN_KIND, carry_out
 
         return {RUN_KIND: carry_out, KIND: EmbeddingJobs()}

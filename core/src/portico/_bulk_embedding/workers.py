@@ -7,8 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
-from portico._bulk_embedding.jobs import KIND, job_of, names_of
+from portico._bulk_embedding.batch import KIND, EmbeddingBatch, embed_batch, job_of, names_of
 from portico._jobs import STATES, JobStatus
 from portico.errors import ConfigurationError, ServiceError, StoreError
 
@@ -103,8 +102,8 @@ class EmbeddingWorkers:
         records, _ = await self._store.get(part.namespace, [part.records[-1].id])
         if not records:
             raise ConfigurationError(
-                f"The worker {status.worker} wrote a batch to its vector store {self._store.name!r}, but the store here "
-                "does not have it: they are two stores. Give both the same [vectors]. A folder serves one machine only."
+                f"The worker {status.worker} wrote a batch to its vector store {self._store.name!r}, but the store "
+                "here does not have it: they are two stores. Give both the same [vectors]. A folder serves one machine."
             )
         count = status.result.get("texts") if isinstance(status.result, dict) else None
         return count if isinstance(count, int) else len(part.texts)

@@ -108,10 +108,7 @@ def plain_code(error: sqlite3.Error) -> int:
 
 
 class Sqlite:
-    """What stores in SQLite need: ``transaction``, ``use_log``, and the ``errors`` of a store for those of SQLite.
-
-    ``error`` returns the one error that ``errors`` raises.
-    """
+    """What stores in SQLite need."""
 
     transaction = staticmethod(transaction)
     use_log = staticmethod(use_log)
