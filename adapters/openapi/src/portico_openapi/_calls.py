@@ -65,16 +65,16 @@ class Call:
     settings: OpenAPISettings
 
     @property
-    def _said(self) -> str:
+    def _label(self) -> str:
         return f"{self.name} ({self.label})"
 
     async def __call__(self, /, **arguments: Any) -> Any:
         """Call the operation and return its result as JSON. Raises ``ArgumentsInvalid`` and ``ServiceError``."""
         if self.lacking is not None:
-            raise AuthenticationFailed(f"{self._said} was not called: {self.lacking}")
+            raise AuthenticationFailed(f"{self._label} was not called: {self.lacking}")
         if isinstance(self.server, str):
             raise ConfigurationError(
-                f"{self._said} was not called: there is no server to call: {self.server}. "
+                f"{self._label} was not called: there is no server to call: {self.server}. "
                 'Set `server = "https://…"` in the settings of the plugin.'
             )
         answer = await self._send(self._request(self.server, arguments), self.server)
@@ -84,7 +84,7 @@ class Call:
         except ValueError as error:
             advice = f"Expected JSON, got {shown(label) or 'an answer without a label'}."
             hidden = self.credentials.hidden
-            raise answer.error(self._said, ResponseInvalid, hidden=hidden, advice=advice) from error
+            raise answer.error(self._label, ResponseInvalid, hidden=hidden, advice=advice) from error
 
     def _request(self, server: Server, arguments: Mapping[str, Any]) -> Outgoing:
         """Make the request. Raises ``ArgumentsInvalid`` with everything that cannot be sent."""
@@ -164,12 +164,12 @@ class Call:
                     may_follow=lambda target: origin_of(target) == server.origin,
                 )
             except Wrong as problem:
-                raise ServiceError(f"{self._said} failed: {problem}. If the service moved, set `server`.") from problem
+                raise ServiceError(f"{self._label} failed: {problem}. If the service moved, set `server`.") from problem
             except LimitExceeded as problem:
-                message = f"The answer to {self._said} is too large: {problem}; maximum_response_bytes allows more."
+                message = f"The answer to {self._label} is too large: {problem}; maximum_response_bytes allows more."
                 raise LimitExceeded(message) from problem
             except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as failure:
-                error = no_answer(self._said, server.url, failure, settings.timeout)
+                error = no_answer(self._label, server.url, failure, settings.timeout)
                 error.__cause__ = failure
                 late = isinstance(failure, TimeoutError | httpx.TimeoutException)
                 passing = isinstance(failure, _NEVER_SENT) or not (self.effects or late)
@@ -177,7 +177,7 @@ class Call:
                 if answer.status < 400:
                     return answer
                 advice = "Check the arguments." if answer.status in (400, 404, 409, 422) else None
-                error = answer.error(self._said, hidden=self.credentials.hidden, advice=advice)
+                error = answer.error(self._label, hidden=self.credentials.hidden, advice=advice)
                 if type(error) is ServiceError:
                     error = RequestFailed(str(error), status=answer.status)
                 passing = answer.status in _PASSING and not self.effects

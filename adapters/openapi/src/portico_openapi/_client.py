@@ -40,7 +40,7 @@ class Outgoing:
         return replace(self, url=target, secret_query=secrets)
 
 
-class _QueryUnsaid(httpx.URL):
+class _URLWithoutQuery(httpx.URL):
     """A URL that shows no query: httpx writes the URL of each request to its log."""
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ def _request(client: httpx.AsyncClient, outgoing: Outgoing, seconds: float) -> h
         outgoing.method, url, headers=headers, content=outgoing.content, extensions={"timeout": timeout}
     )
     if outgoing.secret_query:
-        request.url = _QueryUnsaid(request.url)
+        request.url = _URLWithoutQuery(request.url)
     return request
 
 

@@ -236,16 +236,16 @@ class Schemas:
 
     def _keywords(self, schema: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
         written: dict[str, Any] = {}
-        unseen = self._unseen(schema, base)
+        hidden = self._hidden_properties(schema, base)
         for key, value in schema.items():
             if value is None and key not in ("const", "default", "example"):
                 continue
             if key == "type":
                 written |= _types(value)
             elif key == "properties":
-                written[key] = self._properties(value, base, depth, unseen)
+                written[key] = self._properties(value, base, depth, hidden)
             elif key == "required":
-                if names := _required(value, unseen):
+                if names := _required(value, hidden):
                     written[key] = names
             elif key in _CHOICES or key == "prefixItems" or (key == "items" and type(value) is list):
                 parts = self._list(key, value, base, depth)
@@ -277,13 +277,13 @@ class Schemas:
                 raise Wrong(f"expected a list, not {described(value)}")
             return [self._inside(number, part, base, depth) for number, part in enumerate(value)]
 
-    def _properties(self, value: Any, base: str, depth: int, unseen: set[str]) -> dict[str, Any]:
+    def _properties(self, value: Any, base: str, depth: int, hidden: set[str]) -> dict[str, Any]:
         with Within("properties"):
             if type(value) is not dict:
                 raise Wrong(f"expected an object, not {described(value)}")
-            return {name: self._inside(name, part, base, depth) for name, part in value.items() if name not in unseen}
+            return {name: self._inside(name, part, base, depth) for name, part in value.items() if name not in hidden}
 
-    def _unseen(self, schema: Mapping[str, Any], base: str) -> set[str]:
+    def _hidden_properties(self, schema: Mapping[str, Any], base: str) -> set[str]:
         """Return the properties that values of this direction do not have, those of the parts of an allOf too."""
         found: set[str] = set()
         stack = [schema]
@@ -348,12 +348,12 @@ class Schemas:
 
     def _joined_object(self, schema: Mapping[str, Any], parts: _Parts, depth: int) -> Any:
         """Write the parts as one object: what they inherit first, then what is the schema's own."""
-        unseen = {name for part, uri in parts for name in self._unseen(part, uri)}
+        hidden = {name for part, uri in parts for name in self._hidden_properties(part, uri)}
         properties: dict[str, Any] = {}
         required: list[str] = []
         for part, uri in [*parts[1:], parts[0]]:
-            properties |= self._properties(part.get("properties") or {}, uri, depth, unseen)
-            required += _required(part.get("required"), unseen)
+            properties |= self._properties(part.get("properties") or {}, uri, depth, hidden)
+            required += _required(part.get("required"), hidden)
         written: dict[str, Any] = {"type": "object"} if any("type" in part for part, _ in parts) else {}
         written["properties"] = properties
         if required:
@@ -372,9 +372,9 @@ def _types(value: Any) -> dict[str, Any]:
     return {"type": value} if names else {}
 
 
-def _required(value: Any, unseen: set[str]) -> list[str]:
+def _required(value: Any, hidden: set[str]) -> list[str]:
     names = [name for name in value if type(name) is str] if type(value) is list else []
-    return [name for name in dict.fromkeys(names) if name not in unseen]
+    return [name for name in dict.fromkeys(names) if name not in hidden]
 
 
 def _write_simple(key: str, value: Any, written: dict[str, Any]) -> None:

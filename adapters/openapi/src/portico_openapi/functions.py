@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _WITHOUT_EFFECTS = frozenset({"get", "head", "options", "trace"})
 _LONGEST_DESCRIPTION = 1_000
-_MOST_TOLD = 5
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class OpenAPIFunctions:
         plugin, lost = await asyncio.to_thread(_Making(name, str(location), documents, settings, self._client).plugin)
         self.lost = lost
         if lost:
-            _log.warning("functions.%s: %s", name, _told(lost, len(plugin.functions)))
+            _log.warning("functions.%s: %s", name, _list_lost(lost, len(plugin.functions)))
         return plugin
 
     async def aclose(self) -> None:
@@ -240,7 +240,7 @@ class _Making:
         if isinstance(self._servers.chosen, str):
             description += f" No server to call is known ({self._servers.chosen}): set `server`."
         if lost:
-            description += f" {_told(lost, len(functions))}"
+            description += f" {_list_lost(lost, len(functions))}"
         return FunctionPlugin(self._name, tuple(functions), description.strip()), tuple(lost)
 
     def _function(self, operation: Operation, *, effects: bool) -> Function:
@@ -334,7 +334,7 @@ def _sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?", ":", "…")) else f"{text}."
 
 
-def _told(lost: Sequence[LostOperation], usable: int) -> str:
-    shown_ones = "; ".join(str(one) for one in lost[:_MOST_TOLD])
-    more = f"; and {len(lost) - _MOST_TOLD} more" if len(lost) > _MOST_TOLD else ""
+def _list_lost(lost: Sequence[LostOperation], usable: int) -> str:
+    shown_ones = "; ".join(str(one) for one in lost[:_MOST_LISTED])
+    more = f"; and {len(lost) - _MOST_LISTED} more" if len(lost) > _MOST_LISTED else ""
     return f"{len(lost)} of {usable + len(lost)} operations are lost: {shown_ones}{more}."
