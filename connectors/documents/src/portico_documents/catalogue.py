@@ -6,12 +6,14 @@ passage it does not have is ignored. What a kill leaves in the store, the next u
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Sqlite
@@ -38,6 +40,28 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call ``function`` in a thread; when cancelled, wait for it to end first.
+
+    `asyncio.to_thread` alone leaves the thread running, which would go on using a connection that is being closed,
+    or write after its lock is released.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # so that it counts as seen
+        raise
 
 
 class CatalogueDamaged(StoreDamaged):

@@ -15,10 +15,9 @@ from portico.errors import StoreDamaged, StoreError
 from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
 from portico.ports import IndexProgress, IndexReport, JobQueue
 from portico_documents import catalogue
-from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, store_errors
+from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, in_thread, store_errors
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.scan import Batch, Scan
-from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror
 
 _POLL_SECONDS = 0.1

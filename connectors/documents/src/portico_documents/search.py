@@ -27,11 +27,11 @@ from portico.search import (
     Vectors,
 )
 from portico_documents import catalogue
+from portico_documents.catalogue import in_thread
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
 from portico_documents.terms import query_terms
-from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror, as_rows
 
 _PAGE = 500

@@ -14,10 +14,9 @@ from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import VectorRecord, Vectors
 from portico_documents import catalogue
-from portico_documents.catalogue import FileEntry
+from portico_documents.catalogue import FileEntry, in_thread
 from portico_documents.conditions import metadata_of
 from portico_documents.scan import embedded_text
-from portico_documents.threads import in_thread
 
 Rows = npt.NDArray[np.float32]
 

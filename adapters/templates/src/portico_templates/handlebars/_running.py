@@ -422,7 +422,10 @@ def merge_pieces(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
     """Join neighbours that the template wrote; a value stays its own piece, since an empty one parts them too."""
     merged: list[tuple[str, bool]] = []
     for is_value, group in groupby(pieces, key=itemgetter(1)):
-        merged += group if is_value else [("".join([text for text, _ in group]), False)]
+        if is_value:
+            merged += group
+        else:
+            merged.append(("".join([text for text, _ in group]), False))
     return merged
 
 

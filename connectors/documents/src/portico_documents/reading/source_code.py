@@ -63,8 +63,7 @@ def read(text: str, suffix: str) -> list[Section]:
     [(1, ()), (3, ('add',)), (7, ())]
     """
     lines = text.split("\n")
-    rules = _RULES.get(suffix, ())
-    return _write(lines, _definitions(lines, rules))
+    return _write(lines, _definitions(lines, _RULES.get(suffix, ())))
 
 
 def read_python(text: str) -> list[Section]:
@@ -121,8 +120,8 @@ def _definitions(lines: list[str], rules: tuple[re.Pattern[str], ...]) -> Iterat
     for index, line in enumerate(lines):
         if not line or line[0].isspace():
             continue
-        name = _defined(line[:_LONGEST_DEFINITION], rules)
-        if name:
+        matches = (rule.match(line[:_LONGEST_DEFINITION]) for rule in rules)
+        if name := next((match[1] for match in matches if match), ""):
             first = index
             while first > floor and _LEADING.match(lines[first - 1].lstrip()):
                 first -= 1
@@ -132,13 +131,6 @@ def _definitions(lines: list[str], rules: tuple[re.Pattern[str], ...]) -> Iterat
         elif inside and not _CLOSING.match(line):
             inside = False
             yield index, ()
-
-
-def _defined(line: str, rules: tuple[re.Pattern[str], ...]) -> str:
-    for rule in rules:
-        if match := rule.match(line):
-            return match[1]
-    return ""
 
 
 def _write(lines: list[str], starts: Iterable[tuple[int, tuple[str, ...]]]) -> list[Section]:
