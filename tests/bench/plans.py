@@ -246,7 +246,7 @@ class OnTheLoop(MemoryRunStore):
 
 async def journal() -> dict[str, float]:
     """Return the medians of the longest stalls, and of the time of a step with nothing in its way."""
-    from portico_basics.sqlite.config import SqliteSettings
+    from portico_basics.config import SqliteSettings
     from portico_basics.sqlite.store import SqliteRunStore
 
     kernel = make_kernel()

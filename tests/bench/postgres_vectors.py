@@ -32,8 +32,8 @@ from tests.support.postgres_server import postgres_server
 from portico import VectorRecord, Vectors
 from portico.plugins import Secret
 from portico.search import Equal
-from portico_postgres._vectors import PackedDumper, PackedVector, as_rows, packed
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres._vector_searching import PackedDumper, PackedVector, as_rows, packed
+from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
 try:

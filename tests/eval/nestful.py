@@ -23,7 +23,7 @@ from portico import Answer, Function, Kernel, Parameter, Plan, PromptInput
 from portico.errors import PorticoError, SchemaUnsupported
 from portico.plans import Step, check_plan, plan_from_json, plan_to_json
 from portico.plugins import Mismatch
-from portico_basics.jsonschema.config import JsonschemaSettings
+from portico_basics.config import JsonschemaSettings
 from portico_basics.jsonschema.validator import JsonschemaValidator
 
 __all__ = ["add_arguments", "describe", "measure", "run"]

@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 from tests.support.postgres_server import PostgresServer, postgres_server
 
 from portico.plugins import Secret
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
 __all__ = ["postgres_store"]

@@ -29,9 +29,8 @@ from portico import (
 from portico.plans import XmlPlan
 from portico.plugins import RunState
 from portico.search import Vectors
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.config import PlanFolderSettings, SqliteSettings
 from portico_basics.plan_folder.store import FolderPlanStore
-from portico_basics.sqlite.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore

@@ -17,7 +17,7 @@ import pytest
 from tests.support.forking import Forking, forking, is_running
 
 from portico.plugins import RunState
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico_basics.fused.config import FusedSettings
+from portico_basics.config import FusedSettings
 from portico_testkit.package import PackageKit
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from portico.plugins import Secret
 from portico.ports import RunStore
-from portico_postgres.config import PostgresRunSettings
+from portico_postgres.config import PostgresRunSettings, PostgresVectorSettings
 from portico_postgres.run_store import PostgresRunStore
-from portico_postgres.vector_config import PostgresVectorSettings
 from portico_testkit.package import PackageKit
 from portico_testkit.run_store import Reopen, RunStoreKit
 

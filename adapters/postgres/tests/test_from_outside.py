@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 
 from portico.plugins import Secret
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord, Vectors
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.vector_checks import tried
 

@@ -12,8 +12,7 @@ from psycopg import sql
 
 from portico.errors import StoreError
 from portico.plugins import Secret
-from portico_postgres._connections import Connections
-from portico_postgres._migrations import Part
+from portico_postgres._connections import Connections, Part
 from portico_postgres.config import ConnectionSettings
 
 BEGIN = """

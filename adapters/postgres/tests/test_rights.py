@@ -16,9 +16,8 @@ from psycopg import sql
 from portico.errors import StoreError, StoreUnavailable
 from portico.plugins import Secret
 from portico.search import VectorRecord, Vectors
-from portico_postgres.config import PostgresRunSettings
+from portico_postgres.config import PostgresRunSettings, PostgresVectorSettings
 from portico_postgres.run_store import PostgresRunStore
-from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
 

@@ -10,8 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from portico.errors import ConfigurationError
 from portico.plugins import Secret
-from portico_postgres._connections import Connections
-from portico_postgres._migrations import Part
+from portico_postgres._connections import Connections, Part
 from portico_postgres.config import ConnectionSettings
 
 

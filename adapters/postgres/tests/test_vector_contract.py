@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from portico.plugins import Secret
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.hybrid_search import HybridSearchKit
 from portico_testkit.vector_store import VectorStoreKit

@@ -11,7 +11,7 @@ from tests.support.postgres_server import PostgresServer
 from portico.errors import StoreUnavailable
 from portico.plugins import Secret
 from portico.search import VectorRecord, Vectors
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
 SIZE = 400

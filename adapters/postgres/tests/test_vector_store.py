@@ -17,7 +17,7 @@ from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico.plugins import Secret
 from portico.search import Equal, Range, VectorRecord, Vectors
 from portico_postgres import _plugin
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
 Open = Callable[..., PostgresVectorStore]

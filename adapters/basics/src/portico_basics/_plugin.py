@@ -9,7 +9,7 @@ def portico_chat_services() -> list[Registration]:
         _offer(
             "extractive",
             "extractive.chat:ExtractiveChat",
-            "extractive.config:ExtractiveSettings",
+            "config:ExtractiveSettings",
             "Answers a question by quoting its sources. Needs no model.",
         )
     ]
@@ -21,7 +21,7 @@ def portico_embedding_generators() -> list[Registration]:
         _offer(
             "cached",
             "cached_embeddings.embeddings:from_services",
-            "cached_embeddings.config:CachedEmbeddingsSettings",
+            "config:CachedEmbeddingsSettings",
             "Keeps the vectors of another embedding generator on disk.",
         )
     ]
@@ -33,13 +33,13 @@ def portico_function_plugins() -> list[Registration]:
         _offer(
             "plans",
             "plan_folder.functions:PlanFiles",
-            "plan_folder.config:PlanFolderSettings",
+            "config:PlanFolderSettings",
             "Makes a function of each plan in a folder.",
         ),
         _offer(
             "prompts",
             "prompts.functions:PromptFiles",
-            "prompts.config:PromptFilesSettings",
+            "config:PromptFilesSettings",
             "Makes a function of each prompt in a folder.",
         ),
     ]
@@ -51,7 +51,7 @@ def portico_function_selectors() -> list[Registration]:
         _offer(
             "contextual",
             "contextual.choosing:configured",
-            "contextual.config:ContextualSettings",
+            "config:ContextualSettings",
             "Offers a model the few functions that fit the conversation.",
         )
     ]
@@ -59,14 +59,7 @@ def portico_function_selectors() -> list[Registration]:
 
 def portico_plan_stores() -> list[Registration]:
     """Register the store of plans in a folder."""
-    return [
-        _offer(
-            "folder",
-            "plan_folder.store:FolderPlanStore",
-            "plan_folder.config:PlanFolderSettings",
-            "Saves plans as files.",
-        )
-    ]
+    return [_offer("folder", "plan_folder.store:FolderPlanStore", "config:PlanFolderSettings", "Saves plans as files.")]
 
 
 def portico_planners() -> list[Registration]:
@@ -75,13 +68,13 @@ def portico_planners() -> list[Registration]:
         _offer(
             "recorded",
             "recorded.planner:RecordedPlanner",
-            "recorded.config:RecordedSettings",
+            "config:RecordedSettings",
             "Replays a plan from a file or a run of the journal, without a model.",
         ),
         _offer(
             "retrieval",
             "retrieval.planner:RetrievalPlanner",
-            "retrieval.config:RetrievalSettings",
+            "config:RetrievalSettings",
             "Searches every source at once and answers with citations. Needs no model.",
         ),
     ]
@@ -93,7 +86,7 @@ def portico_run_stores() -> list[Registration]:
         _offer(
             "sqlite",
             "sqlite.store:SqliteRunStore",
-            "sqlite.config:SqliteSettings",
+            "config:SqliteSettings",
             "Keeps the journal of runs in one SQLite file, which several processes may share.",
         )
     ]
@@ -105,7 +98,7 @@ def portico_runners() -> list[Registration]:
         _offer(
             "local",
             "local_runner.runner:LocalRunner",
-            "local_runner.config:LocalRunnerSettings",
+            "config:LocalRunnerSettings",
             "Runs steps in this process, a number of them at a time.",
         )
     ]
@@ -117,7 +110,7 @@ def portico_schema_validators() -> list[Registration]:
         _offer(
             "jsonschema",
             "jsonschema.validator:JsonschemaValidator",
-            "jsonschema.config:JsonschemaSettings",
+            "config:JsonschemaSettings",
             "Checks values against all of JSON Schema 2020-12. Never fetches a reference.",
         )
     ]
@@ -129,13 +122,13 @@ def portico_text_searches() -> list[Registration]:
         _offer(
             "fused",
             "fused.search:FusedTextSearch",
-            "fused.config:FusedSettings",
+            "config:FusedSettings",
             "Asks several sources at once and merges their rankings.",
         ),
         _offer(
             "vectors",
             "vectors.search:configured",
-            "vectors.config:VectorsSettings",
+            "config:VectorsSettings",
             "Searches the records of a vector store by meaning.",
         ),
     ]

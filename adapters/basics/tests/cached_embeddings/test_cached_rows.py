@@ -17,8 +17,8 @@ from hypothesis import given, settings, strategies as st
 from portico.errors import PluginNotInstalled, ResponseInvalid
 from portico.ports import EmbeddingGenerator
 from portico.search import Vectors
-from portico_basics.cached_embeddings.config import CachedEmbeddingsSettings
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings, from_services
+from portico_basics.config import CachedEmbeddingsSettings
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.services import FixedServices
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from portico.ports import EmbeddingGenerator, FunctionSelector, VectorStore
+from portico_basics.config import ContextualSettings
 from portico_basics.contextual.choosing import configured
-from portico_basics.contextual.config import ContextualSettings
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

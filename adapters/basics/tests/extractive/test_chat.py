@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from portico import ChatReply, ChatRequest, Message, Source
 from portico.errors import ConfigurationError, PluginNotInstalled, ServiceUnavailable
+from portico_basics.config import ExtractiveSettings
 from portico_basics.extractive.chat import ExtractiveChat
-from portico_basics.extractive.config import ExtractiveSettings
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 
 FRAGMENTS = st.sampled_from(

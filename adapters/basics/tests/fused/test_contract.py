@@ -10,7 +10,7 @@ from portico.errors import ServiceUnavailable
 from portico.ports import TextSearch
 from portico.search import Equal
 from portico_basics._plugin import portico_text_searches
-from portico_basics.fused.config import FusedSettings
+from portico_basics.config import FusedSettings
 from portico_basics.fused.search import FusedTextSearch
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch

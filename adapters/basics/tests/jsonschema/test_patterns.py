@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_basics.jsonschema._patterns import python_pattern, written_pattern
+from portico_basics.jsonschema._dialect import python_pattern, written_pattern
 
 
 def matches(pattern: str, text: str) -> bool:

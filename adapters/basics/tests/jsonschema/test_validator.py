@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from portico.errors import SchemaUnsupported
+from portico_basics.config import JsonschemaSettings
 from portico_basics.jsonschema import _dialect
-from portico_basics.jsonschema.config import JsonschemaSettings
 from portico_basics.jsonschema.validator import JsonschemaValidator
 
 
@@ -189,7 +189,7 @@ def test_a_schema_is_compiled_once_and_what_is_done_to_it_afterwards_changes_not
 def test_the_vendor_is_imported_when_a_schema_comes_and_not_before() -> None:
     code = """
 import sys
-import portico_basics._plugin, portico_basics.jsonschema.config
+import portico_basics._plugin, portico_basics.config
 from portico_basics.jsonschema.validator import JsonschemaValidator
 validator = JsonschemaValidator()
 assert not {"jsonschema", "referencing"} & set(sys.modules)

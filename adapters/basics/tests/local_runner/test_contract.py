@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portico_basics.local_runner.config import LocalRunnerSettings
+from portico_basics.config import LocalRunnerSettings
 from portico_basics.local_runner.runner import LocalRunner
 from portico_testkit.runner import RunnerKit
 

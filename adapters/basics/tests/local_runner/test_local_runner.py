@@ -13,7 +13,7 @@ from portico import From, Kernel, Plan, Step, Value, function
 from portico.errors import StepFailed
 from portico.plans import Answer, ListOf, PlanTemplate, plan_function
 from portico.plugins import RunState
-from portico_basics.local_runner.config import LocalRunnerSettings
+from portico_basics.config import LocalRunnerSettings
 from portico_basics.local_runner.runner import LocalRunner
 from portico_testkit.fakes.run_store import MemoryRunStore
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
 from portico_basics.plan_folder.store import FolderPlanStore
 from portico_testkit.function_source import FunctionSourceKit

@@ -21,10 +21,9 @@ from portico import Kernel, function
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico.plans import From, Plan, Step, plan_to_json
 from portico.ports import SavedPlan
-from portico_basics.plan_folder._wire import SAVED_NAME, file_name, read_saved, written
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
-from portico_basics.plan_folder.store import FolderPlanStore
+from portico_basics.plan_folder.store import SAVED_NAME, FolderPlanStore, file_name, read_saved, written
 
 SHOUT = Plan("Shout", (Step("s1", "Tone-shout", {"text": From("input", ("text",))}),), result=From("s1"))
 SAVED = SavedPlan("Shout it", "c1", plan_to_json(SHOUT), "2026-01-01T00:00:00+00:00", "structured")
@@ -136,7 +135,7 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from portico.ports import SavedPlan
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.config import PlanFolderSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
 saved = SavedPlan("Shout it", "c1", {"notes": ["killed"]}, "2026-01-01T00:00:00+00:00", "killed")
@@ -211,7 +210,7 @@ import asyncio, sys
 from dataclasses import replace
 from pathlib import Path
 from portico.ports import SavedPlan
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.config import PlanFolderSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 store = FolderPlanStore(PlanFolderSettings(path=Path(sys.argv[1])))
 async def main():

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from portico import FunctionPlugin, Kernel
 from portico.errors import PlanError
 from portico.plans import Answer, Plan, Step, Value, plan_to_json
-from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
 
 

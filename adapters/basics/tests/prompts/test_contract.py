@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portico_basics.prompts.config import PromptFilesSettings
+from portico_basics.config import PromptFilesSettings
 from portico_basics.prompts.functions import PromptFiles
 from portico_testkit.function_source import FunctionSourceKit
 

@@ -8,8 +8,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_basics.prompts._documents import PromptInvalid, read_document
-from portico_basics.prompts._settings import PromptSettings, read_settings
+from portico_basics.prompts._settings import PromptInvalid, PromptSettings, read_document, read_settings
 
 WORDS = [
     "name", "description", "language", "template", "template_format", "inputs", "input_variables", "input", "returns",

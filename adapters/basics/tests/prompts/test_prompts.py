@@ -13,7 +13,7 @@ import pytest
 from portico import ChatCapabilities, Function, Kernel, Prompt
 from portico.errors import ConfigurationError, PluginNotInstalled
 from portico.ports import ChatService, SchemaValidator, TemplateLanguage
-from portico_basics.prompts.config import PromptFilesSettings
+from portico_basics.config import PromptFilesSettings
 from portico_basics.prompts.functions import PromptFiles
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices

@@ -14,7 +14,7 @@ from portico import Kernel, function
 from portico.errors import StoreDamaged
 from portico.plans import Answer, From, Plan, Step, TextOf, Value, plan_to_json
 from portico.ports import RunStore
-from portico_basics.recorded.config import RecordedSettings
+from portico_basics.config import RecordedSettings
 from portico_basics.recorded.planner import RecordedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices

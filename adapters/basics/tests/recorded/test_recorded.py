@@ -27,7 +27,7 @@ from portico.plans import (
     plan_to_json,
 )
 from portico.ports import RunStore
-from portico_basics.recorded.config import RecordedSettings
+from portico_basics.config import RecordedSettings
 from portico_basics.recorded.planner import RecordedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices

@@ -8,7 +8,7 @@ from portico import ChatRequest, Kernel
 from portico.errors import ServiceUnavailable
 from portico.ports import ChatService
 from portico.search import search_plugin
-from portico_basics.retrieval.config import RetrievalSettings
+from portico_basics.config import RetrievalSettings
 from portico_basics.retrieval.planner import RetrievalPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices

@@ -36,7 +36,7 @@ from portico.search import (
     TextSearchResult,
     search_plugin,
 )
-from portico_basics.retrieval.config import RetrievalSettings
+from portico_basics.config import RetrievalSettings
 from portico_basics.retrieval.planner import RetrievalPlanner, query_for
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
@@ -162,7 +162,7 @@ async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_
     planner = RetrievalPlanner(RetrievalSettings(), FixedServices(services))
     for goal, asked in (
         ("How do I oil a door?", "How do I oil a door?"),
-        ("The door is old. " * 9 + "How do I oil a door?", "The door is old. The door is old. How do I oil a door?"),
+        ("The door is old. " * 9 + "How do I oil a door?", "How do I oil a door?"),
         ("door " * 30, "door " * 11 + "door"),
     ):
         run = await kernel.run_goal(goal, planner=planner)

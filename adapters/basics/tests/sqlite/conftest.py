@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 
 Open = Callable[..., SqliteRunStore]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portico.ports import RunStore
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 from portico_testkit.run_store import Reopen, RunStoreKit
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 from portico_testkit.event_loop import heartbeat
 
@@ -230,8 +230,7 @@ async def test_a_full_disk_is_told_and_what_was_written_stays(opened: Any) -> No
     await finish(store, "r1")
     lease = await store.acquire("r2", owner="me", seconds=60)
     # SQLite's own bound on pages gives the same error as a disk that takes no more.
-    journal = store._opened()
-    await store._do(lambda: journal._open().execute("PRAGMA max_page_count = 1").fetchone())
+    await store._do(lambda: store._open().execute("PRAGMA max_page_count = 1").fetchone())
     with pytest.raises(StoreError, match=r"disk of the journal .* is full; nothing was written"):
         await store.append(lease, [{"type": "x", "text": "y" * 1_000_000}])
     assert await store.read("r2") == []
@@ -276,7 +275,7 @@ async def test_a_cancelled_append_has_happened_as_a_whole_or_not_at_all(opened: 
 WRITE = """
 import asyncio, sys
 from pathlib import Path
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 
 async def write(name):
@@ -310,7 +309,6 @@ async def test_the_disk_is_waited_for_around_effects_as_the_setting_says(
 ) -> None:
     store = opened(sync=sync)
     lease = await store.acquire("r1", owner="me", seconds=60)
-    journal = store._opened()
     seen = []
     for entry in (
         {"type": "step-started", "step": "s1"},
@@ -320,7 +318,7 @@ async def test_the_disk_is_waited_for_around_effects_as_the_setting_says(
         {"type": "step-finished", "step": "s2", "result": 1},
     ):
         await store.append(lease, [entry])
-        [(level,)] = await store._do(lambda: journal._open().execute("PRAGMA synchronous").fetchall())
+        [(level,)] = await store._do(lambda: store._open().execute("PRAGMA synchronous").fetchall())
         seen.append(level == 2)
     assert seen == waits
 

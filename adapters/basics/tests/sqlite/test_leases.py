@@ -19,7 +19,7 @@ locks = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps no sig
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 
 async def hold():

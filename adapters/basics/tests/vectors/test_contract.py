@@ -12,7 +12,7 @@ import pytest
 
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import And, AnyOf, Equal, Range
-from portico_basics.vectors.config import VectorsSettings
+from portico_basics.config import VectorsSettings
 from portico_basics.vectors.search import VectorsTextSearch, configured
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore

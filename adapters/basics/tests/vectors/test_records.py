@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 from portico.errors import ConfigurationError, SchemaUnsupported, StoreDamaged, StoreError, UnsupportedOption
 from portico.plugins import Compiled
 from portico.search import Equal, FilterSupport, Range, TextSearchOptions, VectorRecord, search_plugin
-from portico_basics.vectors.config import VectorsSettings
+from portico_basics.config import VectorsSettings
 from portico_basics.vectors.search import Hit, Records, VectorsTextSearch
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.hybrid_search import DictHybridStore

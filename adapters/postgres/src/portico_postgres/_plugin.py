@@ -21,7 +21,7 @@ def portico_vector_stores() -> list[Registration]:
         Registration(
             name="postgres",
             factory="portico_postgres.vector_store:PostgresVectorStore",
-            settings="portico_postgres.vector_config:PostgresVectorSettings",
+            settings="portico_postgres.config:PostgresVectorSettings",
             summary="Vectors in PostgreSQL by pgvector, exactly or along a graph, with hybrid search.",
         )
     ]

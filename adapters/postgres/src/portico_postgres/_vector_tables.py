@@ -10,9 +10,8 @@ from __future__ import annotations
 from psycopg import errors, sql
 
 from portico.errors import ConfigurationError, StoreError
-from portico_postgres._connections import Connection
-from portico_postgres._migrations import Part
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres._connections import Connection, Part
+from portico_postgres.config import PostgresVectorSettings
 
 _LEAST_PGVECTOR = (0, 8)
 """From 0.8 on, a search along a graph continues until enough records pass a filter."""

@@ -18,8 +18,7 @@ from psycopg import sql
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico.plugins import Rows, Services
 from portico.ports import Lease, RunStore
-from portico_postgres._connections import Connection, Connections
-from portico_postgres._migrations import Part
+from portico_postgres._connections import Connection, Connections, Part
 from portico_postgres.config import PostgresRunSettings
 
 _TABLES = (

@@ -18,8 +18,7 @@ from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vec
 from portico_postgres import _vector_searching as searching
 from portico_postgres._connections import Connection, Connections
 from portico_postgres._metadata import Condition, condition_of, decoded, encoded, given, key, stored
-from portico_postgres._vector_tables import PART, Namespace, drop, find, link, make
-from portico_postgres._vectors import (
+from portico_postgres._vector_searching import (
     MOST_DIMENSIONS,
     PackedDumper,
     PackedVector,
@@ -30,7 +29,8 @@ from portico_postgres._vectors import (
     unit_rows,
     unpacked,
 )
-from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres._vector_tables import PART, Namespace, drop, find, link, make
+from portico_postgres.config import PostgresVectorSettings
 
 # PostgreSQL's own parser takes "and/or" for a file and "a.example" for a host; what has only words has none of these.
 _WORD = re.compile(r"[^\W_]+")

@@ -14,7 +14,7 @@ from portico.errors import FunctionNotFound
 from portico.plugins import Services, words
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import Vectors
-from portico_basics.contextual.config import ContextualSettings
+from portico_basics.config import ContextualSettings
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near
 

@@ -63,79 +63,48 @@ broke broken break
 brought bring
 built build
 caught catch
-chose chosen choice choose
 children child
+chose chosen choice choose
 data datum
 drew drawn draw
-driven drove drive
+failure fail
 fell fallen fall
 felt feel
-failure fail
-flew flown fly
 forgot forgotten forget
-fought fight
 found find
-froze frozen freeze
 gone went go
-grew grown grow
-growth grow
-heard hear
+grew grown growth grow
 held hold
-hid hidden hide
+hidden hide
 indices index
 kept keep
 knew known knowledge know
-laid lay
 led lead
 left leave
 lost loss lose
-matrices matrix
+made make
 men man
 met meet
-mice mouse
 paid payment pay
 people person
 ran run
-rang rung ring
-rode ridden ride
-rose risen rise
 said say
-sang sung sing
-sank sunk sink
-sat sit
 saw seen see
 sent send
-shook shaken shake
 shown show
-shot shoot
-slept sleep
 sold sell
-sought seek
 spent spend
 spoke spoken speak
-stole stolen steal
 stood stand
-swam swum swim
 taught teach
 thought think
 threw thrown throw
 told tell
 took taken take
 understood understand
-vertices vertex
-weight weigh
 women woman
-woke woken wake
 won win
-wore worn wear
 wrote written write
-authentication authenticate
-analyses analysis
-halves half
-shelves shelf
-feet foot
-teeth tooth
-geese goose
 """
 """One group a line: the forms, then their base."""
 

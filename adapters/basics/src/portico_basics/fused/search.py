@@ -5,7 +5,7 @@ from __future__ import annotations
 from portico.plugins import Services
 from portico.ports import TextSearch
 from portico.search import FusedSearch
-from portico_basics.fused.config import FusedSettings
+from portico_basics.config import FusedSettings
 
 
 class FusedTextSearch(FusedSearch):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico.errors import SchemaUnsupported
 from portico.plugins import Services
-from portico_basics.jsonschema.config import JsonschemaSettings
+from portico_basics.config import JsonschemaSettings
 
 if TYPE_CHECKING:
     from portico_basics.jsonschema._dialect import Dialect

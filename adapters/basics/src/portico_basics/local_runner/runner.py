@@ -9,7 +9,7 @@ from typing import Any
 
 from portico.plugins import Services
 from portico.ports import Runner
-from portico_basics.local_runner.config import LocalRunnerSettings
+from portico_basics.config import LocalRunnerSettings
 
 
 class LocalRunner(Runner):

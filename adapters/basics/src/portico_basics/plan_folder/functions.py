@@ -15,9 +15,9 @@ from portico.errors import ConfigurationError, PlanFormatError, PorticoError
 from portico.plans import Plan, plan_from_json, plan_function
 from portico.plugins import Services
 from portico.ports import SchemaValidator
+from portico_basics.config import MOST_BYTES, PlanFolderSettings
 from portico_basics.lost import Lost
-from portico_basics.plan_folder._wire import SAVED_NAME
-from portico_basics.plan_folder.config import MOST_BYTES, PlanFolderSettings
+from portico_basics.plan_folder.store import SAVED_NAME
 
 _KINDS = (".json", ".xml")
 _DIGEST = re.compile(r"-[0-9a-f]{24}$")

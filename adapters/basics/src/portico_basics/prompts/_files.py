@@ -9,8 +9,7 @@ from unicodedata import combining, normalize
 
 from portico.errors import ConfigurationError
 from portico_basics.lost import Lost
-from portico_basics.prompts._documents import PromptInvalid, read_document
-from portico_basics.prompts._settings import PromptSettings, read_settings
+from portico_basics.prompts._settings import PromptInvalid, PromptSettings, read_document, read_settings
 
 OWN_LANGUAGE = "semantic-kernel"
 MOST_PROMPTS = 2_000

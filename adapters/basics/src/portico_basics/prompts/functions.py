@@ -10,10 +10,10 @@ from portico import Function, FunctionPlugin, PromptInput, prompt_function
 from portico.errors import PorticoError
 from portico.plugins import Mismatch, SemanticKernelTemplates, Services
 from portico.ports import SchemaValidator, Template, TemplateLanguage
+from portico_basics.config import PromptFilesSettings
 from portico_basics.lost import Lost
-from portico_basics.prompts._documents import PromptInvalid
 from portico_basics.prompts._files import PromptFile, read_prompts
-from portico_basics.prompts.config import PromptFilesSettings
+from portico_basics.prompts._settings import PromptInvalid
 
 _log = logging.getLogger("portico_basics.prompts")
 

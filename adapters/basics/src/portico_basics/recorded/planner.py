@@ -28,7 +28,7 @@ from portico.plans import (
 )
 from portico.plugins import RunState, Services
 from portico.ports import Planner, RunStore
-from portico_basics.recorded.config import RecordedSettings
+from portico_basics.config import RecordedSettings
 
 _MOST_BYTES = 16_000_000
 _SHORTEST_NAME = 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 from portico.plugins import Rows, Services, Sqlite
 from portico.ports import Lease, RunStore
-from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.config import SqliteSettings
 
 try:
     import fcntl
@@ -200,213 +200,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 _REMOVED_AT_ONCE = 10
 _SWEPT_AT_ONCE = 20
-
-
-class Journal:
-    """The RunStore port, blocking: every call is one transaction.
-
-    A lease is valid while it is the newest of its run and has not expired. ``clock`` gives seconds since 1970, the same
-    in all processes. If a clock is wrong, a run is given away too early or too late, but the token of the lease still
-    prevents that two processes write to it.
-    """
-
-    def __init__(self, file: Path, settings: SqliteSettings, clock: Callable[[], float]) -> None:
-        self.file = file
-        self._settings = settings
-        self._clock = clock
-        self._connection: sqlite3.Connection | None = None
-        self._presence: Presence | None = None
-        self._synchronous = False
-        self._processes = file.with_name(f"{file.name}-processes")
-
-    def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        """Take a run. Raises ``StoreBusy`` while a running process holds it."""
-        connection = self._open()
-        if self._presence is None:
-            self._presence = Presence(self._processes)
-        with _mapped_errors(self.file), self._writing(connection, synchronous=False):
-            now = self._clock()
-            row = connection.execute(
-                "SELECT owner, expires, presence FROM runs WHERE name = ?", (Rows.encode_name(run),)
-            ).fetchone()
-            if row is not None and row[0] not in (None, Rows.encode_name(owner)) and row[1] > now:
-                if not is_gone(self._processes, row[2]):
-                    raise self._held(run, row[1] - now, known=bool(row[2]))
-            elif row is None:
-                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (Rows.encode_name(run), now))
-            connection.execute("UPDATE tokens SET last = last + 1")
-            (token,) = connection.execute("SELECT last FROM tokens").fetchone()
-            connection.execute(
-                "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
-                (token, Rows.encode_name(owner), self._presence.name, now + seconds, Rows.encode_name(run)),
-            )
-        return Lease(run, owner, token)
-
-    def renew(self, lease: Lease, seconds: float) -> None:
-        """Extend the newest lease of a run."""
-        connection = self._open()
-        presence = self._presence.name if self._presence else None
-        with _mapped_errors(self.file), self._writing(connection, synchronous=False):
-            changed = connection.execute(
-                "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
-                (
-                    Rows.encode_name(lease.owner),
-                    presence,
-                    self._clock() + seconds,
-                    Rows.encode_name(lease.run),
-                    lease.token,
-                ),
-            )
-            if not changed.rowcount:
-                raise Rows.stale(lease)
-
-    def release(self, lease: Lease) -> None:
-        """Give a run back, unless there is a newer lease. Then remove a few of the oldest finished runs."""
-        connection = self._open()
-        with _mapped_errors(self.file), self._writing(connection, synchronous=False):
-            given = connection.execute(
-                "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
-                "RETURNING finished",
-                (Rows.encode_name(lease.run), lease.token),
-            ).fetchone()
-        if given is not None and given[0]:
-            # The run has ended well, also if old runs cannot be removed.
-            with suppress(StoreError):
-                self._clean(connection)
-
-    def append(self, lease: Lease, entries: Sequence[str], *, synchronous: bool, finished: bool | None) -> None:
-        """Add entries, all or none. ``finished`` is the new state of the run, or None if it does not change."""
-        connection = self._open()
-        with _mapped_errors(self.file), self._writing(connection, synchronous=synchronous):
-            row = connection.execute(
-                "SELECT id, token, expires FROM runs WHERE name = ?", (Rows.encode_name(lease.run),)
-            ).fetchone()
-            if row is None or row[1] != lease.token or row[2] <= self._clock():
-                raise Rows.stale(lease)
-            (last,) = connection.execute("SELECT max(number) FROM entries WHERE run = ?", (row[0],)).fetchone()
-            first = (last or 0) + 1
-            connection.executemany(
-                "INSERT INTO entries VALUES (?, ?, ?)",
-                [(row[0], number, entry) for number, entry in enumerate(entries, first)],
-            )
-            if finished is not None:
-                connection.execute("UPDATE runs SET finished = ? WHERE id = ?", (finished, row[0]))
-
-    def read(self, run: str) -> list[Mapping[str, Any]]:
-        """Return a run's entries in order. Raises ``StoreDamaged`` for an entry that is no JSON object."""
-        if not self._is_begun():
-            return []
-        connection = self._open()
-        with _mapped_errors(self.file):
-            rows = connection.execute(
-                "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
-                (Rows.encode_name(run),),
-            ).fetchall()
-        return [self._entry(run, number, entry) for number, entry in rows]
-
-    def held(self, run: str) -> bool:
-        """Return whether a running process holds a run."""
-        if not self._is_begun():
-            return False
-        connection = self._open()
-        with _mapped_errors(self.file):
-            row = connection.execute(
-                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (Rows.encode_name(run),)
-            ).fetchone()
-            return row is not None and row[0] > self._clock() and not is_gone(self._processes, row[1])
-
-    def runs(self) -> list[str]:
-        """Return the names of all runs, the oldest first."""
-        if not self._is_begun():
-            return []
-        connection = self._open()
-        with _mapped_errors(self.file):
-            return [Rows.decode_name(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
-
-    def _clean(self, connection: sqlite3.Connection) -> None:
-        with _mapped_errors(self.file):
-            rows = connection.execute(
-                "SELECT id FROM runs WHERE finished ORDER BY id DESC LIMIT ? OFFSET ?",
-                (_REMOVED_AT_ONCE, self._settings.keep),
-            ).fetchall()
-            if rows:
-                with self._writing(connection, synchronous=False):
-                    for (run,) in rows:
-                        self._remove(connection, run)
-                    sweep(self._processes, _SWEPT_AT_ONCE)
-
-    def _remove(self, connection: sqlite3.Connection, run: int) -> None:
-        # Another process may have resumed it since.
-        gone = connection.execute(
-            "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
-            (run, self._clock()),
-        )
-        if gone.rowcount:
-            connection.execute("DELETE FROM runs WHERE id = ?", (run,))
-
-    def close(self) -> None:
-        """Close the file. The next call opens it again."""
-        if self._presence is not None:
-            self._presence.close()
-            self._presence = None
-        if self._connection is not None:
-            with closing(self._connection), _mapped_errors(self.file):
-                self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            with _mapped_errors(self.file):
-                self._connection = connect(self.file, self._settings.wait)
-            self._synchronous = False
-        return self._connection
-
-    def _is_begun(self) -> bool:
-        return self._connection is not None or self.file.exists()
-
-    def _writing(self, connection: sqlite3.Connection, *, synchronous: bool) -> Any:
-        # What follows a lost entry is lost too, so leases need not wait for the disk.
-        if synchronous != self._synchronous:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
-            self._synchronous = synchronous
-        return Sqlite.transaction(connection)
-
-    def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
-        try:
-            return Rows.decode(text)
-        except ValueError as error:
-            raise _damaged(self.file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
-
-    def _held(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
-        end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
-        return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
-
-
-class EffectsUnderWay:
-    """The steps with effects that have begun.
-
-    The start of an effect must be on the disk before it happens: after a power failure it would otherwise happen again.
-    """
-
-    def __init__(self) -> None:
-        self._steps: set[tuple[str, str]] = set()
-
-    def concerns(self, run: str, entry: Mapping[str, Any]) -> bool:
-        """Note an entry, and return whether it is the start or the end of a step with effects."""
-        step = (run, str(entry.get("step")))
-        match entry.get("type"):
-            case "step-started" if entry.get("effects"):
-                self._steps.add(step)
-                return True
-            case "step-finished" | "step-failed" if step in self._steps:
-                self._steps.discard(step)
-                return True
-            case _:
-                return False
-
-    def forget(self, run: str) -> None:
-        """Forget the steps of a released run."""
-        if self._steps:
-            self._steps = {step for step in self._steps if step[0] != run}
+_THREAD = "portico-basics"
 
 
 P = ParamSpec("P")
@@ -430,8 +224,11 @@ class SqliteRunStore(RunStore):
     [{'type': 'pursuit', 'goal': 'Shout'}]
 
     One thread does all the work, in the order of the calls, so that the event loop never waits for the disk. Nothing is
-    opened before the first call. A cancelled call has happened as a whole or not at all. A lease ends with the process
-    that holds it.
+    opened before the first call. A cancelled call has happened as a whole or not at all.
+
+    A lease is valid while it is the newest of its run and has not expired, and it ends with the process that holds it.
+    ``clock`` gives seconds since 1970, the same in all processes. If a clock is wrong, a run is given away too early or
+    too late, but the token of the lease still prevents that two processes write to it.
     """
 
     name = "sqlite"
@@ -445,23 +242,27 @@ class SqliteRunStore(RunStore):
     ) -> None:
         self._settings = settings or SqliteSettings()
         self._clock = clock
-        self._effects = EffectsUnderWay()
-        self._starting = threading.Lock()
-        self._journal: Journal | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._file = self._settings.path or _default_path()
+        self._processes = self._file.with_name(f"{self._file.name}-processes")
+        self._thread = ThreadPoolExecutor(1, _THREAD)
+        self._connection: sqlite3.Connection | None = None
+        self._presence: Presence | None = None
+        self._synchronous = False
+        self._effects: set[tuple[str, str]] = set()
+        """Run and step of each step with effects that has begun and not ended."""
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         """Take the run for ``seconds``. Raises ``StoreBusy`` while another running process holds it."""
-        return await self._do(self._opened().acquire, run, owner, seconds)
+        return await self._do(self._acquire, run, owner, seconds)
 
     async def renew(self, lease: Lease, *, seconds: float) -> None:
         """Extend a lease. Raises ``StoreBusy`` if there is a newer one."""
-        await self._do(self._opened().renew, lease, seconds)
+        await self._do(self._renew, lease, seconds)
 
     async def release(self, lease: Lease) -> None:
         """Give the run back, unless the lease is stale. If it is finished, a few of the oldest runs are removed."""
-        self._effects.forget(lease.run)
-        await self._do(self._opened().release, lease)
+        self._effects = {step for step in self._effects if step[0] != lease.run}
+        await self._do(self._release, lease)
 
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
         """Add entries at the end. Raises ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
@@ -470,48 +271,204 @@ class SqliteRunStore(RunStore):
         """
         # Not in the thread: the caller may change the entries afterwards.
         texts = [Rows.encode(lease.run, entry) for entry in entries]
-        concerned = [self._effects.concerns(lease.run, entry) for entry in entries]
+        concerned = [self._concerns_effects(lease.run, entry) for entry in entries]
         sync = self._settings.sync
         synchronous = sync == "always" or (sync == "effects" and any(concerned))
-        await self._do(self._opened().append, lease, texts, synchronous=synchronous, finished=Rows.ended(entries))
+        await self._do(self._append, lease, texts, synchronous=synchronous, finished=Rows.ended(entries))
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return the entries in order, none for an unknown run."""
-        return await self._do(self._opened().read, run)
+        return await self._do(self._read, run)
 
     async def held(self, run: str) -> bool:
         """Return whether a running process holds the run."""
-        return await self._do(self._opened().held, run)
+        return await self._do(self._held, run)
 
     async def runs(self) -> list[str]:
         """Return the names of all runs, the oldest first."""
-        return await self._do(self._opened().runs)
+        return await self._do(self._runs)
 
     async def aclose(self) -> None:
         """Close the file and end the thread. The next call opens it again."""
-        with self._starting:
-            journal, thread = self._journal, self._thread
-            self._journal = self._thread = None
-        if journal is None or thread is None:
-            return
-        try:
-            await asyncio.get_running_loop().run_in_executor(thread, journal.close)
-        finally:
-            thread.shutdown(wait=False)
-
-    def _opened(self) -> Journal:
-        if self._journal is None:
-            with self._starting:
-                if self._journal is None:
-                    self._thread = ThreadPoolExecutor(1, thread_name_prefix="portico-basics")
-                    self._journal = Journal(self._settings.path or _default_path(), self._settings, self._clock)
-        return self._journal
+        closed = self._thread.submit(self._close)
+        self._thread.shutdown(wait=False)
+        # The next thread waits until this one has closed the file.
+        self._thread = ThreadPoolExecutor(1, _THREAD, initializer=futures.wait, initargs=([closed],))
+        await asyncio.wrap_future(closed)
 
     async def _do(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        thread = self._thread
-        if thread is None:
-            raise RuntimeError("the run store was closed during the call")
-        return await asyncio.wrap_future(thread.submit(call, *arguments, **options))
+        return await asyncio.wrap_future(self._thread.submit(call, *arguments, **options))
+
+    def _concerns_effects(self, run: str, entry: Mapping[str, Any]) -> bool:
+        """Return whether an entry is the start or the end of a step with effects.
+
+        The start must be on the disk before the effect happens: after a power failure it would otherwise happen again.
+        """
+        step = (run, str(entry.get("step")))
+        match entry.get("type"):
+            case "step-started" if entry.get("effects"):
+                self._effects.add(step)
+                return True
+            case "step-finished" | "step-failed" if step in self._effects:
+                self._effects.discard(step)
+                return True
+            case _:
+                return False
+
+    # The methods below run in the thread. Each is one transaction.
+
+    def _acquire(self, run: str, owner: str, seconds: float) -> Lease:
+        connection = self._open()
+        if self._presence is None:
+            self._presence = Presence(self._processes)
+        with _mapped_errors(self._file), self._writing(connection, synchronous=False):
+            now = self._clock()
+            row = connection.execute(
+                "SELECT owner, expires, presence FROM runs WHERE name = ?", (Rows.encode_name(run),)
+            ).fetchone()
+            if row is not None and row[0] not in (None, Rows.encode_name(owner)) and row[1] > now:
+                if not is_gone(self._processes, row[2]):
+                    raise self._busy(run, row[1] - now, known=bool(row[2]))
+            elif row is None:
+                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (Rows.encode_name(run), now))
+            connection.execute("UPDATE tokens SET last = last + 1")
+            (token,) = connection.execute("SELECT last FROM tokens").fetchone()
+            connection.execute(
+                "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
+                (token, Rows.encode_name(owner), self._presence.name, now + seconds, Rows.encode_name(run)),
+            )
+        return Lease(run, owner, token)
+
+    def _renew(self, lease: Lease, seconds: float) -> None:
+        connection = self._open()
+        presence = self._presence.name if self._presence else None
+        with _mapped_errors(self._file), self._writing(connection, synchronous=False):
+            changed = connection.execute(
+                "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
+                (
+                    Rows.encode_name(lease.owner),
+                    presence,
+                    self._clock() + seconds,
+                    Rows.encode_name(lease.run),
+                    lease.token,
+                ),
+            )
+            if not changed.rowcount:
+                raise Rows.stale(lease)
+
+    def _release(self, lease: Lease) -> None:
+        connection = self._open()
+        with _mapped_errors(self._file), self._writing(connection, synchronous=False):
+            given = connection.execute(
+                "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
+                "RETURNING finished",
+                (Rows.encode_name(lease.run), lease.token),
+            ).fetchone()
+        if given is not None and given[0]:
+            # The run has ended well, also if old runs cannot be removed.
+            with suppress(StoreError):
+                self._clean(connection)
+
+    def _append(self, lease: Lease, entries: Sequence[str], *, synchronous: bool, finished: bool | None) -> None:
+        connection = self._open()
+        with _mapped_errors(self._file), self._writing(connection, synchronous=synchronous):
+            row = connection.execute(
+                "SELECT id, token, expires FROM runs WHERE name = ?", (Rows.encode_name(lease.run),)
+            ).fetchone()
+            if row is None or row[1] != lease.token or row[2] <= self._clock():
+                raise Rows.stale(lease)
+            (last,) = connection.execute("SELECT max(number) FROM entries WHERE run = ?", (row[0],)).fetchone()
+            first = (last or 0) + 1
+            connection.executemany(
+                "INSERT INTO entries VALUES (?, ?, ?)",
+                [(row[0], number, entry) for number, entry in enumerate(entries, first)],
+            )
+            if finished is not None:
+                connection.execute("UPDATE runs SET finished = ? WHERE id = ?", (finished, row[0]))
+
+    def _read(self, run: str) -> list[Mapping[str, Any]]:
+        if not self._is_begun():
+            return []
+        connection = self._open()
+        with _mapped_errors(self._file):
+            rows = connection.execute(
+                "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
+                (Rows.encode_name(run),),
+            ).fetchall()
+        return [self._entry(run, number, entry) for number, entry in rows]
+
+    def _held(self, run: str) -> bool:
+        if not self._is_begun():
+            return False
+        connection = self._open()
+        with _mapped_errors(self._file):
+            row = connection.execute(
+                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (Rows.encode_name(run),)
+            ).fetchone()
+            return row is not None and row[0] > self._clock() and not is_gone(self._processes, row[1])
+
+    def _runs(self) -> list[str]:
+        if not self._is_begun():
+            return []
+        connection = self._open()
+        with _mapped_errors(self._file):
+            return [Rows.decode_name(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
+
+    def _clean(self, connection: sqlite3.Connection) -> None:
+        with _mapped_errors(self._file):
+            rows = connection.execute(
+                "SELECT id FROM runs WHERE finished ORDER BY id DESC LIMIT ? OFFSET ?",
+                (_REMOVED_AT_ONCE, self._settings.keep),
+            ).fetchall()
+            if rows:
+                with self._writing(connection, synchronous=False):
+                    for (run,) in rows:
+                        self._remove(connection, run)
+                    sweep(self._processes, _SWEPT_AT_ONCE)
+
+    def _remove(self, connection: sqlite3.Connection, run: int) -> None:
+        # Another process may have resumed it since.
+        gone = connection.execute(
+            "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
+            (run, self._clock()),
+        )
+        if gone.rowcount:
+            connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+
+    def _close(self) -> None:
+        if self._presence is not None:
+            self._presence.close()
+            self._presence = None
+        if self._connection is not None:
+            with closing(self._connection), _mapped_errors(self._file):
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            with _mapped_errors(self._file):
+                self._connection = connect(self._file, self._settings.wait)
+            self._synchronous = False
+        return self._connection
+
+    def _is_begun(self) -> bool:
+        return self._connection is not None or self._file.exists()
+
+    def _writing(self, connection: sqlite3.Connection, *, synchronous: bool) -> Any:
+        # What follows a lost entry is lost too, so leases need not wait for the disk.
+        if synchronous != self._synchronous:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
+            self._synchronous = synchronous
+        return Sqlite.transaction(connection)
+
+    def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
+        try:
+            return Rows.decode(text)
+        except ValueError as error:
+            raise _damaged(self._file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
+
+    def _busy(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
+        end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
+        return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
 
 
 def _default_path() -> Path:

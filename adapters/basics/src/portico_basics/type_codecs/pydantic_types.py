@@ -8,7 +8,7 @@ import re
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pydantic
@@ -64,7 +64,8 @@ def compile_pydantic(hint: Any, codec: TypeCodec) -> Compiled:
                 text, strict=True, extra="forbid" if closed else None, by_alias=aliased, by_name=not aliased
             )
         except ValidationError as error:
-            raise Mismatch(_faults(value, error)) from error
+            faults = dict.fromkeys(_fault(value, each) for each in error.errors(include_url=False))
+            raise Mismatch(list(faults)) from error
         except Exception as error:  # a value that JSON cannot hold, or whatever a validator raised
             raise Mismatch([Fault((), f"a valid {name}", f"{type(error).__name__}: {error}")]) from error
 
@@ -138,69 +139,31 @@ def _draft_of(
     return draft
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
-    """An error of pydantic, its path into the JSON value, and the members of unions on the way."""
-
-    error: Any
-    path: tuple[str | int, ...]
-    members: dict[tuple[str | int, ...], str]
-
-
-def _faults(value: Any, error: ValidationError) -> list[Fault]:
-    """Turn pydantic's errors into faults: of a union only those of the member that was probably meant."""
-    found = [_located(value, each) for each in error.errors(include_url=False)]
-    for union in dict.fromkeys(path for each in found for path in each.members):
-        members: dict[str, list[_Located]] = {}
-        for each in found:
-            if union in each.members:
-                members.setdefault(each.members[union], []).append(each)
-        deeper = [errors for errors in members.values() if all(each.path != union for each in errors)]
-        if deeper:
-            meant = min(deeper, key=_strangeness)
-            found = [each for each in found if union not in each.members or each in meant]
-    return list(dict.fromkeys(map(_fault, found)))
-
-
-def _strangeness(errors: list[_Located]) -> tuple[int, int]:
-    """Rate a member of a union: wrong tags and unknown keys say most that another was meant."""
-    return sum(each.error["type"] in ("literal_error", *_UNKNOWN_KEY) for each in errors), len(errors)
-
-
-def _located(value: Any, error: Any) -> _Located:
-    """Find the path of an error: a word of pydantic's own place that is no key is the name of a union's member."""
+def _fault(value: Any, error: Any) -> Fault:
+    """Return an error of pydantic as a fault. Of a union each member that was tried has its faults."""
+    kind, place = error["type"], error["loc"]
+    missing = kind.startswith("missing")
     path: tuple[str | int, ...] = ()
-    members: dict[tuple[str | int, ...], str] = {}
-    here, place = value, error["loc"]
-    if error["type"].startswith("missing"):
-        place, last = place[:-1], place[-1:]
-    else:
-        last = ()
-    for step in place:
+    here = value
+    for step in place[:-1] if missing else place:
+        # A step that is no key is the name of a union's member.
         is_key = isinstance(here, dict) and step in here
         if is_key or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
             path, here = (*path, step), here[step]
-        else:
-            members.setdefault(path, str(step))
-    return _Located(error, (*path, *last), members)
-
-
-def _fault(each: _Located) -> Fault:
-    error = each.error
-    if error["type"].startswith("missing"):
-        return Fault(each.path, "a value", "nothing")
-    if error["type"] in _UNKNOWN_KEY:
-        return Fault(each.path, "a known key", "an unknown key")
+    if missing:
+        return Fault((*path, *place[-1:]), "a value", "nothing")
+    if kind in _UNKNOWN_KEY:
+        return Fault(path, "a known key", "an unknown key")
     message = " ".join(error["msg"].split())
     should = _SHOULD.fullmatch(message)
     if should is None:
-        return Fault(each.path, "a valid value", message)
+        return Fault(path, "a valid value", message)
     noun, verb, what = should.groups()
     expected = what if (noun, verb) == ("Input", "be") else f"a {noun.lower()} {_WORDS[verb]}{what}"
     try:
         Mismatch.refuse(expected, error["input"])
     except Mismatch as mismatch:
-        return replace(mismatch.faults[0], path=each.path)
+        return replace(mismatch.faults[0], path=path)
 
 
 def _aliases_agree(adapter: TypeAdapter[Any]) -> bool:

@@ -25,7 +25,7 @@ from portico.search import (
     Vectors,
     search_method,
 )
-from portico_basics.vectors.config import VectorsSettings
+from portico_basics.config import VectorsSettings
 
 Record = TypeVar("Record")
 Metadata = Mapping[str, Scalar | Sequence[Scalar]]
