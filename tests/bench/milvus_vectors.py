@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from portico import VectorRecord, Vectors
 from portico.search import Equal
-from portico_milvus._filters import expression
+from portico_milvus._records import expression
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore
 

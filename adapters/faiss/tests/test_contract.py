@@ -83,7 +83,7 @@ class TestCompactingAlways(FolderKit):
 
     @pytest.fixture
     async def vector_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaissVectorStore]:
-        monkeypatch.setattr("portico_faiss._vectors._DEAD_BEFORE_COMPACTION", 0)
+        monkeypatch.setattr("portico_faiss._files._DEAD_BEFORE_COMPACTION", 0)
         async for store in closing(FaissSettings(path=tmp_path / "vectors")):
             yield store
 
@@ -91,7 +91,7 @@ class TestCompactingAlways(FolderKit):
 class TestCompactingMemoryAlways(VectorStoreKit):
     @pytest.fixture
     async def vector_store(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaissVectorStore]:
-        monkeypatch.setattr("portico_faiss._vectors._DEAD_BEFORE_COMPACTION", 0)
+        monkeypatch.setattr("portico_faiss._files._DEAD_BEFORE_COMPACTION", 0)
         async for store in closing(FaissSettings()):
             yield store
 

@@ -28,11 +28,11 @@ import asyncio, sys
 import numpy as np
 from pathlib import Path
 from portico import VectorRecord, Vectors
-from portico_faiss import _vectors
+from portico_faiss import _files
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 
-_vectors._DEAD_BEFORE_COMPACTION = 100
+_files._DEAD_BEFORE_COMPACTION = 100
 
 def row(batch, number):
     drawn = np.random.default_rng([batch, number]).standard_normal({DIMENSIONS})

@@ -10,8 +10,19 @@ from milvus_lite.search.filter import parse_expr
 from milvus_lite.search.filter.eval.python_backend import _eval_row
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord
-from portico_milvus._filters import _sort_key, _term, bounds, expression, terms
-from portico_milvus._records import as_text, collection_name, decoded, encoded, from_text, key
+from portico_milvus._records import (
+    _sort_key,
+    _term,
+    as_text,
+    bounds,
+    collection_name,
+    decoded,
+    encoded,
+    expression,
+    from_text,
+    key,
+    terms,
+)
 from portico_testkit.vector_strategies import filters, metadata
 
 ANY_TEXT = st.text(st.characters(), max_size=50) | st.text('a\\u0"{\ud83d\ude00\0\n', max_size=12)

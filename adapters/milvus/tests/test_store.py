@@ -90,9 +90,9 @@ async def test_strange_names_ids_fields_and_values_come_back_and_inject_nothing(
 async def test_a_range_over_lists_asks_for_more_until_it_has_enough(store, monkeypatch) -> None:
     """A list may go round a range, which the server cannot tell; near records that do are not in the way."""
     asked = []
-    search = store_module.Search._ask
+    search = store_module._Search._ask
     monkeypatch.setattr(
-        store_module.Search, "_ask", lambda self, *given: asked.append(given[-1]) or search(self, *given)
+        store_module._Search, "_ask", lambda self, *given: asked.append(given[-1]) or search(self, *given)
     )
     records = [VectorRecord(str(number), {"n": [0, 10] if number < 200 else [5, 10]}) for number in range(210)]
     await store.upsert("n", records, Vectors.from_rows([(1, number / 100) for number in range(210)]))

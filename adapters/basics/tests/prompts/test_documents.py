@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_basics.prompts._settings import PromptInvalid, PromptSettings, read_document, read_settings
+from portico_basics.prompts._files import PromptInvalid, PromptSettings, read_document, read_settings
 
 WORDS = [
     "name", "description", "language", "template", "template_format", "inputs", "input_variables", "input", "returns",

@@ -24,18 +24,20 @@ from portico.plugins import Sqlite
 from portico.search import Filter, VectorMatch, VectorRecord
 from portico_faiss._files import (
     DATABASE,
+    Rows,
     append_rows,
     copy_rows,
     damaged,
     folder_name,
     generation_of_vectors,
+    is_wasteful,
     map_rows,
     mapped_errors,
+    unit_blocks,
     vectors_file,
 )
 from portico_faiss._index import IndexFiles, is_behind, parts_of_index
 from portico_faiss._search import Entry, StoredEntries, View, decoded, decoded_id, encoded_id, search
-from portico_faiss._vectors import Rows, is_wasteful, unit_blocks
 from portico_faiss.config import FaissSettings
 
 _FORMAT = 1

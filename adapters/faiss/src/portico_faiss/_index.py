@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from portico_faiss._files import remove_if_possible
-from portico_faiss._vectors import Rows, Slots
+from portico_faiss._files import Rows, Slots, remove_if_possible
 from portico_faiss.config import FaissSettings
 
 _ADDED_AT_ONCE = 1_000

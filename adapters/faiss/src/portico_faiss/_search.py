@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorMatch, VectorRecord
-from portico_faiss._files import DATABASE, damaged
+from portico_faiss._files import DATABASE, Rows, Slots, best, damaged, margin, ranked
 from portico_faiss._index import FaissIndex
-from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 
 Entry: TypeAlias = tuple[str, dict[str, Any]]
 

@@ -20,16 +20,21 @@ from portico_postgres._connections import Connection, Connections
 from portico_postgres._metadata import Condition, condition_of, decoded, encoded, given, key, stored
 from portico_postgres._vector_searching import (
     MOST_DIMENSIONS,
+    PART,
+    Namespace,
     PackedDumper,
     PackedVector,
     as_rows,
+    drop,
+    find,
+    link,
+    make,
     packed,
     packed_queries,
     row_bytes,
     unit_rows,
     unpacked,
 )
-from portico_postgres._vector_tables import PART, Namespace, drop, find, link, make
 from portico_postgres.config import PostgresVectorSettings
 
 # PostgreSQL's own parser takes "and/or" for a file and "a.example" for a host; what has only words has none of these.

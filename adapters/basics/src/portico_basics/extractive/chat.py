@@ -14,8 +14,7 @@ from portico.errors import ConfigurationError, PluginError, ServiceError
 from portico.plugins import Services
 from portico.ports import EmbeddingGenerator
 from portico_basics.config import ExtractiveSettings
-from portico_basics.extractive._units import Unit, split
-from portico_basics.extractive._words import Words, language_of
+from portico_basics.extractive._text import Unit, Words, language_of, split
 
 MOST_OF_ONE = 20_000
 """Characters read of one source."""

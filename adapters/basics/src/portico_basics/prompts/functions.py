@@ -12,8 +12,7 @@ from portico.plugins import Mismatch, SemanticKernelTemplates, Services
 from portico.ports import SchemaValidator, Template, TemplateLanguage
 from portico_basics.config import PromptFilesSettings
 from portico_basics.lost import Lost
-from portico_basics.prompts._files import PromptFile, read_prompts
-from portico_basics.prompts._settings import PromptInvalid
+from portico_basics.prompts._files import PromptFile, PromptInvalid, read_prompts
 
 _log = logging.getLogger("portico_basics.prompts")
 
