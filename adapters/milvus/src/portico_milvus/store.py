@@ -298,25 +298,17 @@ class _Search:
             link.client.flush(shape.name, timeout=self._settings.timeout)
             link.unflushed.pop(shape.name, None)
         wide = padded(queries, shape.width)
-        result: list[list[VectorMatch]] = [[] for _ in queries]
         limit = min(self._top, MOST)
-        left = list(range(len(queries)))
-        while left:
-            deeper = []
-            together = max(1, min(_RECORDS_AT_ONCE // limit, MOST))
-            for start in range(0, len(left), together):
-                some = left[start : start + together]
-                for number, hits in zip(some, self._ask(link, shape, wide[some], limit), strict=True):
-                    result[number] = self._kept(hits)[: self._top]
-                    if len(result[number]) < self._top and len(hits) == limit:
-                        deeper.append(number)
-            if limit == MOST:
-                for number in deeper:
-                    result[number] = self._compare_all(link, shape, queries[number])
-                break
-            # The expression let pass what the filter does not, which happens seldom.
-            limit = min(limit * 8, MOST)
-            left = deeper
+        together = max(1, min(_RECORDS_AT_ONCE // limit, MOST))
+        result = []
+        for start in range(0, len(queries), together):
+            some = slice(start, start + together)
+            for query, hits in zip(queries[some], self._ask(link, shape, wide[some], limit), strict=True):
+                kept = self._kept(hits)
+                if len(kept) < self._top and len(hits) == limit:
+                    # More than Milvus finds for a query, or the expression keeps more than the filter.
+                    kept = self._compare_all(link, shape, query)
+                result.append(kept)
         return result
 
     def _ask(self, link: Link, shape: Shape, queries: Rows, limit: int) -> list[list[Any]]:

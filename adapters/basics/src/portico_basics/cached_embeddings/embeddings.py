@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -29,7 +28,6 @@ T = TypeVar("T")
 _LOG = logging.getLogger("portico_basics.cached_embeddings")
 _FORMAT = 2
 """Part of the files' names: two versions of this package may share a folder."""
-_NAME = re.compile(rf"vectors-{_FORMAT}-([1-9][0-9]{{0,8}})\.sqlite3")
 _PAGE_BYTES = 8192
 """Seven vectors of 256 numbers fill one by 92%, where SQLite's own 4,096 bytes would be filled by 79%."""
 _AT_ONCE = 1_000
@@ -63,9 +61,9 @@ def keys_of(model: str, purpose: Purpose, texts: Iterable[str]) -> list[bytes]:
 
 
 class Cache:
-    """Vectors by key in the newest file of a folder, of about ``max_bytes`` at most: the oldest are removed first.
+    """Vectors by key in a file of a folder, of about ``max_bytes`` at most: the oldest are removed first.
 
-    A damaged file is left in place, and a new one begun beside it. Raises ``StoreError`` when a file cannot be used
+    A damaged file is removed, and a new one begun. Raises ``StoreError`` when a file cannot be used
     for now. ``wait`` is how many seconds to wait for another process. May be used from several threads, and blocks.
     """
 
@@ -74,7 +72,7 @@ class Cache:
         self._max_bytes = max_bytes
         self._wait = wait
         self._lock = threading.Lock()
-        self._file = folder
+        self._file = folder / f"vectors-{_FORMAT}-1.sqlite3"
         self._connection: sqlite3.Connection | None = None
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -115,7 +113,7 @@ class Cache:
                     self._close()
                     if attempt == 2:
                         raise  # the file was begun a moment ago: it is the disk
-                    self._begin_next(error)
+                    self._remove(error)
                 except StoreError:
                     self._close()
                     raise
@@ -123,7 +121,6 @@ class Cache:
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file = self._newest()
         _make(self._file)
         connection = sqlite3.connect(self._file, timeout=self._wait, isolation_level=None, check_same_thread=False)
         try:
@@ -143,17 +140,13 @@ class Cache:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _newest(self) -> Path:
-        numbers = [int(match[1]) for file in self._folder.iterdir() if (match := _NAME.fullmatch(file.name))]
-        return self._folder / f"vectors-{_FORMAT}-{max(numbers, default=1)}.sqlite3"
-
-    def _begin_next(self, damage: StoreDamaged) -> None:
-        """Begin the file after a damaged one, unless another process has."""
-        match = _NAME.fullmatch(self._file.name)
-        if match and self._newest() == self._file:
-            _make(self._folder / f"vectors-{_FORMAT}-{int(match[1]) + 1}.sqlite3")
+    def _remove(self, damage: StoreDamaged) -> None:
+        """Remove a damaged file, as far as the system lets it go."""
+        for end in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                self._file.with_name(f"{self._file.name}{end}").unlink(missing_ok=True)
         _LOG.warning(
-            "The cache of embeddings %s is damaged (%s). A new one is begun, and you may delete the damaged file.",
+            "The cache of embeddings %s was damaged (%s). It is removed, and a new one is begun.",
             self._file,
             damage.__cause__,
         )

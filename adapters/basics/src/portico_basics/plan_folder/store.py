@@ -8,8 +8,9 @@ import json
 import os
 import re
 import tempfile
-import time
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -96,21 +97,13 @@ def damaged(path: Path, reason: object) -> StoreDamaged:
     return StoreDamaged(f"The saved plan in {path} cannot be read: {reason}. Mend the file, or delete it.")
 
 
-def unreadable(path: Path, error: OSError) -> StoreError:
-    """Return the error of a folder or file that cannot be read."""
-    return StoreError(f"The plan store cannot read {path}: {error.strerror or error}.")
-
-
-def unwritable(path: Path, reason: object) -> StoreError:
-    """Return the error of a plan that cannot be saved."""
-    text = reason.strerror or reason if isinstance(reason, OSError) else reason
-    return StoreError(f"The plan store cannot write to {path}: {text}.")
-
-
-_BESIDE = ".portico-plan-"
-"""How the names of temporary files begin."""
-_ABANDONED = 3600.0
-"""Seconds after which a temporary file is old: writing one takes a moment."""
+@contextmanager
+def _mapped_errors(verb: str, path: Path) -> Iterator[None]:
+    """Raise ``StoreError`` for errors of the file system."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"The plan store cannot {verb} {path}: {error.strerror or error}.") from error
 
 
 class FolderPlanStore:
@@ -125,15 +118,14 @@ class FolderPlanStore:
     True
 
     There is no lock: a temporary file is written and then replaces the plan's file, so that any number of processes may
-    read and write the same folder, and the last one wins. The first ``put`` of a store removes temporary files that are
-    older than an hour. Files of other names are left alone. Threads do the work with files.
+    read and write the same folder, and the last one wins. A killed writer may leave its temporary file, with a dot at
+    the beginning of its name. Files of other names are left alone. Threads do the work with files.
     """
 
     name = "folder"
 
     def __init__(self, settings: PlanFolderSettings, services: Services | None = None) -> None:
         self.settings = settings
-        self._tidy = False
 
     async def get(self, goal: str, catalogue: str) -> SavedPlan | None:
         """Return the plan of a goal for a catalogue, or None. Raises ``StoreDamaged`` for a damaged file."""
@@ -167,24 +159,21 @@ class FolderPlanStore:
 
     def _all(self) -> list[SavedPlan]:
         folder = self.settings.path
-        try:
-            names = sorted(path.name for path in folder.iterdir() if SAVED_NAME.fullmatch(path.name))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise unreadable(folder, error) from error
-        found = [(saved, name) for name in names if (saved := self._read(folder / name)) is not None]
-        found.sort(key=lambda each: moment(each[0].saved_at), reverse=True)
-        return [saved for saved, _ in found]
+        with _mapped_errors("read", folder):
+            try:
+                names = sorted(path.name for path in folder.iterdir() if SAVED_NAME.fullmatch(path.name))
+            except FileNotFoundError:
+                return []
+        found = [saved for name in names if (saved := self._read(folder / name)) is not None]
+        return sorted(found, key=lambda saved: moment(saved.saved_at), reverse=True)
 
     def _read(self, path: Path) -> SavedPlan | None:
-        try:
-            with path.open("rb") as stream:
-                contents = stream.read(MOST_BYTES + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise unreadable(path, error) from error
+        with _mapped_errors("read", path):
+            try:
+                with path.open("rb") as stream:
+                    contents = stream.read(MOST_BYTES + 1)
+            except FileNotFoundError:
+                return None
         if len(contents) > MOST_BYTES:
             raise damaged(path, f"it has more than {MOST_BYTES:,} bytes")
         try:
@@ -194,58 +183,30 @@ class FolderPlanStore:
 
     def _write(self, name: str, contents: bytes) -> None:
         folder = self.settings.path
-        try:
+        with _mapped_errors("write to", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            descriptor, beside = tempfile.mkstemp(prefix=_BESIDE, suffix=".tmp", dir=folder)
-        except OSError as error:
-            raise unwritable(folder, error) from error
-        if not self._tidy:
-            self._tidy = True
-            _remove_abandoned(folder)
+            descriptor, beside = tempfile.mkstemp(prefix=".portico-plan-", suffix=".tmp", dir=folder)
         try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(contents)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(beside).replace(folder / name)
-        except OSError as error:
-            raise unwritable(folder / name, error) from error
+            with _mapped_errors("write to", folder / name):
+                with os.fdopen(descriptor, "wb") as stream:
+                    stream.write(contents)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                Path(beside).replace(folder / name)
         finally:
             Path(beside).unlink(missing_ok=True)
-        _make_durable(folder)
+        # The name must last, too. A folder may not be readable, and some file systems and Windows cannot do this.
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _remove(self, path: Path) -> bool:
-        try:
-            path.unlink()
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise unwritable(path, error) from error
+        with _mapped_errors("write to", path):
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                return False
         return True
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files of killed writers, as far as possible."""
-    before = time.time() - _ABANDONED
-    for path in folder.glob(f"{_BESIDE}*.tmp"):
-        try:
-            if path.stat().st_mtime < before:
-                path.unlink(missing_ok=True)
-        except OSError:
-            continue
-
-
-def _make_durable(folder: Path) -> None:
-    """Write the folder's list of files to the disk. Windows opens no folders, and does not need it."""
-    if os.name == "nt":
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # A folder may be one to write to that cannot be read; the file itself is written.
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass  # Some file systems cannot; the file itself is written.
-    finally:
-        os.close(descriptor)

@@ -173,8 +173,12 @@ class RecordedPlanner(Planner):
         stale = _stale(recording, catalogue)
         _refuse_failed(recording, task, stale)
         plan = recording.plan
-        for warning in _warnings(recording, task, stale):
-            emit(Event.Warned(warning))
+        recorded = plan.goal.strip()
+        if recorded and recorded != task.goal.strip():
+            emit(Event.Warned(f"The recorded goal is {recorded!r}, and the answer belongs to it."))
+        if stale:
+            changes = ". ".join(str(each) for each in stale)
+            emit(Event.Warned(f"Functions have changed since {recording.source} was recorded. {changes}."))
         done = {record.step.id for record in task.own_steps}
         steps = tuple(step for step in plan.steps if step.id not in done)
         if steps:
@@ -230,17 +234,6 @@ def _refuse_failed(recording: Recording, task: Task, stale: list[Stale]) -> None
             raise PlanError(f"{_begin(recording.source)} failed at the step {record.step.id}: {record.error}")
 
 
-def _warnings(recording: Recording, task: Task, stale: list[Stale]) -> tuple[str, ...]:
-    warnings = []
-    recorded = recording.plan.goal.strip()
-    if recorded and recorded != task.goal.strip():
-        warnings.append(f"The recorded goal is {recorded!r}, and the answer belongs to it.")
-    if stale:
-        changes = ". ".join(str(each) for each in stale)
-        warnings.append(f"Functions have changed since {recording.source} was recorded. {changes}.")
-    return tuple(warnings)
-
-
 def _answer(recording: Recording, task: Task, emit: Emit) -> Answer | Infeasible:
     plan, outcome = recording.plan, recording.outcome
     if plan.result is not None:
@@ -251,14 +244,11 @@ def _answer(recording: Recording, task: Task, emit: Emit) -> Answer | Infeasible
             raise PlanError(f"{_begin(recording.source)} gave no result: {error}") from error
     else:
         assert isinstance(outcome, Answer)  # noqa: S101 - a recording without both was refused
-        answer = replace(outcome, warnings=(*outcome.warnings, _recorded_answer(recording)))
+        ran = "The steps were run again, but the" if plan.steps else "The"
+        warning = f"{ran} answer is the recorded one of {recording.source}: the plan has no result expression."
+        answer = replace(outcome, warnings=(*outcome.warnings, warning))
     emit(Event.TextDelta(answer.text))
     return answer
-
-
-def _recorded_answer(recording: Recording) -> str:
-    ran = "The steps were run again, but the" if recording.plan.steps else "The"
-    return f"{ran} answer is the recorded one of {recording.source}: the plan has no result expression."
 
 
 def _begin(source: str) -> str:
