@@ -108,7 +108,7 @@ async def test_a_server_that_was_restarted_is_found_again(tmp_path: Path, capfd)
     await store.upsert("n", [VectorRecord("a")], ROW)
     server.stop(grace=0).wait()
     database.close()
-    with pytest.raises(StoreError, match="cannot be reached"):
+    with pytest.raises(StoreError, match="out of reach.*correct `uri`"):
         await store.search("n", ROW)
     server, database, port = start_server_in_thread(str(tmp_path), port=port)
     for _ in range(100):
@@ -161,7 +161,7 @@ def repeating() -> Iterator[str]:
     server.stop(grace=None).wait()
 
 
-@pytest.mark.parametrize(("namespace", "words"), [("n", "failed: no: "), ("refused", "does not accept the `token`")])
+@pytest.mark.parametrize(("namespace", "words"), [("n", "failed: no: "), ("refused", "`token` in ")])
 async def test_a_token_that_the_server_repeats_is_shown_nowhere(repeating, namespace, words, caplog, capfd) -> None:
     caplog.set_level(logging.DEBUG)
     store = MilvusVectorStore(MilvusSettings(uri=repeating, token=Secret(TOKEN)))

@@ -196,20 +196,10 @@ def _mapped(settings: MilvusSettings, error: Exception) -> StoreError:
             f"{place} is in use by another process, and Milvus Lite lets only one in. Stop that one, or run "
             "`milvus-lite server --host 127.0.0.1` and set its address as `uri`."
         )
-    code = getattr(error, "code", None)
-    # It is a method of a gRPC error, and a property of the client's.
-    code = str(getattr(code() if callable(code) else code, "name", ""))
     details = getattr(error, "details", None)
     said = details() if callable(details) else getattr(error, "message", None) or str(error) or type(error).__name__
     words = _hidden(settings, " ".join(str(said).split()).rstrip("."))[:_LONGEST_MESSAGE]
-    if code == "DEADLINE_EXCEEDED" or "timeout" in words.lower():
-        advice = f"It did not answer within {settings.timeout:g} s: try again, or raise `timeout` in [vectors.milvus]."
-    elif code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "auth" in words or "permission deny" in words:
-        advice = "It does not accept the `token` in [vectors.milvus] for this."
-    elif code in ("UNAVAILABLE", "UNIMPLEMENTED") or "connect" in words.lower():
-        advice = "It cannot be reached: start it, or correct `uri` in [vectors.milvus], its gRPC address."
-    else:
-        return StoreError(f"{place} failed: {words}.")
+    advice = "If it is out of reach, slow, or refuses you, correct `uri`, `timeout` or `token` in [vectors.milvus]."
     return StoreError(f"{place} failed: {words}. {advice}")
 
 
