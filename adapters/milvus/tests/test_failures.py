@@ -108,7 +108,7 @@ async def test_a_server_that_was_restarted_is_found_again(tmp_path: Path, capfd)
     await store.upsert("n", [VectorRecord("a")], ROW)
     server.stop(grace=0).wait()
     database.close()
-    with pytest.raises(StoreError, match="out of reach.*correct `uri`"):
+    with pytest.raises(StoreError, match=r"out of reach.*correct `uri`"):
         await store.search("n", ROW)
     server, database, port = start_server_in_thread(str(tmp_path), port=port)
     for _ in range(100):

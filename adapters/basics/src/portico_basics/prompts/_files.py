@@ -142,7 +142,7 @@ _EXECUTION = _table(
         "function_choice_behavior": _table({"type": {"enum": _MODES}, "functions": _TEXTS}, "type"),
     }
 )
-_SETTINGS = _table(
+_SCHEMA = _table(
     {
         **_SAMPLING,
         "name": {**_TEXT, **_NAME},
@@ -220,7 +220,7 @@ def read_settings(document: object) -> PromptSettings:
 def _validate() -> Callable[[Any], list[str]]:
     from portico_basics.jsonschema.validator import JsonschemaValidator
 
-    return JsonschemaValidator().compile(_SETTINGS)
+    return JsonschemaValidator().compile(_SCHEMA)
 
 
 def _without_nulls(value: Any) -> Any:
