@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from portico.ports import PORTS, PortInfo
+from portico_host.configuration import LoopBudget, PluginChoice, SecretRules
 from portico_host.discovery import discover
-from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.loading import settings_class_of
 from portico_host.schema import settings_schema
 

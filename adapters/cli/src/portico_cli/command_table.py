@@ -99,7 +99,9 @@ def load_command(found: Command) -> click.Command:
     if not isinstance(command, click.Command):
         from portico_host.packages import Defect
 
-        sentence = f"The command {found.name!r} of {found.distribution} is broken: its entry point is no click command."
+        sentence = (
+            f"The command {found.name!r} of {found.distribution} is broken: its entry point is not a click command."
+        )
         raise PluginBroken(Defect(sentence, found.mend))
     return command
 

@@ -127,11 +127,6 @@ async def open_journal(invocation: Invocation) -> AsyncIterator[tuple[RunStore, 
         yield journal_of(application, services), services.get(Runner) if services.names(Runner) else None
 
 
-def queue_of(runner: Runner | None) -> JobQueue | None:
-    """Return the queue of a runner with workers, or None."""
-    return runner.jobs if runner is not None else None
-
-
 async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) -> str:
     """Return the run with that name, or the only one whose name or last part begins so, or for ``last`` the newest.
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from attrs import field as setting, frozen, validators
+
 from portico.errors import ConfigurationError, nearest
 from portico.ports import PORTS, PortInfo
-from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.mistakes import Mistake, SettingsInvalid, Unfit, kind_of, unknown_word
 from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import NONE, Key, Tree, dotted, origin_of
@@ -23,6 +24,71 @@ _MAXIMUM_BYTES = 1_048_576
 NAME_PATTERN = r"[0-9A-Za-z_-]+"
 """What the name of your own table is made of."""
 _NAME = re.compile(NAME_PATTERN)
+
+
+_YEAR = 31_536_000.0
+_SECONDS = validators.optional(validators.and_(validators.gt(0), validators.le(_YEAR)))
+
+
+@frozen
+class PluginChoice:
+    """``[plugins]``: which installed packages are imported at all."""
+
+    disable: tuple[str, ...] = setting(
+        default=(), metadata={"doc": "Packages not to import, by entry point or distribution."}
+    )
+    only: tuple[str, ...] | None = setting(default=None, metadata={"doc": "The only packages to import."})
+
+
+@frozen
+class SecretRules:
+    """``[secrets]``: where secrets may come from."""
+
+    allow_files_inside: bool = setting(
+        default=False, metadata={"doc": "Allow a secret's `file` inside the folder of the configuration."}
+    )
+
+
+@frozen
+class LoopBudget:
+    """The keys beside ``use`` in ``[planner]``: the budget of a run, whichever planner it uses."""
+
+    max_steps: int = setting(default=100, validator=validators.ge(1), metadata={"doc": "Steps that one run may run."})
+    max_proposals: int = setting(
+        default=20, validator=validators.ge(1), metadata={"doc": "Proposals that a planner may make."}
+    )
+    max_refusals: int = setting(
+        default=3, validator=validators.ge(0), metadata={"doc": "Refused proposals in a row before a run is given up."}
+    )
+    max_seconds: float | None = setting(
+        default=None, validator=_SECONDS, metadata={"doc": "Seconds that one run may take."}
+    )
+    step_seconds: float | None = setting(
+        default=None,
+        validator=_SECONDS,
+        metadata={"doc": "Seconds that each attempt of a step may take, where its plan does not say."},
+    )
+    step_attempts: int = setting(
+        default=1,
+        validator=validators.ge(1),
+        metadata={
+            "doc": "How often a step is tried in all when it fails in a way that may pass, where its plan does not "
+            "say; a function with effects is not tried again."
+        },
+    )
+    reuse: bool = setting(
+        default=False,
+        metadata={"doc": "Run the plan that was saved for the same goal and functions, and save the one that answers."},
+    )
+
+
+def default_settings(port: str, name: str) -> dict[str, Any]:
+    """Return the settings of the embedded default: FAISS has its vectors in the user's cache folder."""
+    if (port, name) != ("VectorStore", "faiss"):
+        return {}
+    from platformdirs import user_cache_path
+
+    return {"path": user_cache_path("portico", appauthor=False) / "vectors"}
 
 
 def names_what_it_uses(port: PortInfo) -> bool:

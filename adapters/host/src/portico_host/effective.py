@@ -9,9 +9,8 @@ from typing import Any
 from portico.errors import PorticoError
 from portico.plugins import Secret
 from portico.ports import PORTS
-from portico_host.configuration import Configuration, Entry
+from portico_host.configuration import Configuration, Entry, LoopBudget, PluginChoice, SecretRules, default_settings
 from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
-from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules, default_settings
 from portico_host.loading import settings_class_of
 from portico_host.packages import Plugins
 from portico_host.tree import NONE, dotted

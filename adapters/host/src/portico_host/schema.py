@@ -11,9 +11,16 @@ from typing import Any
 from portico.errors import PorticoError, SchemaUnsupported
 from portico.plugins import Secret
 from portico.ports import PORTS, PortInfo
-from portico_host.configuration import NAME_PATTERN, can_be_none, is_beside, names_what_it_uses
+from portico_host.configuration import (
+    NAME_PATTERN,
+    LoopBudget,
+    PluginChoice,
+    SecretRules,
+    can_be_none,
+    is_beside,
+    names_what_it_uses,
+)
 from portico_host.fields import bare, is_settings_class, json_value, limited, options_of, settings_fields, union_members
-from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.loading import broken, settings_class_of
 from portico_host.packages import Offer, Plugins
 from portico_host.settings import ARRAYS, TABLES

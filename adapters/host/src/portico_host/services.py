@@ -11,9 +11,8 @@ from typing import Any, TypeVar, cast
 
 from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, nearest
 from portico.ports import PORTS, PortInfo
-from portico_host.configuration import FILE_NAME, Configuration, Entry
+from portico_host.configuration import FILE_NAME, Configuration, Entry, default_settings
 from portico_host.fields import settings_fields
-from portico_host.host_tables import default_settings
 from portico_host.loading import broken, factory_of, is_from_outside, settings_class_of
 from portico_host.mistakes import Fault, Mistake, SettingsInvalid, Unfit
 from portico_host.packages import Defect, Offer, Plugins, port_named
@@ -220,7 +219,7 @@ class HostServices:
             if entry.name != wanted and entry.name not in self._plugins.names(info.name):
                 written = entry.name.replace("_", "-") == wanted.replace("_", "-")
                 if not written and entry.settings and nearest(entry.name, [wanted]):
-                    message = f"is no installed {info.noun}. Nearest: {wanted}."
+                    message = f"is not an installed {info.noun}. Nearest: {wanted}."
                     raise SettingsInvalid([Mistake(self._configuration.place(entry.key), dotted(entry.key), message)])
 
     def _many(self, info: PortInfo, name: str | None) -> Entry:

@@ -123,7 +123,8 @@ class FusedSearch(SearchConnector[FusedResult]):
         failures = {name: answer for name, answer in answers.items() if isinstance(answer, BaseException)}
         rankings = {name: answer for name, answer in answers.items() if not isinstance(answer, BaseException)}
         if not rankings:
-            (_, first), *others = failures.items()
+            (its_name, first), *others = failures.items()
+            first.add_note(f"The source {its_name!r} failed.")
             for name, error in others:
                 first.add_note(f"The source {name!r} failed too: {_describe(error)}")
             raise first

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import click
 
-from portico.ports import RunStore
 from portico_cli.arguments import clean_argument
 from portico_cli.failures import Misused, RunFailed, write_error
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation, short_name
@@ -66,21 +66,14 @@ async def _cancel(invocation: Invocation, wanted: str) -> tuple[RunEntry, bool]:
         elif job is None or job.state != "cancelled":
             raise Misused(f"The run {name} is {entry.state}: it neither waits for a worker nor is in one.")
         with Progress("Waiting for its worker to stop…"):
-            stopped = await _is_free(store, name)
+            held, end = await store.held(name), time.monotonic() + _PATIENCE
+            while held and time.monotonic() < end:
+                await asyncio.sleep(_PAUSE)
+                held = await store.held(name)
         [job] = await queue.status([name], body=True)
         if job is None:
             raise Misused(f"The run {name} is no longer in the queue.")
         entry = await read_run(store, name, job)
         if job.state != "cancelled":
             raise RunFailed(f"The run {name} ended before it could be cancelled: it is {entry.state}.")
-        return entry, stopped
-
-
-async def _is_free(store: RunStore, run: str) -> bool:
-    """Wait until no process has the run, and tell whether that came in time."""
-    end = asyncio.get_running_loop().time() + _PATIENCE
-    while held := await store.held(run):
-        if asyncio.get_running_loop().time() > end:
-            break
-        await asyncio.sleep(_PAUSE)
-    return not held
+        return entry, not held

@@ -9,7 +9,7 @@ from portico_cli.execution import Ended, carry_out
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, RunOptions, overrides_of, pass_invocation, run_options
 from portico_cli.loops import run_async
-from portico_cli.runs import Origin, find_run, open_journal, queue_of
+from portico_cli.runs import Origin, find_run, open_journal
 from portico_cli.show.answer import show_and_exit
 from portico_cli.sources import choose_sources
 
@@ -49,7 +49,7 @@ def command(
     name, begun = run_async(lambda: _find(invocation, clean_argument(run)))
     for path in () if options.docs else begun.docs:
         if not path.exists():
-            raise Misused(f"The run was begun with --docs {path}, which is no longer there. Give --docs again.")
+            raise Misused(f"The run began with --docs {path}, which is gone. Give --docs again.")
     chosen = choose_sources(
         invocation,
         options.docs or begun.docs,
@@ -72,7 +72,7 @@ def command(
 async def _find(invocation: Invocation, wanted: str) -> tuple[str, Origin]:
     """Find a run of the journal and the options with which it began. Raises ``Misused`` if there is none."""
     async with open_journal(invocation) as (store, runner):
-        run = await find_run(store, wanted, queue_of(runner))
+        run = await find_run(store, wanted, runner.jobs if runner is not None else None)
         entries = await store.read(run)
         if not entries and run not in await store.runs():
             raise Misused(f"The run {run} waits for a worker: it has not begun, so there is nothing to resume.")

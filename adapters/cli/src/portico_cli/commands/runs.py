@@ -8,7 +8,7 @@ from portico_cli.arguments import clean_argument
 from portico_cli.failures import write_error
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.loops import run_async
-from portico_cli.runs import Listing, find_run, list_runs, open_journal, queue_of
+from portico_cli.runs import Listing, find_run, list_runs, open_journal
 from portico_cli.show.output import plain, safe_text, show, write_json
 from portico_cli.show.runs import run_lines, run_table, run_to_json
 
@@ -51,6 +51,6 @@ def command(invocation: Invocation, *, run: str | None, limit: int) -> None:
 
 async def _look(invocation: Invocation, wanted: str | None, limit: int) -> Listing:
     async with open_journal(invocation) as (store, runner):
-        queue = queue_of(runner)
+        queue = runner.jobs if runner is not None else None
         name = None if wanted is None else await find_run(store, wanted, queue)
         return await list_runs(store, queue, limit, name)

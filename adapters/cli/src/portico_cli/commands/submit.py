@@ -105,7 +105,7 @@ def _read_goals(name: str) -> list[tuple[str, Any]]:
     lines = [line.strip() for line in text.split("\n")]
     goals = [_goal(line, f"{place}, line {number}") for number, line in enumerate(lines, 1) if line]
     if not goals:
-        raise Misused(f"{place}: there is no goal. Write one on each line.")
+        raise Misused(f"{place}: the file has no goal. Write one on each line.")
     return goals
 
 

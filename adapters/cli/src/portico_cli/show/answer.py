@@ -134,9 +134,8 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
     run = short_name(ended.run.name)
     for step, begun in ended.uncertain.items():
         words = (
-            f"It is not known whether step {step} happened: the process ended after it began to call "
-            f"{called_name(begun.step)} and before it wrote the result down. The step has effects, so it is not "
-            "repeated without your word."
+            f"Step {step} may or may not have happened: the process ended during its call of "
+            f"{called_name(begun.step)}. The step has effects, so it runs again only if you say so."
         )
         yield Hanging(safe_text(words, "bold"))
         yield Text("It was sent:" if begun.arguments else "It was sent nothing.")
