@@ -45,7 +45,7 @@ def test_they_run_like_ours(portico: Any) -> None:
 
 
 @pytest.mark.usefixtures("extended")
-@pytest.mark.parametrize(("name", "cause"), [("torn", "ZeroDivisionError"), ("odd", "no click command")])
+@pytest.mark.parametrize(("name", "cause"), [("torn", "ZeroDivisionError"), ("odd", "not a click command")])
 def test_a_broken_one_fails_by_itself(portico: Any, name: str, cause: str) -> None:
     done = portico(name)
     assert done.code == 2

@@ -103,7 +103,7 @@ def test_every_line_of_a_file_is_a_goal_and_json_brings_an_input(in_process: Any
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("\n \n", "goals.txt: there is no goal"),
+        ("\n \n", "goals.txt: the file has no goal"),
         ('One\n{"goal": "x"', "goals.txt, line 2: not JSON"),
         ('{"goal": " "}', "goals.txt, line 1: an object has a text"),
         ('{"goal": "x", "inputs": 1}', "goals.txt, line 1: an object has a text"),

@@ -102,7 +102,7 @@ def test_settings_of_a_plugin_without_settings_are_a_mistake(acme: Any) -> None:
 def test_a_misspelt_table_of_settings_is_not_passed_over(acme: Any, work: Path) -> None:
     (work / "portico.toml").write_text("[chat]\nuse = 'acme'\n[chat.acmee]\nmodel = 'large'\n")
     with pytest.raises(
-        ConfigurationError, match=r"portico.toml: chat\.acmee: is no installed chat service. Nearest: acme"
+        ConfigurationError, match=r"portico.toml: chat\.acmee: is not an installed chat service. Nearest: acme"
     ):
         services().get(ChatService)
 

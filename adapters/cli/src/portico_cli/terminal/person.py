@@ -87,7 +87,7 @@ def ask_before_effects(
             return await proceed()
         if person is None:
             raise PorticoError(
-                f"{name} was not called: it has effects, and nobody can approve it here. `--yes` allows such calls."
+                f"{name} was not called: it has effects, and no person can be asked. `--yes` allows such calls."
             )
         answer = await person.about_call(name, context.arguments)
         if answer == "n":
