@@ -270,7 +270,7 @@ class TestInstructions:
         kernel, thread = Kernel(), Thread(messages=[Message.of("user", "Hello")])
         template = kernel.template("<message role='{{$role}}'>Hi</message>")
         agent = ChatAgent("host", instructions=template, kernel=kernel, chat=scripted())
-        with pytest.raises(TemplateError, match=r"host.*role is one of"):
+        with pytest.raises(TemplateError, match=r"host.*It is one of"):
             await agent.invoke("x", thread, arguments={"role": "king"})
         with pytest.raises(TypeError, match="not as a text"):
             await ChatAgent("host", instructions=lambda turn: 5, kernel=kernel, chat=scripted()).invoke("x", thread)  # type: ignore[arg-type,return-value]

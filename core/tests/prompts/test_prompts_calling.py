@@ -14,7 +14,7 @@ import pytest
 
 from portico import Kernel, Middleware, function
 from portico._functions.functions import Function, FunctionPlugin
-from portico._prompts.calling import FunctionCall, json_caller
+from portico._prompts.calling import FunctionCall
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, TemplateError
 
@@ -267,7 +267,7 @@ async def test_where_calls_are_of_json_what_has_no_json_form_is_told(kernel: Ker
     async def carry_out(function: Function, arguments: dict[str, Any]) -> object:
         return f"{function.full_name} {arguments}"
 
-    call = json_caller(kernel, carry_out, {"input": ("a", 1)})
+    call = FunctionCall.caller(kernel, {"input": ("a", 1)}, call_json=carry_out)
     assert await call("p-untyped", {}) == "p-untyped {'value': ['a', 1]}"
     assert await call("p.typed", {"age": "7", "when": "2026-01-02"}, ["x"]) == (
         "p-typed {'input': 'x', 'age': 7, 'when': '2026-01-02'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from portico._prompts.calling import CallPlaces, FunctionCall
+from portico._prompts.calling import FunctionCall
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 
 LANGUAGE = SemanticKernelTemplates()
@@ -48,6 +48,6 @@ def test_every_call_is_told_once_in_order_and_where_it_stands(parts: list[str]) 
 @given(st.text(alphabet="a\n東\r", max_size=30), st.integers(0, 30))
 def test_a_place_counts_lines_and_columns_from_one(source: str, at: int) -> None:
     at = min(at, len(source))
-    call = CallPlaces(source).call("f", 0, (), at=at)
+    call = FunctionCall.at(source, at, "f", positional=0)
     before = source[:at].split("\n")
     assert (call.line, call.column) == (len(before), len(before[-1]) + 1)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 import pytest
 
 from portico._ports.template_language import CallFunction
-from portico._prompts.semantic_kernel import Block, SemanticKernelTemplate, SemanticKernelTemplates, Variable
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 
 
@@ -44,7 +44,7 @@ async def test_what_keeps_a_value_from_being_written_is_the_cause_of_the_error()
 async def test_a_prompt_without_a_name_is_called_prompt() -> None:
     with pytest.raises(TemplateError, match=r"^prompt, line 1"):
         SemanticKernelTemplates().compile("{{$}}")
-    template = SemanticKernelTemplate([Block(Variable("x"))])
+    template = SemanticKernelTemplates().compile("{{$x}}")
     assert template.name == "prompt"
     with pytest.raises(TemplateError, match=r"^prompt, line 1"):
         await template.render({"x": object()}, call=raising(OSError(), when_awaited=False))

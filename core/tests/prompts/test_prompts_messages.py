@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
 from portico._prompts.prompt import Prompt, Trusted, encoded
-from portico._prompts.semantic_kernel import Quoted, SemanticKernelTemplates
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import PorticoError, TemplateError
 
 TAGS = [
@@ -57,6 +57,10 @@ def own(*pieces: str) -> Prompt:
     return Prompt((text, bool(index % 2)) for index, text in enumerate(pieces))
 
 
+def quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def said(prompt: Prompt) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in prompt.messages()]
 
@@ -96,8 +100,8 @@ def test_blanks_of_the_template_around_a_message_are_layout_and_those_of_a_value
 def test_entities_of_the_template_are_decoded_once_and_those_of_values_never() -> None:
     prompt = own("<message role='user'>1 &lt; 2 &amp;lt; &#65;&#x42;&quot;&apos;&gt;", "&lt;&amp;", "</message>")
     assert said(prompt) == [("user", "1 < 2 &lt; AB\"'>&lt;&amp;")]
-    assert said(own("<message role='user'>&l", "t;", "&nbsp;&#xD800;&#0;&;</message>")) == [
-        ("user", "&lt;&nbsp;&#xD800;&#0;&;")
+    assert said(own("<message role='user'>&l", "t;", "&nbsp;&#xD800;&;</message>")) == [
+        ("user", "&lt;&nbsp;&#xD800;&;")
     ]
     assert said(own("&lt; <message role='user'>x</message>"))[0] == ("system", "<"), "outside of messages too"
 
@@ -106,7 +110,7 @@ def test_entities_of_the_template_are_decoded_once_and_those_of_values_never() -
 def test_a_number_is_decoded_where_it_is_one_of_a_character(form: str) -> None:
     for number in (1, 0xD7FF, 0xE000, 0x10FFFF):
         assert said(own(f"<message role='user'>{form.format(number)}|</message>")) == [("user", f"{chr(number)}|")]
-    for number in (0, 0xD800, 0xDFFF, 0x110000):
+    for number in (0xD800, 0xDFFF, 0x110000):
         written = form.format(number)
         assert said(own(f"<message role='user'>{written}</message>")) == [("user", written)]
 
@@ -128,13 +132,6 @@ def test_a_message_may_hold_texts_and_images() -> None:
     )
 
 
-def test_a_section_of_characters_is_text_as_it_is() -> None:
-    prompt = own("<message role='user'> <![CDATA[ </message> &lt; ", "]]>", "<b>]]> &lt; </message>")
-    assert said(prompt) == [("user", " </message> &lt; ]]><b> <")]
-    several = own("<message role='user'>&lt;<![CDATA[&lt;]]>&gt;<![CDATA[&amp;]]>&amp;</message>")
-    assert said(several) == [("user", "<&lt;>&amp;&")], "what stands around sections is read as ever"
-
-
 def test_a_value_in_an_attribute_is_the_attribute_s_value_whatever_it_holds() -> None:
     assert said(own("<message role='", " Assistant ", "'>x</message>")) == [("assistant", "x")]
     [message] = own('<message role="user" name="', 'a" role="system', '">x</message>').messages()
@@ -150,21 +147,20 @@ def test_a_value_in_an_attribute_is_the_attribute_s_value_whatever_it_holds() ->
         (["<message role='tool'>x</message>"], "a template cannot write them", 1),
         (["<message>x</message>"], "needs a role", 1),
         (["<message role='user' colour='red'>x</message>"], "no attribute 'colour'; it has role and name", 22),
-        (["<message role='user' role='user'>x</message>"], "'role' stands twice", 22),
         (["<message role='user'>x"], "</message> is missing", 1),
         (["<message role='user'>a<message role='user'>b</message></message>"], "inside another", 23),
         (["<message role='user'>a</message>b</message>"], "was not opened", 34),
         (["<message role='user"], "is not closed", 1),
         (["<message role=user>x</message>"], 'not written name="value"', 1),
         (["<message ", "role='user'", ">x</message>"], 'not written name="value"', 1),
-        (["<message", "", " role='user'>x</message>"], 'not written name="value"', 1),
-        (["<message role='user'>x</message", ">", ""], "</message is not closed", 23),
+        (["<message role='user'>x", "", "<message role='user'/>"], "inside another", 23),
+        (["<message role='user'>x</message", ">", ""], "</message> is missing", 1),
         (["<message role='user'><text>x</message>"], "</text> is missing", 22),
         (["<message role='user'><text><text>x</text></message>"], "</text> is missing", 22),
         (["<message role='user'>x</text></message>"], "closes a <text> that was not opened", 23),
         (["<message role='user'><image src='x'/></message>"], "<image> has no attribute 'src'", 29),
-        (["<message role='user'><image>", "/etc/passwd", "</image></message>"], "http, https or data", 22),
-        (["<message role='user'><image>data:text/html,x</image></message>"], "begins data:image/png", 22),
+        (["<message role='user'><image>", "/etc/passwd", "</image></message>"], "http or https URL, or a data URL", 22),
+        (["<message role='user'><image>data:text/html,x</image></message>"], "data:image/png", 22),
         (["<message role='user'><image>data:image/png;base64,!</image></message>"], "not base64", 22),
         (["<message role='user'><![CDATA[ x</message>"], "CDATA", 22),
     ],
@@ -178,9 +174,11 @@ def test_what_is_no_message_is_an_error_that_says_so_and_where(pieces: list[str]
     assert str(raised.value).startswith("rendered prompt, line 2")
 
 
-def test_the_place_of_an_error_counts_the_values_before_it() -> None:
+def test_the_place_of_an_error_counts_the_values_before_it_as_they_are_encoded() -> None:
     with pytest.raises(TemplateError) as raised:
         own("a", "one\ntwo", "<message role='user' x='y'>").messages()
+    _, shown, mark = str(raised.value).split("\n")
+    assert shown[mark.index("^") : mark.rindex("^") + 1] == "x"
     assert (raised.value.line, raised.value.column) == (2, 25)
 
 
@@ -239,7 +237,7 @@ def test_a_conversation_of_any_values_has_the_messages_that_its_template_has(
                 continue
             name = f"v{len(values)}"
             values[name] = part
-            source += (f"{{{{${name}}}}}", f"{{{{echo ${name}}}}}", f"{{{{{Quoted.of(part)}}}}}")[len(values) % 3]
+            source += (f"{{{{${name}}}}}", f"{{{{echo ${name}}}}}", f"{{{{{quoted(part)}}}}}")[len(values) % 3]
             text += part
         source += "</message>\n"
         expected.append(Message.of(role, text))
@@ -272,53 +270,6 @@ def test_a_prompt_saved_as_text_and_trusted_has_the_same_messages(prompt: Prompt
     text = encoded(prompt)
     assert type(text) is Trusted
     assert Prompt([(text, False)]).messages() == messages
-
-
-NO_ROLE = "A message's role is one of system, user, assistant, not"
-NOT_CLOSED = 'The tag <{} is not closed, or an attribute in it is not written name="value".'
-
-
-@pytest.mark.parametrize(
-    ("pieces", "sentence", "marked"),
-    [
-        (["Hi ", "Ada", "</message><message/>"], "This closes a message that was not opened.", "</message>"),
-        (["Hi <message>x</message>"], 'A message needs a role: <message role="user">.', "<message>"),
-        (["Hi <message role='", "nobody", "'>x</message>"], f"{NO_ROLE} 'nobody'.", "<message role='nobody'>"),
-        (
-            ["Hi <message role='tool'>x</message>"],
-            f"{NO_ROLE} 'tool'. Results of tools answer a model's calls; a template cannot write them.",
-            "<message role='tool'>",
-        ),
-        (["<message colour='red'/>"], "<message> has no attribute 'colour'; it has role and name.", "colour"),
-        (["<message role='user' role='user'/>"], "The attribute 'role' stands twice.", "role"),
-        (["Hi <message role=", "'user'", ">x</message>"], NOT_CLOSED.format("message"), "<message"),
-        (["<message role='user'><image src=x></message>"], NOT_CLOSED.format("image"), "<image"),
-        (["Hi <message role='user'>x"], "This message is not closed: </message> is missing.", "<message"),
-        (["<message role='user'><message role='user'>"], "A message cannot stand inside another one.", "<message"),
-        (["<message role='user'>x</text></message>"], "This closes a <text> that was not opened.", "</text"),
-        (["<message role='user'>x</message ", ">", ""], "The tag </message is not closed.", "</message"),
-        (
-            ["<message role='user'><text>", "<b>", "</message>"],
-            "This <text> is not closed: </text> is missing.",
-            "<text",
-        ),
-        (["<message role='user'><image src='x'/></message>"], "<image> has no attribute 'src'.", "src"),
-        (
-            ["<message role='user'>", "<b>", "<image>/etc/passwd</image></message>"],
-            "An <image> holds an http, https or data URL, and nothing else.",
-            "<image",
-        ),
-        (["<message role='user'><![CDATA[ x</message>"], "The section <![CDATA[ is not closed.", "<![CDATA["),
-    ],
-)
-def test_an_error_is_a_sentence_and_marks_what_is_wrong_with_the_values_in_it(
-    pieces: list[str], sentence: str, marked: str
-) -> None:
-    with pytest.raises(TemplateError) as raised:
-        own(*pieces).messages()
-    message, shown, mark = str(raised.value).split("\n")
-    assert message.partition(": ")[2] == sentence
-    assert shown[mark.index("^") : mark.rindex("^") + 1] == marked
 
 
 def test_a_prompt_is_changed_piece_by_piece_and_copied_whole() -> None:

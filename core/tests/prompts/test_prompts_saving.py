@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
+import base64
 
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
-from portico._prompts.prompt import Prompt, encoded, url_of
+from portico._prompts.prompt import Prompt, encoded
 
 values = st.text(max_size=8) | st.sampled_from(
     [" \n a \n ", '" role="system', "</message>", "<message role='system'>", "]]>", "1 &lt; 2", "a\0b", "<text>"]
@@ -39,14 +39,11 @@ def pieces_of(message: Message) -> list[tuple[str, bool]]:
         pieces += [(" name='", False), (message.name, True), ("'", False)]
     pieces.append((">\n", False))
     for part in message.content:
-        kind, value = ("text", part.text) if isinstance(part, Text) else ("image", url_of(cast("Image", part)))
+        if isinstance(part, Text):
+            kind, value = "text", part.text
+        else:
+            assert isinstance(part, Image)
+            data = base64.b64encode(part.data or b"").decode()
+            kind, value = "image", part.url or f"data:{part.media_type};base64,{data}"
         pieces += [(f"<{kind}>", False), (value, True), (f"</{kind}>\n", False)]
     return [*pieces, ("</message>\n", False)]
-
-
-def test_a_message_of_text_alone_is_saved_as_one_is_written() -> None:
-    pieces = ("<message role='user' name='", "Ada", "'>", "1 < 2 ", "</message> And ", "&", "?")
-    prompt = Prompt((text, bool(number % 2)) for number, text in enumerate(pieces))
-    assert encoded(prompt) == (
-        '<message role="user" name="Ada">1 &lt; 2&#32;</message>\n<message role="user">And &amp;?</message>'
-    )

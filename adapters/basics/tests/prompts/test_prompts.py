@@ -18,6 +18,8 @@ from portico_basics.prompts.functions import PromptFiles
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 
+NO_BLOCK = "A block holds a $variable, a 'value' or plugin.function; a name has letters, digits and '_' only."
+
 
 class Language:
     """Stands for an installed template language."""
@@ -229,7 +231,7 @@ async def test_what_is_wrong_with_one_prompt_loses_that_one_and_is_told(
     [record] = caplog.records
     assert record.getMessage().split("\n")[0].endswith(": 2 of 3 prompts are lost.")
     assert record.getMessage().split("\n")[2:] == [
-        "  Bad/prompt.txt: line 2, column 3: The variable has no name.",
+        f"  Bad/prompt.txt: line 2, column 3: {NO_BLOCK}",
         "    {{$}}",
         "      ^",
     ]
@@ -239,8 +241,8 @@ async def test_a_mistake_in_a_template_is_shown_where_it_stands(tmp_path: Path) 
     source = written(tmp_path, {"Bad/prompt.txt": "One\n{{$}}", "Worse.prompt.yaml": "name: a\ntemplate: |\n  {{$}}\n"})
     await source.load("writer")
     assert [str(lost).split("\n") for lost in source.lost] == [
-        ["Bad/prompt.txt: line 2, column 3: The variable has no name.", "  {{$}}", "    ^"],
-        ["Worse.prompt.yaml: line 1, column 3: The variable has no name.", "  {{$}}", "    ^"],
+        [f"Bad/prompt.txt: line 2, column 3: {NO_BLOCK}", "  {{$}}", "    ^"],
+        [f"Worse.prompt.yaml: line 1, column 3: {NO_BLOCK}", "  {{$}}", "    ^"],
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,9 +89,17 @@ def _unstructuring(kind: Any, codecs: tuple[TypeCodec, ...]) -> Callable[[Any], 
         return str
 
 
+@lru_cache(1)
+def _line_starts(source: str) -> list[int]:
+    return [0, *(found.end() for found in re.finditer("\n", source))]
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call of a function as it is written in a template, for checking it before anything runs.
+    r"""A call of a function as it is written in a template, for checking it before anything runs.
+
+    >>> FunctionCall.at("Dear\n{{Tone-shout 'Ada'}}", 7, "Tone-shout", positional=1)
+    FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3)
 
     ``positional`` is how many arguments have no name, ``named`` the names of the others. Line and column count from 1.
     """
@@ -101,13 +110,20 @@ class FunctionCall:
     line: int
     column: int
 
-    @staticmethod
-    def places(source: str) -> CallPlaces:
-        """Return what finds the line and the column of each call in a source."""
-        return CallPlaces(source)
+    @classmethod
+    def at(cls, source: str, index: int, function: str, *, positional: int, named: Iterable[str] = ()) -> FunctionCall:
+        """Return the call whose name stands at an index of a template's source."""
+        lines = _line_starts(source)
+        line = bisect_right(lines, index)
+        return cls(function, positional, tuple(named), line, index - lines[line - 1] + 1)
 
     @staticmethod
-    def caller(kernel: KernelLike, variables: Mapping[str, object] | None = None) -> CallFunction:
+    def caller(
+        kernel: KernelLike,
+        variables: Mapping[str, object] | None = None,
+        *,
+        call_json: Callable[[Function, dict[str, Any]], Awaitable[object]] | None = None,
+    ) -> CallFunction:
         """Return what a template calls functions with.
 
         >>> import asyncio
@@ -128,59 +144,23 @@ class FunctionCall:
         at all, the first required parameter takes the variable ``input`` if there is none of its name. Semantic Kernel
         fills optional parameters from variables too; here those are the template's to set.
 
-        A result comes as its JSON form. Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises
-        what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
+        A result comes as its JSON form. ``call_json`` calls the function in place of the kernel, with JSON arguments.
+
+        Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises what the function raises, and
+        ``FunctionFailed`` for a result that is not of the function's type.
         """
         given = {} if variables is None else variables
 
         def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
             function = kernel.functions.get(name) or _find(kernel, name)
-            return _invoke(kernel, function, _bound(function, arguments, positional, given))
+            if call_json is not None:
+                return call_json(function, _bind(function, arguments, positional, given, as_json=True))
+            return _invoke(kernel, function, _bind(function, arguments, positional, given))
 
         return call
 
 
-class CallPlaces:
-    r"""The lines of a source, looked through once, for the places of the calls in it.
-
-    >>> CallPlaces("Dear\n{{Tone-shout 'Ada'}}").call("Tone-shout", 1, (), at=7)
-    FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3)
-    """
-
-    __slots__ = ("_begins",)
-
-    def __init__(self, source: str) -> None:
-        self._begins = [0]
-        end = source.find("\n")
-        while end >= 0:
-            self._begins.append(end + 1)
-            end = source.find("\n", end + 1)
-
-    def call(self, function: str, positional: int, named: Iterable[str], *, at: int) -> FunctionCall:
-        """Return the call whose name stands at the index ``at``."""
-        line = bisect_right(self._begins, at)
-        return FunctionCall(function, positional, tuple(named), line, at - self._begins[line - 1] + 1)
-
-
 _AS_THEY_ARE = (str, int, float, bool, type(None), Trusted)
-
-
-def json_caller(
-    kernel: KernelLike,
-    carry_out: Callable[[Function, dict[str, Any]], Awaitable[object]],
-    variables: Mapping[str, object],
-) -> CallFunction:
-    """Return what a template calls functions with where each call is one of JSON, as the steps of plans are.
-
-    ``carry_out`` is given the function and its JSON arguments, found and read as `FunctionCall.caller` does. Raises the
-    same, and ``ArgumentsInvalid`` for a value that has no JSON form.
-    """
-
-    def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
-        function = kernel.functions.get(name) or _find(kernel, name)
-        return carry_out(function, _bound(function, arguments, positional, variables, as_json=True))
-
-    return call
 
 
 def _find(kernel: KernelLike, name: str) -> Function:
@@ -204,7 +184,7 @@ async def _invoke(kernel: KernelLike, function: Function, values: dict[str, Any]
         raise FunctionFailed(function.full_name, error) from error
 
 
-def _bound(
+def _bind(
     function: Function,
     arguments: Mapping[str, object],
     positional: Sequence[object],
@@ -219,28 +199,34 @@ def _bound(
     values: dict[str, Any] = {}
     for parameter in function.parameters:
         name = parameter.name
+        if name not in given and parameter.required:
+            if name in variables:
+                given[name] = variables[name]
+            elif bare and not (values or faults) and "input" in variables:
+                given[name] = variables["input"]
+            else:
+                faults.append(f"{name}: missing")
         if name not in given:
+            continue
+        value = given[name]
+        if value is None and not _takes(parameter, None):
             if not parameter.required:
                 continue
-            source = name if name in variables else "input"
-            if source not in variables or (source != name and (values or faults or not bare)):
+            if not _takes(parameter, ""):
                 faults.append(f"{name}: missing")
                 continue
-            given[name] = variables[source]
-        value = given[name]
-        if isinstance(value, str):
-            try:
-                # To a function a text is a text; what the prompt may take as markup is no matter of its.
+            value = ""
+        try:
+            if isinstance(value, str):
+                # A function takes plain text: markup counts in prompts only.
                 text = str(value) if type(value) in (Trusted, Prompt) else value
                 values[name] = _read(parameter, text)[as_json]
-            except Mismatch as error:
-                faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
-        elif value is not None or _takes(parameter, None):
-            values[name] = _plain(name, value, faults) if as_json else value
-        elif parameter.required and _takes(parameter, ""):
-            values[name] = ""
-        elif parameter.required:
-            faults.append(f"{name}: missing")
+            else:
+                values[name] = json.loads(json.dumps(value, allow_nan=False)) if as_json else value
+        except Mismatch as error:
+            faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
+        except (TypeError, ValueError, RecursionError) as error:
+            faults.append(f"{name}: the value has no JSON form: {error}")
     if faults:
         raise ArgumentsInvalid(function.full_name, faults)
     return values
@@ -251,24 +237,19 @@ def _by_name(
 ) -> dict[str, object]:
     """Give the arguments the names of their parameters."""
     names = [parameter.name for parameter in parameters]
-    by_place = dict(zip(names, positional, strict=False))
+    given = dict(zip(names, positional, strict=False))
     if len(positional) > len(names):
         faults.append(f"it takes {f'at most {len(names)}' if names else 'no'} arguments, not {len(positional)}")
-    by_name: dict[str, object] = {}
+    by_place = set(given)
     for written, value in arguments.items():
-        name = written if written in names else _only_alike(written, names)
-        if name is None:
+        alike = [written] if written in names else [name for name in names if name.casefold() == written.casefold()]
+        if len(alike) != 1:
             faults.append(f"{written}: unknown; the parameters are {', '.join(names) or 'none'}")
-        elif name in by_place:
-            faults.append(f"{name}: given twice, by place and by name")
+        elif alike[0] in by_place:
+            faults.append(f"{alike[0]}: given twice, by place and by name")
         else:
-            by_name[name] = value
-    return by_place | by_name
-
-
-def _only_alike(written: str, names: Sequence[str]) -> str | None:
-    alike = [name for name in names if name.casefold() == written.casefold()]
-    return alike[0] if len(alike) == 1 else None
+            given[alike[0]] = value
+    return given
 
 
 def _takes(parameter: Parameter, value: object) -> bool:
@@ -293,11 +274,3 @@ def _read(parameter: Parameter, text: str) -> tuple[Any, Any]:
     if isinstance(value, str):
         raise refused
     return structure(value), value
-
-
-def _plain(name: str, value: object, faults: list[str]) -> Any:
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        faults.append(f"{name}: the value has no JSON form: {error}")
-        return None

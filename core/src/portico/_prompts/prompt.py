@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import html
 import re
-from bisect import bisect_left
 from typing import TYPE_CHECKING, NoReturn, cast
 from unicodedata import east_asian_width
-from urllib.parse import unquote_to_bytes
 
 from portico._chat.messages import Image, Message, Part, Role, Text
 from portico.errors import TemplateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 _BEFORE = 40
 _SHOWN = 80
 
-
-_DATA = re.compile(r"data:([^,;]*+)((?:;[^,;]*+)*+),", re.IGNORECASE)
+_DATA = re.compile(r"data:(image/[^,;]++)(?:;[^,;]*)*?;base64,", re.IGNORECASE)
 
 
 def image_of(url: str) -> Image:
@@ -29,289 +26,52 @@ def image_of(url: str) -> Image:
     >>> image_of("data:image/png;base64,iVBORw==").data
     b'\x89PNG'
 
-    Raises ``ValueError`` for anything else: a path of this machine is nothing that a prompt may send away.
+    Raises ``ValueError`` for anything else: a prompt may not send files of this machine.
     """
-    if url[:5].lower() == "data:":
-        found = _DATA.match(url)
-        kind = found[1].lower() if found else ""
-        if found is None or not kind.startswith("image/"):
-            raise ValueError("The data URL of an <image> begins data:image/png;base64, or with another kind of image.")
-        content = url[found.end() :]
-        if not found[2].lower().endswith(";base64"):
-            return Image(data=unquote_to_bytes(content), media_type=kind)
-        try:
-            return Image(data=base64.b64decode("".join(content.split()), validate=True), media_type=kind)
-        except (binascii.Error, ValueError) as error:
-            raise ValueError("The data URL of this <image> is not base64.") from error
-    if not re.match(r"https?://[^\s]+\Z", url, re.IGNORECASE):
-        raise ValueError("An <image> holds an http, https or data URL, and nothing else.")
-    return Image(url=url)
-
-
-def url_of(image: Image) -> str:
-    r"""Return the URL that `image_of` reads as this picture.
-
-    >>> url_of(Image(data=b"\x89PNG"))
-    'data:image/png;base64,iVBORw=='
-    """
-    if image.url is not None:
-        return image.url
-    return f"data:{image.media_type};base64,{base64.b64encode(image.data or b'').decode()}"
+    if re.match(r"https?://\S+\Z", url, re.IGNORECASE):
+        return Image(url=url)
+    found = _DATA.match(url)
+    if found is None:
+        raise ValueError("An <image> holds an http or https URL, or a data URL such as data:image/png;base64,…")
+    try:
+        data = base64.b64decode("".join(url[found.end() :].split()), validate=True)
+    except ValueError as error:
+        raise ValueError("The data URL of this <image> is not base64.") from error
+    return Image(data=data, media_type=found[1].lower())
 
 
 _ROLES = ("system", "user", "assistant")
-_VALUE = "\0"
-_OPENING = re.compile(r"<message(?=[\s/>\0]|$)")
-_TAG = re.compile(r"<(/?)(message|text|image)(?=[\s/>\0]|$)|<!\[CDATA\[")
-_ATTRIBUTE = re.compile(r"""\s++([^\s=/>"'\0]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
-_END_OF_TAG = re.compile(r"\s*+(/?)>")
+_TAG = re.compile(r"<(/?)(message|text|image)(?=[\s/>]|\Z)|<!\[CDATA\[")
+_MESSAGE_TAG = re.compile(r"<(/?)(message)(?=[\s/>]|\Z)")
+_OPENING = re.compile(r"<message(?=[\s/>]|\Z)")
+_ATTRIBUTE = re.compile(r"""\s++([^\s=/>"']++)\s*+=\s*+("[^"]*+"|'[^']*+')""")
+_REST_OF_TAG = re.compile(r"""((?:\s++[^\s=/>"']++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+)\s*+(/?)>""")
+_END_OF_TAG = re.compile(r"\s*+>")
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_ENTITIES = str.maketrans({written: f"&{name};" for name, written in _NAMED.items()})
-_BLANKS_AROUND = re.compile(r"\A\s++|\s++\Z")
-_MESSAGE_SHOWN = 40
-
-
-def read_messages(prompt: Prompt, name: str = "") -> tuple[Message, ...]:
-    """Return the messages of a prompt.
-
-    >>> prompt = Prompt([("Be kind. <message role='user'>", False), ("Hi", True), ("</message>", False)])
-    >>> [(message.role, message.text) for message in read_messages(prompt)]
-    [('system', 'Be kind.'), ('user', 'Hi')]
-
-    Text before the first message is a system message, text between and after them a user message each; blanks alone
-    are none. A prompt without a tag ``<message`` is one user message, as it is. In others the entities of XML
-    (``&lt;``, ``&#60;``) in what the template wrote are decoded, once, and the blanks around a message are not part
-    of it. A message may hold ``<text>`` and ``<image>`` parts, and ``<![CDATA[…]]>``.
-
-    Raises ``TemplateError`` for what is no message: a role or an attribute that there is not, a tag that is not
-    closed or stands inside another. Its line and column are those of the rendered prompt.
-    """
-    mask = _Mask(prompt, f"{name}, rendered prompt" if name else "rendered prompt")
-    if not _OPENING.search(mask.text):
-        return (Message.of("user", str(prompt)),)
-    return tuple(_Reader(mask).messages())
+_EDGE = "&#0;"
+"""Stands before and after each value: it keeps a value apart from the template's text, and is read as nothing."""
 
 
 def encoded(prompt: Prompt) -> Trusted:
-    """Write a prompt as one text that means the same messages where it is trusted.
+    """Write a prompt as one trusted text with the same messages, to put it into another prompt.
 
-    >>> prompt = Prompt([("<message role='user'>", False), ("1 < 2", True), ("</message>", False)])
-    >>> print(encoded(prompt))
-    <message role="user">1 &lt; 2</message>
-
-    For saving, and for putting one prompt into another. Raises what `read_messages` does.
+    >>> prompt = Prompt([("<message role='user'>", False), ("</message>", True), ("</message>", False)])
+    >>> [message.text for message in Prompt([(encoded(prompt), False)]).messages()]
+    ['</message>']
     """
-    return Trusted("\n".join(map(_written, prompt.messages())))
+    text = _encode(prompt.pieces)
+    if not _OPENING.search(text):
+        text = f'<message role="user">{_encode([(prompt, True)])}</message>'
+    return Trusted(text)
 
 
-def _written(message: Message) -> str:
-    name = f' name="{_encode(message.name)}"' if message.name else ""
-    match message.content:
-        case (Text(text),):
-            content = _encode(text)
-        case parts:
-            content = "".join(map(_part_written, parts))
-    return f'<message role="{message.role}"{name}>{content}</message>'
+def _encode(pieces: Iterable[tuple[str, bool]]) -> str:
+    """Join pieces to a text in which values cannot be markup."""
+    return "".join(f"{_EDGE}{html.escape(text)}{_EDGE}" if is_value else text for text, is_value in pieces)
 
 
-def _part_written(part: Part) -> str:
-    if isinstance(part, Image):
-        return f"<image>{_encode(url_of(part))}</image>"
-    assert isinstance(part, Text)  # noqa: S101 - a prompt has no other parts
-    return f"<text>{_encode(part.text)}</text>"
-
-
-def _encode(text: str) -> str:
-    """Write a text with entities, blanks at its ends too: a reader takes those for the template's layout."""
-    text = text.translate(_ENTITIES)
-    return _BLANKS_AROUND.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), text)
-
-
-class _Mask:
-    """The template's own text with a NUL for each value; its own NULs count as values."""
-
-    def __init__(self, prompt: Prompt, name: str) -> None:
-        self.prompt = prompt
-        self.name = name
-        self.values: list[str] = []
-        parts: list[str] = []
-        for text, is_value in prompt.pieces:
-            if is_value:
-                self.values.append(text)
-                parts.append(_VALUE)
-            else:
-                parts.append(text)
-                self.values += [_VALUE] * text.count(_VALUE)
-        self.text = "".join(parts)
-        self.places = [found.start() for found in re.finditer(_VALUE, self.text)] if self.values else []
-
-    def read(self, start: int, end: int, *, decode: bool = True) -> str:
-        """Return what stands between two places, with the values, and entities of the template decoded."""
-        own = self.text[start:end].split(_VALUE)
-        if decode:
-            own = [_decoded(text) for text in own]
-        if len(own) == 1:
-            return own[0]
-        first = bisect_left(self.places, start)
-        values = self.values[first : first + len(own) - 1]
-        return "".join(text for pair in zip(own, (*values, ""), strict=True) for text in pair)
-
-    def refuse(self, message: str, at: int, length: int) -> NoReturn:
-        """Raise the error of a place, as it is in the rendered prompt."""
-        start, end = self.place(at), self.place(at + length)
-        raise Prompt.fault(message, str(self.prompt), start, end - start, name=self.name)
-
-    def place(self, at: int) -> int:
-        """Return where a place of the mask is in the rendered prompt."""
-        before = bisect_left(self.places, at)
-        return at - before + sum(map(len, self.values[:before]))
-
-
-class _Reader:
-    def __init__(self, mask: _Mask) -> None:
-        self.mask = mask
-        self.text = mask.text
-        self.position = 0
-
-    def messages(self) -> Iterator[Message]:
-        role: Role = "system"
-        while found := self.tag("message", self.position):
-            if found[1]:
-                self.mask.refuse("This closes a message that was not opened.", found.start(), 10)
-            yield from self.between(found.start(), role)
-            yield self.message(found.start(), found.end())
-            role = "user"
-        yield from self.between(len(self.text), role)
-
-    def tag(self, name: str, start: int) -> re.Match[str] | None:
-        while found := _TAG.search(self.text, start):
-            if found[2] == name:
-                return found
-            start = found.end()
-        return None
-
-    def between(self, end: int, role: Role) -> Iterator[Message]:
-        text = self.inside(self.position, end)
-        if text.strip():
-            yield Message.of(role, text)
-
-    def inside(self, start: int, end: int) -> str:
-        """Read a stretch without the template's blanks around it; those of values stay."""
-        start += _blanks(self.text[start:end])
-        return self.mask.read(start, end - _blanks(self.text[start:end][::-1]))
-
-    def message(self, start: int, position: int) -> Message:
-        attributes, closed = self.attributes(start, position, "message", ("role", "name"))
-        if "role" not in attributes:
-            self.mask.refuse('A message needs a role: <message role="user">.', start, self.position - start)
-        role = attributes["role"].strip().casefold()
-        if role not in _ROLES:
-            advice = " Results of tools answer a model's calls; a template cannot write them." if role == "tool" else ""
-            given = attributes["role"][:_MESSAGE_SHOWN]
-            self.mask.refuse(
-                f"A message's role is one of {', '.join(_ROLES)}, not {given!r}.{advice}", start, self.position - start
-            )
-        parts = () if closed else self.parts(start)
-        return Message(cast("Role", role), parts or (Text(""),), attributes.get("name") or None)
-
-    def attributes(self, start: int, position: int, tag: str, known: Sequence[str]) -> tuple[dict[str, str], bool]:
-        """Read a tag to its end, where it leaves the position; tell whether it closes itself."""
-        attributes: dict[str, str] = {}
-        while True:
-            end = _END_OF_TAG.match(self.text, position)
-            if end:
-                self.position = end.end()
-                return attributes, bool(end[1])
-            found = _ATTRIBUTE.match(self.text, position)
-            if found is None:
-                self.mask.refuse(
-                    f'The tag <{tag} is not closed, or an attribute in it is not written name="value".',
-                    start,
-                    position - start,
-                )
-            name = found[1]
-            if name not in known:
-                advice = f"; it has {' and '.join(known)}" if known else ""
-                self.mask.refuse(
-                    f"<{tag}> has no attribute {name[:_MESSAGE_SHOWN]!r}{advice}.", found.start(1), len(name)
-                )
-            if name in attributes:
-                self.mask.refuse(f"The attribute {name!r} stands twice.", found.start(1), len(name))
-            attributes[name] = self.mask.read(*found.span(2 if found[2] is not None else 3))
-            position = found.end()
-
-    def parts(self, opened: int) -> tuple[Part, ...]:
-        """Read a message up to its closing tag."""
-        parts: list[Part] = []
-        texts: list[tuple[int, int, bool]] = []
-        start = position = self.position
-        while True:
-            found = _TAG.search(self.text, position)
-            if found is None:
-                self.mask.refuse("This message is not closed: </message> is missing.", opened, len("<message"))
-            if found[2] is None:
-                end = self.text.find("]]>", found.end())
-                if end < 0:
-                    self.mask.refuse("The section <![CDATA[ is not closed.", found.start(), len(found[0]))
-                texts += [(start, found.start(), True), (found.end(), end, False)]
-                start = position = end + 3
-                continue
-            texts.append((start, found.start(), True))
-            self.flush(texts, parts)
-            if found[2] != "message":
-                if found[1]:
-                    self.mask.refuse(f"This closes a <{found[2]}> that was not opened.", found.start(), len(found[0]))
-                parts.append(self.part(found))
-                start = position = self.position
-                continue
-            if not found[1]:
-                self.mask.refuse("A message cannot stand inside another one.", found.start(), len(found[0]))
-            self.close(found)
-            return tuple(parts)
-
-    def flush(self, texts: list[tuple[int, int, bool]], parts: list[Part]) -> None:
-        """Make a text part of the stretches read so far, without the template's blanks around it."""
-        start, end, _ = texts[0]
-        texts[0] = (start + _blanks(self.text[start:end]), end, True)
-        start, end, _ = texts[-1]
-        texts[-1] = (start, max(start, end - _blanks(self.text[start:end][::-1])), True)
-        text = "".join(self.mask.read(start, end, decode=decode) for start, end, decode in texts)
-        texts.clear()
-        if text:
-            parts.append(Text(text))
-
-    def part(self, opening: re.Match[str]) -> Part:
-        kind = opening[2]
-        _, closed = self.attributes(opening.start(), opening.end(), kind, ())
-        start = end = self.position
-        if not closed:
-            closing = _TAG.search(self.text, self.position)
-            if closing is None or closing[2] != kind or not closing[1]:
-                self.mask.refuse(
-                    f"This <{kind}> is not closed: </{kind}> is missing.", opening.start(), len(opening[0])
-                )
-            end = closing.start()
-            self.close(closing)
-        if kind == "text":
-            return Text(self.mask.read(start, end))
-        try:
-            return image_of(self.inside(start, end))
-        except ValueError as error:
-            self.mask.refuse(str(error), opening.start(), len(opening[0]))
-
-    def close(self, closing: re.Match[str]) -> None:
-        end = _END_OF_TAG.match(self.text, closing.end())
-        if end is None or end[1]:
-            self.mask.refuse(f"The tag </{closing[2]} is not closed.", closing.start(), len(closing[0]))
-        self.position = end.end()
-
-
-def _blanks(text: str) -> int:
-    return len(text) - len(text.lstrip())
-
-
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     return _ENTITY.sub(_character, text) if "&" in text else text
 
 
@@ -319,8 +79,112 @@ def _character(found: re.Match[str]) -> str:
     if found[1]:
         return _NAMED[found[1]]
     number = int(found[2]) if found[2] else int(found[3], 16)
+    if number == 0:
+        return ""
     # What XML does not know as a character stays as it is written.
-    return chr(number) if 0 < number < 0xD800 or 0xE000 <= number <= 0x10FFFF else found[0]
+    return chr(number) if number < 0xD800 or 0xE000 <= number <= 0x10FFFF else found[0]
+
+
+class _Reader:
+    """Reads the messages of an encoded prompt; ``position`` is the end of what is read."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.position = 0
+
+    def messages(self) -> Iterator[Message]:
+        role: Role = "system"
+        while tag := _MESSAGE_TAG.search(self.text, self.position):
+            if tag[1]:
+                self.refuse("This closes a message that was not opened.", tag.start(), tag.end() + 1)
+            yield from self.outside(role, tag.start())
+            yield self.message(tag)
+            role = "user"
+        yield from self.outside(role, len(self.text))
+
+    def outside(self, role: Role, end: int) -> Iterator[Message]:
+        text = _decode(self.text[self.position : end].strip())
+        if text.strip():
+            yield Message.of(role, text)
+
+    def message(self, opening: re.Match[str]) -> Message:
+        attributes, closed = self.attributes(opening, ("role", "name"))
+        role = attributes.get("role", "").strip().casefold()
+        if role not in _ROLES:
+            advice = " Results of tools answer a model's calls; a template cannot write them." if role == "tool" else ""
+            self.refuse(
+                f'A message needs a role: <message role="user">. It is one of {", ".join(_ROLES)}, not {role[:40]!r}.'
+                f"{advice}",
+                opening.start(),
+                self.position,
+            )
+        parts = [] if closed else [*self.parts(opening)]
+        return Message(cast("Role", role), tuple(parts) or (Text(""),), attributes.get("name") or None)
+
+    def attributes(self, opening: re.Match[str], known: Collection[str]) -> tuple[dict[str, str], bool]:
+        """Read a tag to its end; tell whether it closes itself."""
+        rest = _REST_OF_TAG.match(self.text, opening.end())
+        if rest is None:
+            self.refuse(
+                f'The tag <{opening[2]} is not closed, or an attribute in it is not written name="value".',
+                opening.start(),
+                opening.end(),
+            )
+        self.position = rest.end()
+        attributes = {}
+        for found in _ATTRIBUTE.finditer(self.text, *rest.span(1)):
+            if found[1] not in known:
+                advice = f"; it has {' and '.join(known)}" if known else ""
+                self.refuse(f"<{opening[2]}> has no attribute {found[1][:40]!r}{advice}.", *found.span(1))
+            attributes[found[1]] = _decode(found[2][1:-1])
+        return attributes, bool(rest[2])
+
+    def parts(self, opening: re.Match[str]) -> Iterator[Part]:
+        """Read a message up to its closing tag."""
+        while tag := _TAG.search(self.text, self.position):
+            if text := _decode(self.text[self.position : tag.start()].strip()):
+                yield Text(text)
+            if tag[2] is None:
+                self.refuse("A message has no <![CDATA[ section: write &lt; for <, or a quoted value.", *tag.span())
+            if tag[2] == "message":
+                if not tag[1]:
+                    self.refuse("A message cannot stand inside another one.", *tag.span())
+                self.close(tag)
+                return
+            if tag[1]:
+                self.refuse(f"This closes a <{tag[2]}> that was not opened.", *tag.span())
+            yield self.part(tag)
+        self.refuse("This message is not closed: </message> is missing.", *opening.span())
+
+    def part(self, opening: re.Match[str]) -> Part:
+        _, closed = self.attributes(opening, ())
+        content = ""
+        if not closed:
+            start = self.position
+            closing = _TAG.search(self.text, start)
+            if closing is None or closing[2] != opening[2] or not closing[1]:
+                self.refuse(f"This <{opening[2]}> is not closed: </{opening[2]}> is missing.", *opening.span())
+            content = self.text[start : closing.start()]
+            self.close(closing)
+        if opening[2] == "text":
+            return Text(_decode(content))
+        try:
+            return image_of(_decode(content.strip()))
+        except ValueError as error:
+            self.refuse(str(error), *opening.span())
+
+    def close(self, closing: re.Match[str]) -> None:
+        end = _END_OF_TAG.match(self.text, closing.end())
+        if end is None:
+            self.refuse(f"The tag </{closing[2]} is not closed.", *closing.span())
+        self.position = end.end()
+
+    def refuse(self, message: str, start: int, end: int) -> NoReturn:
+        """Raise the error of a place."""
+        at = len(self.text[:start].replace(_EDGE, ""))
+        length = len(self.text[start:end].replace(_EDGE, ""))
+        raise Prompt.fault(message, self.text.replace(_EDGE, ""), at, length, name=self.name)
 
 
 class Prompt(str):
@@ -355,11 +219,20 @@ class Prompt(str):
         return (self.pieces,)
 
     def messages(self, name: str = "") -> tuple[Message, ...]:
-        """Return the messages for a chat service; see `portico._prompts.prompt.read_messages`.
+        """Return the messages for a chat service; errors begin with ``name``.
 
-        Errors begin with ``name``.
+        Text before the first message is a system message, text between and after them a user message each; blanks
+        alone are none. A prompt without a tag ``<message`` is one user message, as it is. In others the entities of
+        XML (``&lt;``, ``&#60;``) in the template's own text are decoded, once, and the blanks around a message are not
+        part of it. A message may hold ``<text>`` and ``<image>`` parts.
+
+        Raises ``TemplateError`` for an unknown role or attribute, and for a tag that is not closed or stands inside
+        another. Its line is the line of the rendered prompt; columns count values as they are encoded.
         """
-        return read_messages(self, name)
+        text = _encode(self.pieces)
+        if not _OPENING.search(text):
+            return (Message.of("user", str(self)),)
+        return tuple(_Reader(text, f"{name}, rendered prompt" if name else "rendered prompt").messages())
 
     def map(self, change: Callable[[str], str], *, values_only: bool = False) -> Prompt:
         """Return the prompt with each piece's text changed, values and template told apart as before.

@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from portico._prompts.calling import CallPlaces, FunctionCall, TextForm
+from portico._functions.middleware import run_together
+from portico._prompts.calling import FunctionCall, TextForm
 from portico._prompts.prompt import Prompt, Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
 
 if TYPE_CHECKING:
     from portico._ports.template_language import CallFunction
     from portico._ports.type_codec import TypeCodec
-
-_ESCAPED = re.compile(r"""\\(['"\\])""")
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """What stands outside the blocks, as it is."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    r"""A value between quotes; ``written`` has the quotes and escapes, ``text`` is what it means.
-
-    >>> Quoted(r"'it\'s'").text
-    "it's"
-    >>> print(Quoted.of("it's"))
-    'it\'s'
-    """
-
-    written: str
-
-    @classmethod
-    def of(cls, text: str) -> Quoted:
-        """Quote a text, with single quotes."""
-        return cls("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
-
-    @property
-    def text(self) -> str:
-        """The value: a backslash stands for itself but before a quote or another backslash."""
-        return _ESCAPED.sub(r"\1", self.written[1:-1]) if "\\" in self.written else self.written[1:-1]
-
-    def __str__(self) -> str:
-        return self.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,56 +23,31 @@ class Variable:
 
     name: str
 
-    def __str__(self) -> str:
-        return f"${self.name}"
 
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """What a function is given: by place when ``name`` is None. ``before`` and ``equals`` hold the blanks written."""
-
-    name: str | None
-    value: Quoted | Variable
-    before: str = " "
-    equals: str = "="
-
-    def __str__(self) -> str:
-        return (
-            f"{self.before}{self.value}" if self.name is None else f"{self.before}{self.name}{self.equals}{self.value}"
-        )
+Value: TypeAlias = str | Variable
+"""A quoted value, as what it means, or a variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function and its arguments; only the first argument may have no name."""
+    """A function, by its full name, and its arguments; only the first one may have no name."""
 
-    plugin: str | None
     function: str
-    arguments: tuple[Argument, ...] = ()
-
-    @property
-    def full_name(self) -> str:
-        """The function's name as a kernel has it."""
-        return self.function if self.plugin is None else f"{self.plugin}-{self.function}"
-
-    def __str__(self) -> str:
-        name = self.function if self.plugin is None else f"{self.plugin}.{self.function}"
-        return name + "".join(map(str, self.arguments))
+    positional: tuple[Value, ...] = ()
+    named: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stands between ``{{`` and ``}}``, with the blanks around it."""
+    """What stands between ``{{`` and ``}}``, and from where to where in the source."""
 
-    content: Quoted | Variable | Call
-    before: str = ""
-    after: str = ""
-
-    def __str__(self) -> str:
-        return f"{{{{{self.before}{self.content}{self.after}}}}}"
+    content: Value | Call
+    start: int
+    end: int
 
 
-Node = Text | Block
+Node: TypeAlias = str | Block
+"""Text outside of blocks, as it is, or a block."""
 
 
 _LONGEST = 4_000_000
@@ -119,15 +55,16 @@ _MOST_BLOCKS = 10_000
 _MOST_ARGUMENTS = 256
 
 # Possessive, so that a quote that is never closed is looked through once.
-_QUOTED = re.compile(r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\"""", re.DOTALL)
+_QUOTE = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
+_VALUE = rf"(?P<quoted>{_QUOTE})|\$(?P<variable>[0-9A-Za-z_]++)(?!\S)"
+_QUOTED = re.compile(_QUOTE, re.DOTALL)
 _MARKS = re.compile(r"""\{\{+|\}\}|['"]""")
-_BLANKS = re.compile(r"\s*+")
-_WORD = re.compile(r"\S++")
-_NAME = re.compile(r"[0-9A-Za-z_]++")
-_FUNCTION = re.compile(r"(?:([0-9A-Za-z_]++)\.)?([0-9A-Za-z_]++)")
-_EQUALS = re.compile(r"\s*+=\s*+")
-
-_LETTERS = "letters, digits and '_' only"
+_CONTENT = re.compile(rf"(?:{_VALUE}|(?:(?P<plugin>[0-9A-Za-z_]++)\.)?(?P<function>[0-9A-Za-z_]++)(?!\S))", re.DOTALL)
+_ARGUMENT = re.compile(rf"\s++(?:(?P<name>[0-9A-Za-z_]++)\s*+=\s*+)?+(?:{_VALUE})", re.DOTALL)
+_WORD = re.compile(r"\s*+(\S++)")
+_ESCAPED = re.compile(r"""\\(['"\\])""")
+_IN_BLOCK = "A block holds a $variable, a 'value' or plugin.function; a name has letters, digits and '_' only."
+_IN_CALL = "An argument is 'quoted', a $variable or name=value; a name has letters, digits and '_' only."
 
 
 def parse(source: str, *, name: str = "prompt") -> tuple[Node, ...]:
@@ -148,14 +85,14 @@ def parse(source: str, *, name: str = "prompt") -> tuple[Node, ...]:
         if begin == end or source[begin:end].isspace():
             continue  # An empty block is text.
         if text_from < begin - 2:
-            nodes.append(Text(source[text_from : begin - 2]))
+            nodes.append(source[text_from : begin - 2])
         blocks += 1
         if blocks > _MOST_BLOCKS:
             raise LimitExceeded(f"{name}: a template has at most {_MOST_BLOCKS:,} blocks.")
-        nodes.append(_Reader(source, begin, end, name).block())
+        nodes.append(_read_block(source, begin, end, name))
         text_from = position
     if text_from < len(source):
-        nodes.append(Text(source[text_from:]))
+        nodes.append(source[text_from:])
     return tuple(nodes)
 
 
@@ -181,97 +118,48 @@ def _bounds(source: str, start: int) -> tuple[int, int] | None:
     return None
 
 
-class _Reader:
-    """Reads the content of one block."""
+def _read_block(source: str, begin: int, end: int, name: str) -> Block:
+    """Read a block that is not empty."""
 
-    def __init__(self, source: str, begin: int, end: int, name: str) -> None:
-        self.source = source
-        self.position = begin
-        self.end = end
-        self.name = name
+    def refuse(message: str, at: int) -> NoReturn:
+        word = _WORD.match(source, at, end)
+        start, stop = word.span(1) if word else (at, end)
+        raise Prompt.fault(message, source, start, stop - start, name=name)
 
-    def block(self) -> Block:
-        before = self.blanks()
-        first = self.source[self.position]
-        if first not in "$'\"":
-            return Block(*self.call(before))
-        content = self.variable() if first == "$" else self.quoted()
-        after = self.blanks()
-        if self.position < self.end:
-            self.refuse(f"Nothing may follow {'a variable' if first == '$' else 'a value'} in its block.")
-        return Block(content, before, after)
-
-    def call(self, before: str) -> tuple[Call, str, str]:
-        """Read a function and its arguments, and the blanks after them."""
-        word = self.word()
-        function = _FUNCTION.fullmatch(word)
-        if function is None:
-            self.refuse(f"A block holds a $variable, a 'value' or plugin.function; a name has {_LETTERS}.")
-        self.position += len(word)
-        arguments: list[Argument] = []
-        while True:
-            blanks = self.blanks()
-            if self.position == self.end:
-                return Call(function[1], function[2], tuple(arguments)), before, blanks
-            if not blanks:
-                self.refuse("A blank is missing before this argument.")
-            if len(arguments) == _MOST_ARGUMENTS:
-                self.refuse(f"A call has at most {_MOST_ARGUMENTS} arguments.")
-            arguments.append(self.argument(blanks, first=not arguments))
-
-    def argument(self, before: str, *, first: bool) -> Argument:
-        if self.source[self.position] in "$'\"":
-            if not first:
-                self.refuse("Only the first argument may go without a name: write name=value.")
-            return Argument(None, self.value(), before)
-        found = _NAME.match(self.source, self.position, self.end)
-        after_name = found.end() if found else self.position
-        equals = _EQUALS.match(self.source, after_name, self.end)
-        if found is None or equals is None:
-            self.refuse(f"An argument is 'quoted', a $variable or name=value; a name has {_LETTERS}.")
-        self.position = equals.end()
-        if self.position == self.end:
-            self.refuse(f"The argument {found[0]!r} has no value.", at=found.start(), length=self.end - found.start())
-        if self.source[self.position] not in "$'\"":
-            self.refuse(f"The value of the argument {found[0]!r} is not 'quoted' and not a $variable.")
-        return Argument(found[0], self.value(), before, equals[0])
-
-    def value(self) -> Quoted | Variable:
-        return self.variable() if self.source[self.position] == "$" else self.quoted()
-
-    def variable(self) -> Variable:
-        word = self.word()
-        if not _NAME.fullmatch(word, 1):
-            self.refuse("The variable has no name." if word == "$" else f"The name of a variable has {_LETTERS}.")
-        self.position += len(word)
-        return Variable(word[1:])
-
-    def quoted(self) -> Quoted:
-        found = _QUOTED.match(self.source, self.position, self.end)
-        assert found is not None  # noqa: S101 - a block ends where no quote is open
-        self.position = found.end()
-        return Quoted(found[0])
-
-    def blanks(self) -> str:
-        found = _BLANKS.match(self.source, self.position, self.end)
-        assert found is not None  # noqa: S101 - it matches nothing as well
-        self.position = found.end()
-        return found[0]
-
-    def word(self) -> str:
-        """Return what stands here up to the next blank, without going on."""
-        found = _WORD.match(self.source, self.position, self.end)
-        assert found is not None  # noqa: S101 - blanks are read before a word is
-        return found[0]
-
-    def refuse(self, message: str, *, at: int | None = None, length: int | None = None) -> NoReturn:
-        at = self.position if at is None else at
-        length = len(self.word()) if length is None else length
-        raise Prompt.fault(message, self.source, at, length, name=self.name)
+    written = source[begin:end]
+    begin += len(written) - len(written.lstrip())
+    end -= len(written) - len(written.rstrip())
+    first = _CONTENT.match(source, begin, end)
+    if first is None:
+        refuse(_IN_BLOCK, begin)
+    position = first.end()
+    if first["function"] is None:
+        if position < end:
+            refuse("Nothing may follow a variable or a value in its block.", position)
+        return Block(_value(first), begin, end)
+    positional: list[Value] = []
+    named: list[tuple[str, Value]] = []
+    while position < end:
+        argument = _ARGUMENT.match(source, position, end)
+        if argument is None:
+            refuse(_IN_CALL, position)
+        if argument["name"] is not None:
+            named.append((argument["name"], _value(argument)))
+        elif positional or named:
+            refuse("Only the first argument may go without a name: write name=value.", position)
+        else:
+            positional.append(_value(argument))
+        if len(positional) + len(named) > _MOST_ARGUMENTS:
+            refuse(f"A call has at most {_MOST_ARGUMENTS} arguments.", position)
+        position = argument.end()
+    function = f"{first['plugin']}-{first['function']}" if first["plugin"] else first["function"]
+    return Block(Call(function, tuple(positional), tuple(named)), begin, end)
 
 
-_Read = Callable[[Mapping[str, object]], object]
-_MESSAGE = "<message"
+def _value(found: re.Match[str]) -> Value:
+    """Return what was written: a backslash stands for itself but before a quote or another backslash."""
+    quoted = found["quoted"]
+    return Variable(found["variable"]) if quoted is None else _ESCAPED.sub(r"\1", quoted[1:-1])
 
 
 class SemanticKernelTemplates:
@@ -294,77 +182,70 @@ class SemanticKernelTemplates:
 
     def compile(self, source: str, *, name: str = "prompt") -> SemanticKernelTemplate:
         """Parse a prompt; raises ``TemplateError`` with line and column, and ``LimitExceeded``."""
-        return SemanticKernelTemplate(parse(source, name=name), name=name, text_form=self._text_form)
-
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """A call made ready: the node's index, the function's name, and how to get at each argument."""
-
-    index: int
-    function: str
-    named: tuple[tuple[str, _Read], ...]
-    positional: tuple[_Read, ...]
+        return SemanticKernelTemplate(source, name, self._text_form)
 
 
 class SemanticKernelTemplate:
-    """A compiled prompt: nodes, and what of them changes with each rendering.
+    """A compiled prompt: its text, and what of it changes with each rendering.
 
-    ``str()`` prints the nodes, which gives the source back. One without functions renders without suspending.
+    One without functions renders without suspending.
     """
 
-    __slots__ = ("_calls", "_fixed", "_markup", "_text", "_text_form", "_variables", "name", "nodes")
+    __slots__ = (
+        "_blocks",
+        "_calls",
+        "_fixed",
+        "_is_value",
+        "_markup",
+        "_text",
+        "_text_form",
+        "_variables",
+        "name",
+        "source",
+    )
 
-    def __init__(self, nodes: Iterable[Node], *, name: str = "prompt", text_form: TextForm | None = None) -> None:
-        self.nodes = tuple(nodes)
+    def __init__(self, source: str, name: str, text_form: TextForm) -> None:
+        self.source = source
         self.name = name
-        self._text_form = text_form or TextForm()
-        fixed = []
-        variables = []
-        calls = []
-        for index, node in enumerate(self.nodes):
-            content = node.content if isinstance(node, Block) else node
-            if isinstance(content, Variable):
-                variables.append((index, content.name))
-            elif isinstance(content, Call):
-                calls.append(_slot(index, content))
-            fixed.append("" if isinstance(content, Variable | Call) else content.text)
-        self._fixed = fixed
-        self._variables = tuple(variables)
-        self._calls = tuple(calls)
-        self._markup = any(isinstance(node, Text) and _MESSAGE in node.text for node in self.nodes)
-        self._text = None if variables or calls else self._prompt(fixed) if self._markup else "".join(fixed)
-
-    def __str__(self) -> str:
-        return "".join(map(str, self.nodes))
+        self._text_form = text_form
+        nodes = parse(source, name=name)
+        self._blocks = {index: node for index, node in enumerate(nodes) if isinstance(node, Block)}
+        contents = [node.content if isinstance(node, Block) else node for node in nodes]
+        self._fixed = [content if isinstance(content, str) else "" for content in contents]
+        self._is_value = [isinstance(node, Block) for node in nodes]
+        self._variables = [(index, each) for index, each in enumerate(contents) if isinstance(each, Variable)]
+        self._calls = [(index, each) for index, each in enumerate(contents) if isinstance(each, Call)]
+        self._markup = any(isinstance(node, str) and "<message" in node for node in nodes)
+        self._text = None if self._variables or self._calls else self._join(self._fixed)
 
     def __repr__(self) -> str:
-        return f"SemanticKernelTemplate({str(self)!r})"
+        return f"SemanticKernelTemplate({self.source!r})"
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables, in the order of their first use."""
-        found: dict[str, None] = {}
-        for node in self.nodes:
-            content = node.content if isinstance(node, Block) else node
-            values = [argument.value for argument in content.arguments] if isinstance(content, Call) else [content]
-            found |= {value.name: None for value in values if isinstance(value, Variable)}
-        return tuple(found)
+        values: list[Value | Call] = []
+        for block in self._blocks.values():
+            content = block.content
+            if isinstance(content, Call):
+                values += [*content.positional, *(value for _, value in content.named)]
+            else:
+                values.append(content)
+        return tuple(dict.fromkeys(value.name for value in values if isinstance(value, Variable)))
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
         """Every call of a function, in the order of writing: the language tells them all."""
-        places = CallPlaces(str(self))
-        found = []
-        at = 0
-        for node in self.nodes:
-            if isinstance(node, Block) and isinstance(node.content, Call):
-                arguments = node.content.arguments
-                named = [argument.name for argument in arguments if argument.name is not None]
-                by_place = len(arguments) - len(named)
-                found.append(places.call(node.content.full_name, by_place, named, at=at + 2 + len(node.before)))
-            at += len(str(node))
-        return tuple(found)
+        return tuple(
+            FunctionCall.at(
+                self.source,
+                self._blocks[index].start,
+                call.function,
+                positional=len(call.positional),
+                named=[name for name, _ in call.named],
+            )
+            for index, call in self._calls
+        )
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
         """Return the prompt: a `Prompt` where messages may stand in it, else a plain string.
@@ -378,58 +259,44 @@ class SemanticKernelTemplate:
         """
         if self._text is not None:
             return self._text
-        texts = await self._texts(arguments, call)
-        return self._prompt(texts) if self._markup or Trusted in map(type, texts) else "".join(texts)
-
-    def _prompt(self, texts: Iterable[str]) -> Prompt:
-        return Prompt(
-            (text, isinstance(node, Block) and type(text) is not Trusted)
-            for node, text in zip(self.nodes, texts, strict=True)
-        )
-
-    async def _texts(self, arguments: Mapping[str, object], call: CallFunction) -> list[str]:
-        """Return the text of each node, a trusted one as it came."""
         texts = self._fixed.copy()
-        for index, name in self._variables:
-            value = arguments.get(name)
+        for index, variable in self._variables:
+            value = arguments.get(variable.name)
             if type(value) is not str:
-                value = self._written(index, _value(arguments, name) if value is None else value)
+                value = self._write(index, _look_up(variable, arguments) if value is None else value)
             texts[index] = value
         if len(self._calls) == 1:
-            slot = self._calls[0]
-            texts[slot.index] = await self._called(slot, arguments, call)
+            [(index, content)] = self._calls
+            texts[index] = await self._call(index, content, arguments, call)
         elif self._calls:
-            await self._call_all(texts, arguments, call)
-        return texts
+            results = await run_together(self._call(index, each, arguments, call) for index, each in self._calls)
+            for (index, _), result in zip(self._calls, results, strict=True):
+                texts[index] = result
+        return self._join(texts)
 
-    async def _call_all(self, texts: list[str], arguments: Mapping[str, object], call: CallFunction) -> None:
-        failed: BaseException | None = None
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._called(slot, arguments, call)) for slot in self._calls]
-        except BaseExceptionGroup as failures:
-            failed = failures.exceptions[0]
-        if failed is not None:
-            raise failed  # Outside of the handler, so that it keeps the cause and context that it has.
-        for slot, task in zip(self._calls, tasks, strict=True):
-            texts[slot.index] = task.result()
+    def _join(self, texts: list[str]) -> str:
+        if not self._markup and Trusted not in map(type, texts):
+            return "".join(texts)
+        return Prompt(
+            (text, is_value and type(text) is not Trusted) for text, is_value in zip(texts, self._is_value, strict=True)
+        )
 
-    async def _called(self, slot: _Slot, arguments: Mapping[str, object], call: CallFunction) -> str:
-        named = {name: read(arguments) for name, read in slot.named}
-        positional = [read(arguments) for read in slot.positional]
+    async def _call(self, index: int, content: Call, arguments: Mapping[str, object], call: CallFunction) -> str:
+        named = {name: _look_up(value, arguments) for name, value in content.named}
+        positional = [_look_up(value, arguments) for value in content.positional]
         try:
-            awaitable = call(slot.function, named, positional)
+            awaitable = call(content.function, named, positional)
         except (FunctionNotFound, ArgumentsInvalid) as error:
-            self._refuse(slot.index, str(error), error)
+            self._refuse(index, str(error), error)
         try:
             result = await awaitable
         except FunctionNotFound as error:
-            if error.name != slot.function:
+            if error.name != content.function:
                 raise  # The function called another one.
-            self._refuse(slot.index, str(error), error)
-        return result if type(result) is str else self._written(slot.index, result)
+            self._refuse(index, str(error), error)
+        return result if type(result) is str else self._write(index, result)
 
-    def _written(self, index: int, value: object) -> str:
+    def _write(self, index: int, value: object) -> str:
         if type(value) is Trusted:
             return value
         try:
@@ -438,36 +305,16 @@ class SemanticKernelTemplate:
             self._refuse(index, f"The value cannot be written as text. {error}", error)
 
     def _refuse(self, index: int, message: str, cause: Exception) -> NoReturn:
-        node = self.nodes[index]
-        assert isinstance(node, Block)  # noqa: S101 - only blocks are looked up and called
-        at = sum(len(str(before)) for before in self.nodes[:index]) + 2 + len(node.before)
-        raise Prompt.fault(message, str(self), at, len(str(node.content)), name=self.name) from cause
+        block = self._blocks[index]
+        raise Prompt.fault(message, self.source, block.start, block.end - block.start, name=self.name) from cause
 
 
-def _slot(index: int, content: Call) -> _Slot:
-    return _Slot(
-        index,
-        content.full_name,
-        tuple((argument.name, _reading(argument)) for argument in content.arguments if argument.name is not None),
-        tuple(_reading(argument) for argument in content.arguments if argument.name is None),
-    )
-
-
-def _reading(argument: Argument) -> _Read:
-    if isinstance(argument.value, Quoted):
-        text = argument.value.text
-        return lambda _: text
-    return partial(_value_of, argument.value.name)
-
-
-def _value_of(name: str, arguments: Mapping[str, object]) -> object:
-    value = arguments.get(name)
-    return _value(arguments, name) if value is None else value
-
-
-def _value(arguments: Mapping[str, object], name: str) -> object:
-    """Look for a variable once more, without regard to case; None where there is none. The last one holds."""
-    if name in arguments:
-        return None
-    folded = name.casefold()
+def _look_up(value: Value, arguments: Mapping[str, object]) -> object:
+    """Return a value or a variable's: another case of its name counts where its own is missing, the last one holds."""
+    if isinstance(value, str):
+        return value
+    found = arguments.get(value.name)
+    if found is not None or value.name in arguments:
+        return found
+    folded = value.name.casefold()
     return next((arguments[key] for key in reversed(list(arguments)) if key.casefold() == folded), None)

@@ -12,7 +12,7 @@ from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, R
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value, evaluate
 from portico._plans.task import Budget, Event, RunEvent, StepRecord
-from portico._prompts.calling import json_caller
+from portico._prompts.calling import FunctionCall
 from portico._runs.checking import require_valid, review_plan, with_fingerprints
 from portico._runs.journal import RunState, entry
 from portico._runs.outcome import copy_json
@@ -395,7 +395,7 @@ class _TemplateStep:
         kernel = self._execution.kernel
         compiled = kernel.template(template.source, language=template.language, name=self._step.id)
         variables = dict(arguments)
-        text = await compiled.render(variables, call=json_caller(kernel, self._call, variables))
+        text = await compiled.render(variables, call=FunctionCall.caller(kernel, variables, call_json=self._call))
         if self._paused:  # A language may continue without a function that did not answer.
             raise self._paused[0]
         return str.__str__(text)

@@ -88,7 +88,7 @@ class _WrittenNames:
 
     def __init__(self, program: nodes.Program, setup: Setup, source: str) -> None:
         self._setup = setup
-        self._places = FunctionCall.places(source)
+        self._source = source
         self._calls: list[FunctionCall] = []
         self._found: dict[str, None] = {}
         self._set = {name for statement in nodes.walk(program) if (name := self._set_name(statement))}
@@ -165,7 +165,8 @@ class _WrittenNames:
         if not is_call and path.is_simple and call.literal is None:
             is_call = "-" in name and name not in hidden | self._set
         if is_call and not is_helper:
-            self._calls.append(self._places.call(path.original, len(call.params), named, at=path.at))
+            written = FunctionCall.at(self._source, path.at, path.original, positional=len(call.params), named=named)
+            self._calls.append(written)
         self._values(call.values, level, hidden, has_variables=has_variables)
 
     def _values(
