@@ -146,7 +146,7 @@ async def test_a_filter_that_forgets_to_return_is_told_so():
     chat = ScriptedChat(ToolCall("1", "now"), capabilities=TOOLS)
     with pytest.raises(TypeError, match="tool call filter returned None"):
         await kernel.complete("When?", chat=chat, functions=["now"])
-    with pytest.raises(TypeError, match="prompt filter returned None"):
+    with pytest.raises(TypeError, match="prompt middleware returned None"):
         await kernel.invoke_prompt("When?", chat=chat)
 
 

@@ -200,7 +200,7 @@ class Kernel:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled the call: something that the function waited for was cancelled.
+            # The call itself was not cancelled, but something that the function waited for.
             raise FunctionFailed(function.full_name, error) from error
         except Exception as error:
             raise FunctionFailed(function.full_name, error) from error

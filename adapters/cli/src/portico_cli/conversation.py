@@ -192,7 +192,7 @@ class Conversation:
     _code: int = DONE
 
     def talk(self, lines: Iterable[str]) -> int:
-        """Take turns until the lines end, and return the exit code: 1 if something failed and no one saw it."""
+        """Take turns until the lines end, and return the exit code: 1 if something failed and no person saw it."""
         for text in lines:
             first = text.strip()
             if self.at_terminal and first.startswith("//"):

@@ -159,7 +159,7 @@ class _Worker:
             try:
                 if not stop.is_set():
                     self.send(b'{"id":%d,"chunk":%s}' % (id, chunk))
-            except OSError:  # no one listens any more
+            except OSError:  # the other side has closed
                 return True
             return stop.is_set()
 
@@ -192,7 +192,7 @@ def _main() -> None:
     worker.send(json.dumps({"ready": about}).encode())
     for line in sys.stdin.buffer:
         worker.obey(line)
-    # No one listens any more, and there is nothing to save: neither threads nor destructors are waited for.
+    # The other side has closed, and there is nothing to save: do not wait for threads and destructors.
     os._exit(0)
 
 

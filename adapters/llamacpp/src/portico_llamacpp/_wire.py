@@ -175,7 +175,7 @@ def result_text(result: ToolResult) -> str:
 def sampling_of(request: ChatRequest) -> dict[str, Any]:
     """Write the settings of a request that are set. Raises ``ValueError`` for one that makes no sense.
 
-    llama.cpp would take any number, and give it a meaning that no one asked for.
+    llama.cpp takes any number, and would give it an unexpected meaning.
     """
     for name, value, least, most in (
         ("temperature", request.temperature, 0, math.inf),

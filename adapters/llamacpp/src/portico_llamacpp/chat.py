@@ -72,7 +72,7 @@ class LlamaCppChat:
         def tell(event: Event) -> None:
             try:
                 loop.call_soon_threadsafe(events.put_nowait, event)
-            except RuntimeError:  # the loop was closed, and no one waits any more
+            except RuntimeError:  # the loop is closed, so the caller is gone
                 process.cancel(call)
 
         call = Call(write_json(body), tell)

@@ -130,7 +130,7 @@ def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvali
 def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
     """Return the error for an answer with a status other than 2xx."""
     if 300 <= status < 400:
-        # Following it would send the conversation to an address that no one configured.
+        # Following it would send the conversation to an address that is not configured.
         location = headers.get("location", "somewhere else")
         return ServiceError(
             peer.says(f"redirects to {peer.shortened(location)}. Set base_url to the service's new address.")

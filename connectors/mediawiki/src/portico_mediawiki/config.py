@@ -42,7 +42,7 @@ class MediaWikiSettings:
         validator=validators.optional(validators.ge(0)),
         metadata={
             "doc": "Seconds that the wiki's databases may lag behind; when it is more, a search is refused. "
-            "Set 5 for work that no one waits for."
+            "Set 5 for work in the background."
         },
     )
 

@@ -101,7 +101,7 @@ class Prompts:
         language: str | None = None,
         trusted: Collection[str] = (),
     ) -> str:
-        """Render inside of the kernel's filters; see `Kernel.render_prompt`."""
+        """Render inside the kernel's middleware; see `Kernel.render_prompt`."""
         template = self.template(prompt, language=language, name=name)
         if isinstance(trusted, str):
             raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
@@ -117,7 +117,7 @@ class Prompts:
 
         text = await run_middleware(kernel.middleware.prompt, context, final)
         if not isinstance(text, str):
-            raise TypeError(f"a prompt filter returned {text!r}, not a text, such as proceed() gives")
+            raise TypeError(f"a prompt middleware returned {text!r}; it must return a text, as proceed() does")
         return text
 
 

@@ -16,7 +16,7 @@ ExecuteStep: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
 """Executes one step with JSON arguments and returns its JSON result."""
 
 
-# Neither of the two is a failure of the step: no filter of the application is to take it for one.
+# Neither of the two is a failure of the step: the application's middleware must not take it for one.
 class Broken(BaseException):
     """What stops a plan as a whole: the journal, a listener or a bound raised ``error``."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
-"""How long a lease is taken for, where the store has no ``lease_seconds`` of its own."""
+"""How long a lease lasts, if the store does not set ``lease_seconds``."""
 _BEATS = 3
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
@@ -115,7 +115,7 @@ class Journal:
         while (last := self._next or self._last) is not None and not last.done():
             await asyncio.wait([last])
         if last is not None and not last.cancelled():
-            last.exception()  # Marks it as seen: nobody may have waited for it.
+            last.exception()  # Marks it as seen, even if no caller waited for it.
         if self._lease is not None:
             lease, self._lease = self._lease, None
             # A lease that cannot be given back runs out.

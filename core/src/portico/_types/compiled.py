@@ -57,7 +57,7 @@ class Compiled:
     out; it raises `Mismatch` when there is nothing to show. Without one, only whole values are shown.
 
     ``whole`` says that ``unstructure`` writes every property of the schema, also those that are not required: in a
-    union, keys and tags with a default then tell its members apart. A codec's schema may have ``$defs`` of its own.
+    union, keys and tags with a default then tell its members apart. A codec's schema may have its own ``$defs``.
     """
 
     schema: Mapping[str, Any]

@@ -181,4 +181,4 @@ def _refuse_others(document: Mapping[str, Any], known: tuple[str, ...], what: st
     """Refuse what would be dropped: an argument that stands beside "arguments" was meant as one."""
     others = [key for key in document if key not in known]
     if others:
-        raise ReplyProblem(f"{what} has a key that no one asked for: {others[0]!r}. {_EXPECTED}")
+        raise ReplyProblem(f"{what} has an unknown key: {others[0]!r}. {_EXPECTED}")

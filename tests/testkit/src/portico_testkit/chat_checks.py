@@ -30,7 +30,7 @@ WAYS = ("complete", "stream")
 """The two ways in which a service is asked everything."""
 
 _LONGEST_WAIT = 90.0
-"""Seconds for one odd request: beyond, nobody believes that an answer comes."""
+"""Seconds for one odd request; after that the kit gives up."""
 
 
 @dataclass(frozen=True, slots=True)

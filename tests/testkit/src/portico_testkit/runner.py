@@ -170,5 +170,5 @@ class RunnerKit:
 
 
 async def _all(*calls: Awaitable[Any]) -> list[Any]:
-    """Return what each gives. A bare `gather` that is given up has an error that nobody looks at."""
+    """Return what each gives. A bare `gather` that is cancelled leaves an error unseen."""
     return list(await asyncio.gather(*calls))

@@ -25,7 +25,7 @@ _PAUSE = 0.01
 """Seconds between two looks."""
 
 _LONGEST = 30.0
-"""Seconds that a cancelled call has, before nobody believes that it ends."""
+"""Seconds that a cancelled call may take to end."""
 
 _LONGEST_ANSWER = 60.0
 """Seconds that a call has after another one was cancelled."""
@@ -102,7 +102,7 @@ async def give_up(start: Callable[[], Awaitable[Any]], *, turns: int = 0, second
             raise AssertionError(f"a cancelled call raised {type(error).__name__}: {error}") from error
         if not was_going_on:
             return
-    pytest.fail("a cancelled call returned as if nobody had cancelled it")
+    pytest.fail("a cancelled call returned as if it had not been cancelled")
 
 
 async def still_answers(work: Awaitable[_T]) -> _T:

@@ -226,7 +226,7 @@ class TemplateLanguageKit:
         await leaves_the_event_loop_free(render)
 
     def test_a_malformed_template_is_refused_with_its_place(self, template_language: TemplateLanguage) -> None:
-        assert self.malformed, "the kit was told of no malformed template"
+        assert self.malformed, "the kit needs a malformed template: set `malformed`"
         for source in self.malformed:
             with pytest.raises(TemplateError) as raised:
                 template_language.compile(source, name="letter")

@@ -1,4 +1,4 @@
-"""What the kit of type codecs is told of a codec, and the values that it makes of that."""
+"""What a codec's test class declares, and the values that the kit makes from it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ AWKWARD_IDS = (
 
 
 async def compare(call: Call, prefix: str, store: VectorStore, plain: DictVectorStore, tolerance: float) -> None:
-    """Make one call on both stores, in namespaces of its own, and hold their answers together."""
+    """Make one call on both stores, in separate namespaces, and compare their answers."""
     namespace = prefix + call.namespace
     match call:
         case Upsert(_, records, rows):

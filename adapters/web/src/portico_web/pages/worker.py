@@ -1,4 +1,4 @@
-"""Find the text in what was fetched. This runs in a process of its own.
+"""Find the text of a fetched page. This runs in its own process.
 
 lxml and pypdf run for as long as a page makes them, and a thread cannot be stopped. The process ends itself when a
 job takes too long, even inside C code, and when its parent is gone.
