@@ -116,7 +116,7 @@ def test_without_a_server_a_connection_ends_at_once(server: socket.socket, proxy
 
 
 @pytest.mark.parametrize("stalled", [False, True])
-@pytest.mark.parametrize("moment", [0.0, 0.001, 0.01, 0.05])
+@pytest.mark.parametrize("moment", [0.0, 0.01])
 def test_it_leaves_nothing_behind(server: socket.socket, stalled: bool, moment: float) -> None:
     before = set(threading.enumerate())
     at = server.getsockname()
