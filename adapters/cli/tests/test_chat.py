@@ -155,7 +155,7 @@ def test_a_source_that_fails_is_told_of_and_ends_no_conversation(portico: Any, f
     file.write_text(MUTE.replace('use = "shelf"', 'use = "shelf"\nfailure = "the shelf is locked"'))
     done = portico("chat", stdin=lines("Hello", "Hello"))
     assert done.code == 1
-    assert done.err.count("Error: RuntimeError: the shelf is locked\nThe source 'shelf' failed.\n") == 2
+    assert done.err.count("Error: The source 'shelf' failed: RuntimeError: the shelf is locked\n") == 2
     other = '[search.other]\nuse = "shelf"\n'
     file.write_text(file.read_text() + other)
     done = portico("chat", stdin=lines("Hello"))

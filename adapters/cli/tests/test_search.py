@@ -109,15 +109,14 @@ def test_when_every_source_fails_the_message_says_whose_failure_it_is(in_process
     shelf.write_text(FAILING)
     done = in_process("search", "retry", "--source", "torn")
     assert (done.code, done.out) == (1, "")
-    assert done.err.splitlines()[-2:] == ["Error: RuntimeError: the book is torn", "The source 'torn' failed."]
+    assert done.err.splitlines()[-1] == "Error: The source 'torn' failed: RuntimeError: the book is torn"
 
 
 def test_when_every_source_fails_each_is_told_of(in_process: Any, shelf: Path) -> None:
     shelf.write_text(FAILING + '[search.burnt]\nuse = "shelf"\nfailure = "the book is burnt"\n')
     done = in_process("search", "retry", "--source", "torn", "--source", "burnt")
-    assert done.err.splitlines()[-3:] == [
-        "Error: RuntimeError: the book is torn",
-        "The source 'torn' failed.",
+    assert done.err.splitlines()[-2:] == [
+        "Error: The source 'torn' failed: RuntimeError: the book is torn",
         "The source 'burnt' failed too: RuntimeError: the book is burnt",
     ]
 

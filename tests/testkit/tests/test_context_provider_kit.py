@@ -56,7 +56,7 @@ class GivesAText(Remembers):
         return "Be kind."
 
 
-@FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on", "as if nobody had cancelled it")
+@FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on", "as if it had not been cancelled")
 class TakesNoNoticeOfCancellation(Remembers):
     async def before(self, turn):
         with contextlib.suppress(asyncio.CancelledError):

@@ -94,7 +94,7 @@ def fixtures(kind: type[ListSearch]) -> dict[str, Any]:
 FAULTS = KnownFaults(Kit, fixtures)
 
 
-@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "as if nobody had cancelled it")
+@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "as if it had not been cancelled")
 class TakesNoNoticeOfCancellation(WholeSearch):
     async def fetch(self, query, options):
         try:

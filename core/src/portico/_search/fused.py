@@ -124,10 +124,12 @@ class FusedSearch(SearchConnector[FusedResult]):
         rankings = {name: answer for name, answer in answers.items() if not isinstance(answer, BaseException)}
         if not rankings:
             (its_name, first), *others = failures.items()
-            first.add_note(f"The source {its_name!r} failed.")
+            failure = first
+            if not isinstance(first, PorticoError):
+                failure = ServiceError(f"The source {its_name!r} failed: {_describe(first)}")
             for name, error in others:
-                first.add_note(f"The source {name!r} failed too: {_describe(error)}")
-            raise first
+                failure.add_note(f"The source {name!r} failed too: {_describe(error)}")
+            raise failure from first.__cause__ if failure is first else first
         metadata: dict[str, Any] = {}
         if failures:
             metadata["failures"] = {name: _describe(error) for name, error in failures.items()}
@@ -161,14 +163,10 @@ class FusedSearch(SearchConnector[FusedResult]):
                     return await results.list(), results.metadata
                 finally:
                     await results.aclose()
-        except PorticoError:
-            raise
-        except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                raise ServiceTimeout(
-                    f"Text search {name!r} gave no answer within {self._timeout:g} seconds."
-                ) from error
-            raise ServiceError(f"{type(error).__name__}: {error}") from error
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ServiceTimeout(f"Text search {name!r} gave no answer within {self._timeout:g} seconds.") from error
 
     @staticmethod
     def fuse(
@@ -261,4 +259,5 @@ def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
 
 
 def _describe(error: BaseException) -> str:
-    return " ".join([str(error), *getattr(error, "__notes__", ())])
+    words = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+    return " ".join([words, *getattr(error, "__notes__", ())])
