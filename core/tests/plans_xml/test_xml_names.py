@@ -1,4 +1,4 @@
-"""Words of a plan that are spelled otherwise than what they mean: functions, attributes, and one letter off."""
+"""Words of a plan that are spelled otherwise than what they mean: functions, and one letter off."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from itertools import product
 import pytest
 
 from portico._functions.functions import FunctionSpec
-from portico._plans.xml_form.steps import FunctionNames
-from portico._plans.xml_form.tags import APPEND, SET, control, one_letter_off, unlike_names
-from portico.errors import PlanFormatError
+from portico._plans.xml_form.steps import FunctionNames, _one_letter_off
 
 WORDS = [
     "".join(word) for n, letters in enumerate(["", "abc", "abc", "abc", "ab"]) for word in product(letters, repeat=n)
@@ -35,7 +33,7 @@ def one_change(word: str) -> set[str]:
 def test_one_letter_off_is_what_one_change_of_a_letter_or_a_swap_makes() -> None:
     for word in WORDS:
         near = one_change(word)
-        assert {other for other in WORDS if one_letter_off(word, other)} == near & set(WORDS), word
+        assert {other for other in WORDS if _one_letter_off(word, other)} == near & set(WORDS), word
 
 
 @pytest.mark.parametrize(
@@ -86,31 +84,3 @@ def test_what_no_function_is_called_stays_as_it_is_written_but_for_the_dot(writt
 def test_without_a_catalogue_no_name_is_another(written: str) -> None:
     assert FunctionNames(None).find(written) == (written.replace(".", "-"), None)
     assert FunctionNames({}).find(written) == (written.replace(".", "-"), None)
-
-
-@pytest.mark.parametrize(
-    ("attribute", "kind"),
-    [
-        ("setContextVariable", SET),
-        ("SETCONTEXTVARIABLE", SET),
-        ("appendToResult", APPEND),
-        ("appendtoresult", APPEND),
-        ("set_context_variable", None),
-        ("setContextVariables", None),
-        ("input", None),
-        ("", None),
-    ],
-)
-def test_attributes_that_are_no_arguments_are_known_in_any_case(attribute: str, kind: str | None) -> None:
-    assert control(attribute) == kind
-
-
-def test_names_that_differ_in_case_only_are_one_attribute() -> None:
-    given = {"City": "Oslo", "ß": "1", "CITY": "Oslo", "ss": "2", "city": "Oslo"}
-    assert list(unlike_names(given, PlanFormatError).items()) == [("City", "Oslo"), ("ß", "1"), ("ss", "2")]
-
-
-def test_one_attribute_has_one_value() -> None:
-    with pytest.raises(PlanFormatError) as caught:
-        unlike_names({"a": "x", "City": "Oslo", "A": "x", "CITY": "Rome"}, PlanFormatError)
-    assert str(caught.value) == "City and CITY are one argument with two values"

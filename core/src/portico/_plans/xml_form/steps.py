@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._plans.findings import Finding
 from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value, references
-from portico._plans.xml_form.tags import APPEND, CONTROL_LENGTHS, WrittenCall, control, one_letter_off, unlike_names
 from portico._schema.coerce import read_literal
 from portico.errors import PlanFormatError, nearest
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from portico._functions.functions import FunctionSpec
+    from portico._plans.xml_form.document import WrittenCall
 
 _GLOBAL = "_GLOBAL_FUNCTIONS_"
 
@@ -67,60 +67,33 @@ def _folded(name: str) -> str:
 _REFERENCE = re.compile(r"\$(\w+)")
 _WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]+")
-_FIELD = re.compile(r"\.[A-Za-z_]\w*|\[[^\]]{0,40}\]")
 _MOST_DOUBTS = 100
 _SHORTEST_MISSPELT = 4
 _NO_ROOT: Mapping[str, Any] = {}
-
+_SET, _APPEND = "setcontextvariable", "appendtoresult"
+_CONTROL_LENGTHS = frozenset({len(_SET), len(_APPEND)})
 
 Fail: TypeAlias = Callable[..., PlanFormatError]
-"""Makes the error for a call and a problem, or for one of the call's attributes, which is named last."""
+"""Makes the error for a call and a problem, or for one of the call's attributes, which comes last."""
 
 
 class Variables:
-    """The variables of a plan as its steps are read: names in lower case, and the steps that set them last.
+    """The variables of a plan as its steps are read: names in lower case, and the steps that set them last."""
 
-    ``sets`` has what each step sets, as it is written and in lower case, also of those that come later.
-    """
-
-    def __init__(
-        self,
-        finished: Collection[str],
-        sets: Sequence[tuple[str, str, str]],
-        fail: Fail,
-        made_by: Callable[[str], FunctionSpec | None],
-    ) -> None:
+    def __init__(self, finished: Collection[str], fail: Fail) -> None:
         self.known = {INPUT: INPUT, **{each.lower(): each for each in finished}}
         self.fail = fail
-        self.made_by = made_by
-        self.sets = sets
-        self.unclear: set[str] = set()
+        self.ever_set: dict[str, None] = {}
+        """All that some step sets, also later ones."""
         self.doubts: list[Finding] = []
         self.step = ""
         """The step that is read."""
-
-    @cached_property
-    def ever_set(self) -> dict[str, None]:
-        """All that some step sets, also those that come later."""
-        return dict.fromkeys(each for _, kept, added in self.sets for each in (kept, added) if each)
-
-    def name(self, written: str) -> str:
-        """Return the name of a variable that a step sets."""
-        if written.isidentifier():
-            return written
-        name = written.strip().removeprefix("$")
-        word = _WORD.match(name)
-        if word is None or word.end() == len(name):
-            return name
-        # "$my-key" would be the variable "my" and a text, so that no one can refer to this one.
-        self.unclear.add(word[0].lower())
-        return name
 
     def expression(
         self, value: str, call: WrittenCall, written: str, schema: Any = None, root: Mapping[str, Any] = _NO_ROOT
     ) -> Expression:
         """Return what an attribute's text stands for: variables are references, everything else is text."""
-        if value[:1] == "$" and not self.unclear:
+        if value[:1] == "$":
             step = self.known.get(value[1:].lower())
             if step is not None:
                 return From(step)
@@ -136,8 +109,6 @@ class Variables:
                 parts.append(value[done:start])
             parts.append(From(step))
             done = start + 1 + length
-            if value[done : done + 1] in (".", "["):
-                self.field(step, _FIELD.match(value, done), written)
         if not parts:
             return Value(value if schema is None else read_literal(value, schema, root))
         if done < len(value):
@@ -148,8 +119,6 @@ class Variables:
     def referred(self, word: str, value: str, call: WrittenCall, written: str) -> tuple[str, int] | None:
         """Return the step that ``$word`` stands for, and how much of the word is the name; None where it is text."""
         folded = word.lower()
-        if folded in self.unclear:
-            raise self.fail(call, f"${word} may be the beginning of another variable's name", written)
         step = self.known.get(folded)
         if step is not None:
             return step, len(word)
@@ -169,7 +138,9 @@ class Variables:
             near = near or nearest(word[:100], known)
             hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(known[:20])}"
             raise self.fail(call, f"there is no variable ${word[:100]}; {hint}", written)
-        self.doubt(written, f"there is no variable ${word[:100]}: it stays text")
+        if len(self.doubts) < _MOST_DOUBTS:
+            what = f"there is no variable ${word[:100]}: it stays text"
+            self.doubts.append(Finding(what, self.step, f"arguments.{written}", "warning"))
         return None
 
     def misspelt(self, folded: str) -> tuple[str, ...]:
@@ -181,25 +152,21 @@ class Variables:
         return tuple(
             each
             for each in known
-            if len(each) >= _SHORTEST_MISSPELT and (plain == each.replace("_", "") or one_letter_off(folded, each))
+            if len(each) >= _SHORTEST_MISSPELT and (plain == each.replace("_", "") or _one_letter_off(folded, each))
         )[:3]
 
-    def field(self, step: str, field: re.Match[str] | None, written: str) -> None:
-        """Doubt the name of a member after a variable whose step gives an object or an array."""
-        spec = None if field is None else self.made_by(step)
-        if field is not None and spec is not None and spec.returns.get("type") in ("object", "array"):
-            self.doubt(written, f"{field[0]!r} after the whole output of {step} stays text; variables have no paths")
 
-    def doubt(self, written: str, what: str) -> None:
-        """Note what is read as text, of the attribute ``written``."""
-        if len(self.doubts) < _MOST_DOUBTS:
-            self.doubts.append(Finding(what, self.step, f"arguments.{written}", "warning"))
-
-
-_SHORTEST_CONTROL = 13
-_SEPARATORS = re.compile(r"[\W_]")
-_NOT_APPENDED = frozenset({"false", "no", "none"})
-_NO_PROPERTIES: Mapping[str, Any] = {}
+def _one_letter_off(one: str, other: str) -> bool:
+    """Tell whether two words differ in one letter, which is more, less or other, or in two that are swapped."""
+    short, long = sorted((one, other), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    same = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[same:] == long[same + 1 :]
+    if short[same + 1 :] == long[same + 1 :]:
+        return True
+    return short[same : same + 2] == long[same : same + 2][::-1] and short[same + 2 :] == long[same + 2 :]
 
 
 class Steps:
@@ -215,10 +182,11 @@ class Steps:
         self.calls = calls
         self.names = FunctionNames(catalogue)
         self.fail = fail
-        # What each call sets, folded, and the id that it would have by that.
-        self.sets: list[tuple[str, str, str]] = []
-        self.variables = Variables(finished, self.sets, fail, self.made_by)
+        # What each call sets: the variable as it is written, and the name of a result.
+        self.sets: list[tuple[str, str]] = []
         self.arguments = [self.separated(call) for call in calls]
+        self.variables = Variables(finished, fail)
+        self.variables.ever_set = dict.fromkeys(each.lower() for pair in self.sets for each in pair if each)
         self.ids = self.identified(finished)
         # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
         self.barrier: str | None = None
@@ -230,7 +198,7 @@ class Steps:
         appended: list[From] = []
         variables, known = self.variables, self.variables.known
         previous = INPUT
-        for call, given, (_, kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
+        for call, given, (kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
             name, spec = self.names.find(call.function)
             variables.step = id
             if spec is None:
@@ -246,9 +214,9 @@ class Steps:
             steps.append(Step(id, name, arguments, after, call.reason))
             previous = id
             if kept:
-                known[kept] = id
+                known[kept.lower()] = id
             if added:
-                known[added] = id
+                known[added.lower()] = id
                 appended.append(From(id))
         result: Expression | None = appended[0] if appended else From(previous) if steps else None
         if len(appended) > 1:
@@ -257,40 +225,41 @@ class Steps:
         return tuple(steps), result, variables.doubts
 
     def separated(self, call: WrittenCall) -> Mapping[str, str]:
-        """Take the attributes apart that are no arguments, and keep what they set."""
-        kept = added = ""
+        """Return the arguments among the attributes, and keep what the others set."""
+        attributes = call.attributes
+        if len({name.lower() for name in attributes}) < len(attributes):
+            attributes = self.merged(call)
+        sets = {_SET: "", _APPEND: ""}
         arguments: dict[str, str] = {}
-        for name, value in call.attributes.items():
-            kind = control(name) if len(name) in CONTROL_LENGTHS else None
-            if kind is None:
+        for name, value in attributes.items():
+            kind = name.lower() if len(name) in _CONTROL_LENGTHS else ""
+            if kind not in sets:
                 arguments[name] = value
                 continue
-            variable = self.variables.name(value)
-            if kind != APPEND:
-                if kept and kept != variable:
-                    raise self.fail(call, "setContextVariable has two values")
-                kept = variable
-            elif added and added != variable:
-                raise self.fail(call, "appendToResult has two values")
-            elif variable.lower() in _NOT_APPENDED:
-                raise self.fail(call, f"appendToResult is the name of a result, not {variable!r}")
-            else:
-                added = variable
-        self.sets.append((kept, kept.lower(), added.lower()))
-        if len(arguments) > 1 and len({name.lower() for name in arguments}) < len(arguments):
-            return unlike_names(arguments, lambda problem: self.fail(call, problem))
+            variable = value if value.isidentifier() else value.strip().removeprefix("$")
+            if variable and not _WORD.fullmatch(variable):
+                raise self.fail(call, f"{variable[:100]!r} is no variable; a name has letters, digits and '_'", name)
+            sets[kind] = variable
+        self.sets.append((sets[_SET], sets[_APPEND]))
         return arguments
+
+    def merged(self, call: WrittenCall) -> Mapping[str, str]:
+        """Return the attributes, each once: names that differ only in case are one, and must have one value."""
+        kept: dict[str, tuple[str, str]] = {}
+        for name, value in call.attributes.items():
+            first, other = kept.setdefault(name.lower(), (name, value))
+            if other != value:
+                raise self.fail(call, f"{first} and {name} are one argument with two values")
+        return dict(kept.values())
 
     def identified(self, finished: Collection[str]) -> list[str]:
         """Give each step an id: the variable that it sets, else s and its number, or the next that is free."""
         taken = {INPUT, *(each.lower() for each in finished)}
         found: list[str] = []
-        for kept, folded, _ in self.sets:
-            if kept and folded not in taken and (kept.isidentifier() or _WORD.fullmatch(kept)):
-                taken.add(folded)
-                found.append(kept)
-            else:
-                found.append("")
+        for kept, _ in self.sets:
+            free = kept if kept.lower() not in taken else ""
+            taken.add(kept.lower())
+            found.append(free)
         number = 0
         for index, id in enumerate(found):
             if not id:
@@ -305,13 +274,11 @@ class Steps:
     ) -> dict[str, Expression]:
         """Return the arguments under the names of the manual, with those that a variable or the last result gives."""
         parameters = spec.parameters
-        properties = parameters.get("properties", _NO_PROPERTIES)
+        properties = parameters.get("properties", _NO_ROOT)
         arguments: dict[str, Expression] = {}
         for written, value in given.items():
             name = written if written in properties else _in_another_case(written, properties, given)
             schema = properties.get(name)
-            if schema is None and len(name) >= _SHORTEST_CONTROL:
-                self.no_control(name, call)
             if "$" in value:
                 arguments[name] = self.variables.expression(value, call, written, schema, parameters)
             elif schema is None or (type(schema) is dict and schema.get("type") == "string"):
@@ -326,17 +293,6 @@ class Steps:
                 elif folded in self.variables.known:
                     arguments[name] = From(self.variables.known[folded])
         return arguments
-
-    def no_control(self, name: str, call: WrittenCall) -> None:
-        """Refuse what is no parameter and is nearly an attribute that is none: the step would keep nothing."""
-        plain = _SEPARATORS.sub("", name).lower()
-        for known in ("setContextVariable", "appendToResult"):
-            if one_letter_off(plain, known.lower()):
-                raise self.fail(call, f"{name} is no parameter of {call.function}; it is written {known}", name)
-
-    def made_by(self, id: str) -> FunctionSpec | None:
-        """Return the manual of the function that a step of this plan calls."""
-        return self.names.find(self.calls[self.ids.index(id)].function)[1] if id in self.ids else None
 
     def order(self, id: str, spec: FunctionSpec, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
         """Return what a step waits for beyond what it refers to, so that effects come in the order of writing."""
