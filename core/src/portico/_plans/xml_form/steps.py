@@ -227,20 +227,23 @@ class Steps:
     def separated(self, call: WrittenCall) -> Mapping[str, str]:
         """Return the arguments among the attributes, and keep what the others set."""
         attributes = call.attributes
-        if len({name.lower() for name in attributes}) < len(attributes):
+        if len(attributes) > 1 and len(set(map(str.lower, attributes))) < len(attributes):
             attributes = self.merged(call)
-        sets = {_SET: "", _APPEND: ""}
+        kept = added = ""
         arguments: dict[str, str] = {}
         for name, value in attributes.items():
             kind = name.lower() if len(name) in _CONTROL_LENGTHS else ""
-            if kind not in sets:
+            if kind not in (_SET, _APPEND):
                 arguments[name] = value
                 continue
             variable = value if value.isidentifier() else value.strip().removeprefix("$")
             if variable and not _WORD.fullmatch(variable):
                 raise self.fail(call, f"{variable[:100]!r} is no variable; a name has letters, digits and '_'", name)
-            sets[kind] = variable
-        self.sets.append((sets[_SET], sets[_APPEND]))
+            if kind == _SET:
+                kept = variable
+            else:
+                added = variable
+        self.sets.append((kept, added))
         return arguments
 
     def merged(self, call: WrittenCall) -> Mapping[str, str]:
