@@ -136,90 +136,85 @@ RECOVERED = {
         ((1, 45, "the tag of function.Wirter.Peom is not closed"),),
         catalogue=True,
     ),
+    "unescaped ampersands": Recovered(
+        '<plan><function.Writer.Poem input="Tom & Jerry &amp; AT&T; ?a=1&copy=2"/></plan>',
+        (call("s1", "Writer-Poem", input="Tom & Jerry & AT&T; ?a=1&copy=2"),),
+        ((1, 40, "& is not escaped"),),
+    ),
+    "a tag without its end": Recovered(
+        '<plan>\n<function.Writer.Poem input="John Doe"\n<function.Writer.Poem input="Jane"/></plan>',
+        (POEM, call("s2", "Writer-Poem", input="Jane")),
+        ((2, 39, "the tag of function.Writer.Poem does not end"),),
+    ),
+    "an end of the plan that is cut": Recovered(
+        '<plan>\n<function.Writer.Poem input="John Doe"/>\n</pl', (POEM,), ((3, 1, "</plan> is missing"),)
+    ),
+    "an end tag too many": Recovered(
+        '<plan><function.Writer.Poem input="John Doe"/></function.Writer.Poem></plan>',
+        (POEM,),
+        ((1, 47, "</function.Writer.Poem> ends what is closed"),),
+    ),
+    "the name of the tag in prose": Recovered(
+        'This is the <plan>:\n<plan><function.Writer.Poem input="John Doe"/></plan>',
+        (POEM,),
+        ((1, 1, "text around the plan"),),
+    ),
+    "the same plan twice": Recovered(
+        '<plan><function.Writer.Poem input="John Doe"/></plan>\n' * 2, (POEM,), ((2, 1, "the same plan again"),)
+    ),
+    "words without quotes": Recovered(
+        "<plan><function.Writer.Translate input=$INPUT language=Chinese/></plan>",
+        (call("s1", "Writer-Translate", input=From("input"), language="Chinese"),),
+        ((1, 40, "the value of input has no quotes"), (1, 56, "the value of language has no quotes")),
+    ),
+    "typographic quotes": Recovered(
+        "<plan><function.Writer.Poem input=“John Doe”/></plan>", (POEM,), ((1, 35, "typographic quotes"),)
+    ),
+    "commas, and no space between attributes": Recovered(
+        '<plan><function.Writer.Translate input="a", language="b"setContextVariable="P" / ></plan>',
+        (call("P", "Writer-Translate", input="a", language="b"),),
+        (
+            (1, 43, "a comma between attributes"),
+            (1, 57, "no space between two attributes"),
+            (1, 80, "a space between '/' and '>'"),
+        ),
+    ),
+    "dashes in a comment": Recovered(
+        '<plan><!-- first -- the poem --><function.Writer.Poem input="John Doe"/></plan>',
+        (call("s1", "Writer-Poem", reason="first — the poem", input="John Doe"),),
+        ((1, 18, "'--' inside a comment"),),
+    ),
+    "a processing instruction and words": Recovered(
+        '<?xml version="1.0"?>\n<plan><?go on?>now <function.Writer.Poem input="John Doe"/></plan>',
+        (POEM,),
+        ((2, 7, "<?go on?> between the steps"), (2, 16, "text between the steps")),
+    ),
+    "marks of formatting": Recovered(
+        '<plan><p><function.Writer.Poem input="John Doe"/><br></plan>',
+        (POEM,),
+        ((1, 7, "<p> between the steps"), (1, 50, "<br> between the steps")),
+    ),
+    "a function without its prefix": Recovered(
+        '<plan><Writer.Poem input="John Doe"/><b></plan>',
+        (POEM,),
+        ((1, 8, "Writer.Poem lacks 'function.'"), (1, 38, "<b> between the steps")),
+        catalogue=True,
+    ),
+    "a function without its prefix, with its end tag": Recovered(
+        '<plan><Writer.Poem input="John Doe"></writer.poem></plan>',
+        (POEM,),
+        ((1, 8, "Writer.Poem lacks 'function.'"), (1, 39, "</writer.poem> ends <function.Writer.Poem>")),
+        catalogue=True,
+    ),
+    "a goal around the plan": Recovered(
+        '<goal>Write & sing <plan><function.Writer.Poem input="John Doe"/></plan>',
+        (POEM,),
+        ((1, 13, "& is not escaped"), (1, 20, "</goal> is missing")),
+        goal="Write & sing",
+    ),
 }
 
 REFUSED = {
-    "unescaped ampersands": Refused(
-        '<plan><function.Writer.Poem input="Tom & Jerry &amp; AT&T; ?a=1&copy=2"/></plan>',
-        1,
-        56,
-        "&T; is no name that XML has, or '&' is not escaped",
-    ),
-    "a tag without its end": Refused(
-        '<plan>\n<function.Writer.Poem input="John Doe"\n<function.Writer.Poem input="Jane"/></plan>',
-        2,
-        38,
-        "a quote is not escaped, and where the value ends is not certain",
-    ),
-    "an end of the plan that is cut": Refused(
-        '<plan>\n<function.Writer.Poem input="John Doe"/>\n</pl',
-        3,
-        1,
-        "</pl> is no step; a step is <function\\.Plugin\\.Name …>",
-    ),
-    "an end tag too many": Refused(
-        '<plan><function.Writer.Poem input="John Doe"/></function.Writer.Poem></plan>',
-        1,
-        47,
-        "</function\\.Writer\\.Poem> is no step; a step is <function\\.Plugin\\.Name …>",
-    ),
-    "the name of the tag in prose": Refused(
-        'This is the <plan>:\n<plan><function.Writer.Poem input="John Doe"/></plan>',
-        2,
-        1,
-        "<plan> is no step; a step is <function\\.Plugin\\.Name …>",
-    ),
-    "the same plan twice": Refused(
-        '<plan><function.Writer.Poem input="John Doe"/></plan>\n' * 2, 2, 1, "<plan outside the plan"
-    ),
-    "words without quotes": Refused(
-        "<plan><function.Writer.Translate input=$INPUT language=Chinese/></plan>",
-        1,
-        33,
-        'the tag of function\\.Writer\\.Translate does not go on with attribute="value" and does not end',
-    ),
-    "typographic quotes": Refused(
-        "<plan><function.Writer.Poem input=“John Doe”/></plan>",
-        1,
-        28,
-        'the tag of function\\.Writer\\.Poem does not go on with attribute="value" and does not end',
-    ),
-    "commas, and no space between attributes": Refused(
-        '<plan><function.Writer.Translate input="a", language="b"setContextVariable="P" / ></plan>',
-        1,
-        42,
-        "a quote is not escaped, and where the value ends is not certain",
-    ),
-    "dashes in a comment": Refused(
-        '<plan><!-- first -- the poem --><function.Writer.Poem input="John Doe"/></plan>',
-        1,
-        20,
-        "not XML: not well-formed \\(invalid token\\)",
-    ),
-    "a processing instruction and words": Refused(
-        '<?xml version="1.0"?>\n<plan><?go on?>now <function.Writer.Poem input="John Doe"/></plan>',
-        2,
-        7,
-        "<\\?go on\\?> is no step; a step is <function\\.Plugin\\.Name …>",
-    ),
-    "marks of formatting": Refused(
-        '<plan><p><function.Writer.Poem input="John Doe"/><br></plan>',
-        1,
-        7,
-        "<p> is no step; a step is <function\\.Plugin\\.Name …>",
-    ),
-    "a function without its prefix": Refused(
-        '<plan><Writer.Poem input="John Doe"/><b></plan>',
-        1,
-        7,
-        '<Writer\\.Poem input="John Doe"/> is no step; a step is <function\\.Plugin\\.Name …>',
-    ),
-    "a function without its prefix, with its end tag": Refused(
-        '<plan><Writer.Poem input="John Doe"></writer.poem></plan>',
-        1,
-        7,
-        '<Writer\\.Poem input="John Doe"> is no step; a step is <function\\.Plugin\\.Name …>',
-    ),
     "text like attributes in a value": Refused(
         '<plan>\n<function.A.B text="say "hi" a="b" now"/></plan>',
         2,

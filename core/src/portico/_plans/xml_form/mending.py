@@ -8,23 +8,28 @@ from typing import TYPE_CHECKING
 from portico._plans.xml_form.document import Document, Edit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from portico.errors import PlanFormatError
 
 _LIMIT_OF_MENDS = 1_000
 
 _COMMENT = r"<!--(?:(?!-->).)*+(?:-->|\Z)"
 _THOUGHT = re.compile(r"\s*+<(think|thinking|reasoning)>(?:.*?</\1>|())", re.IGNORECASE | re.DOTALL)
-_PLAN = re.compile(rf"{_COMMENT}|<(plan)(?:\s[^<>]*+|/)?>", re.IGNORECASE | re.DOTALL)
-_GOAL = re.compile(r"<goal>([^<]*+)</goal>", re.IGNORECASE)
+_PLAN = re.compile(rf"{_COMMENT}|<(plan)(?:\s[^<>]*+|/)?>(\s*+(?:<|\Z))?", re.IGNORECASE | re.DOTALL)
+_GOAL = re.compile(r"<goal>([^<]*+)(?:(</goal>)|\Z)", re.IGNORECASE)
 # What the parser takes around a plan.
 _AROUND = re.compile(r"\ufeff?\s*+(?:<\?xml\s[^<>]*\?>)?\s*+(?:<!--(?:(?!--).)*+-->\s*+)*+", re.DOTALL)
 _OUT_OF_PLACE = re.compile(r"<(?:!DOCTYPE|!ENTITY|/?\s*+(?:function\.|plan\b))", re.IGNORECASE)
+_BEFORE_THE_PLAN = re.compile(r"<(?:!DOCTYPE|!ENTITY|/?\s*+function\.|/\s*+plan\b)", re.IGNORECASE)
 
-_STEP = re.compile(r"<(function\.[\w.\-]++)", re.IGNORECASE)
-_TAG_END = re.compile(r"\s*+(/?+)>")
-_END_TAG = re.compile(r"\s*+</(function(?:\.[\w.\-]++)?+)\s*+>", re.IGNORECASE)
+_STEP = re.compile(r"<(function\.)?+(\w[\w.\-]*+)", re.IGNORECASE)
+_TAG_END = re.compile(r"\s*+(/?+)(\s*+)>|(?=\s*+</?(?:function\.|plan\b))", re.IGNORECASE)
+_END_TAG = re.compile(r"\s*+</([\w.\-]++)\s*+>")
 _BARE_TAG = re.compile(r"\s*+<(function\.[\w.\-]++)\s*+>", re.IGNORECASE)
-_END_OF_PLAN = re.compile(r"</(plan)\s*+>", re.IGNORECASE)
+_END_OF_PLAN = re.compile(r"</(plan)\s*+>|</p(?:l(?:an?)?)?\s*+\Z", re.IGNORECASE)
+_FORMATTING = re.compile(r"</?(?:b|br|div|em|i|li|ol|p|span|strong|ul)\s*+/?>|<\?[^<>]*+>", re.IGNORECASE)
+_DASHES = re.compile(r"-{2,}|-\Z")
 _WORDS = re.compile(r"[^<]++")
 _LIKE_A_TAG = re.compile(r"[>\"=]|&\w++;")
 
@@ -43,25 +48,33 @@ _ATTRIBUTE = re.compile(
     rf"\s++({_NAME})\s*+=\s*+(?:{_QUOTED})"
     rf"(?=\s*+/?+>|\s++{_NAME}\s*+=\s*+[\"'])"
 )
+# A value without quotes inside; what stands around it may be wrong.
+_LOOSE_ATTRIBUTE = re.compile(
+    rf"(\s*+(?:,\s*+)?)({_NAME})\s*+=\s*+(?:([\"'])([^\"'<>]*+)(?<!\\)\3|[“”]([^“”\"<>]*+)[“”]|([^\s\"'“”<>=,/]++))"
+    rf"(?=(\s*+(?:,\s*+)?){_NAME}\s*+=|\s*+/?\s*+>|\s*+</?(?:function\.|plan\b))",
+    re.IGNORECASE,
+)
 _INSIDE_A_VALUE = re.compile(r"<(?:!\[CDATA\[|/?+\s*+(?:function\.|plan\b))", re.IGNORECASE)
 _OPENING = re.compile(rf"\s*+{_NAME}\s*+=\s*+([\"'])")
 _UNESCAPED = re.compile(r"[<\"']|&(?!#|(?:lt|gt|amp|quot|apos);)")
-_UNCLEAR = re.compile(r"&(?:\w++;|(?:lt|gt|amp|quot|apos)\b)")
+_UNCLEAR = re.compile(r"&(?:\w{2,}+;|(?:lt|gt|amp|quot|apos)\b)")
 _ESCAPES = {"<": "&lt;", "&": "&amp;", '"': "&quot;", "'": "&apos;"}
 
 
-def mend(text: str) -> Document:
+def mend(text: str, is_function: Callable[[str], bool]) -> Document:
     """Return the plan in a text as XML; what cannot be mended for certain is left for the parser to refuse.
 
     Raises ``PlanFormatError`` with the place where a mend could be wrong.
     """
-    return _Mender(text).mend()
+    return _Mender(text, is_function).mend()
 
 
 class _Mender:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_function: Callable[[str], bool]) -> None:
         self.text = text
+        self.is_function = is_function
         self.edits: list[Edit] = []
+        self.unclosed: set[str] = set()
 
     def mend(self) -> Document:
         text = self.text
@@ -73,7 +86,9 @@ class _Mender:
                 raise self.fail(thought.start(1), f"<{thought[1]}> does not end")
             position = thought.end()
             self.edit(0, position, "", "text around the plan")
-        plan = next((match for match in _PLAN.finditer(text, position) if match[1]), None)
+        plans = [match for match in _PLAN.finditer(text, position) if match[1]]
+        # Prose may name the tag before the plan: after the tag of a plan comes another one.
+        plan = next((match for match in plans if match[2] is not None), plans[0] if plans else None)
         if plan is None:
             raise self.fail(len(text), "there is no <plan>")
         goal = _GOAL.search(text, position, plan.start())
@@ -81,14 +96,21 @@ class _Mender:
             self.around(position, goal.start())
             self.escape(goal.start(1), goal.end(1))
             position = goal.end()
-        self.around(position, plan.start())
-        self.around(plan.end() if plan[0].endswith("/>") else self.steps(plan.end(), plan[1]), len(text))
+            if goal[2] is None:
+                self.edit(position, position, "</goal>", "</goal> is missing")
+        self.around(position, plan.start(), _BEFORE_THE_PLAN)
+        begin = plan.end() if plan[2] is None else plan.start(2)
+        end = begin if text[begin - 2] == "/" else self.steps(begin, plan[1])
+        if text[end:].strip() == text[plan.start() : end]:
+            self.cut(end, len(text), "the same plan again")
+        else:
+            self.around(end, len(text))
         return Document(text, self.edits)
 
-    def around(self, start: int, end: int) -> None:
+    def around(self, start: int, end: int, out_of_place: re.Pattern[str] = _OUT_OF_PLACE) -> None:
         if _AROUND.fullmatch(self.text, start, end):
             return
-        odd = _OUT_OF_PLACE.search(self.text, start, end)
+        odd = out_of_place.search(self.text, start, end)
         if odd is not None:
             raise self.fail(odd.start(), f"{odd[0]} outside the plan")
         self.cut(start, end, "text around the plan")
@@ -109,15 +131,22 @@ class _Mender:
                 end = len(text) if end < 0 else end + 3
                 # A comment says why a step is there. Where the text ends after it, that step is missing.
                 unfinished = not called or text[position + 4 : end - 3].strip().upper() != "END"
+                for dashes in _DASHES.finditer(text, position + 4, end - 3):
+                    self.edit(*dashes.span(), "—", "'--' inside a comment")
                 position = end
             elif match := _END_OF_PLAN.match(text, position):
                 if words is not None and not called:
                     raise self.fail(words.start(), "the plan is of text and has no step")
-                if match[1] != spelled:
+                if match[1] is None:
+                    self.edit(*match.span(), f"</{spelled}>", "</plan> is missing")
+                elif match[1] != spelled:
                     self.edit(match.start(1), match.end(1), spelled, f"</{match[1]}> ends <{spelled}>")
                 return match.end()
-            elif match := _STEP.match(text, position):
+            elif (match := _STEP.match(text, position)) and (match[1] or self.is_function(match[2])):
                 position, called, unfinished = self.step(match), True, False
+            elif match := _FORMATTING.match(text, position):
+                self.edit(position, match.end(), "", f"{match[0]} between the steps")
+                position = match.end()
             else:
                 tag = text[position : position + 60].partition(">")[0]
                 raise self.fail(position, f"{tag}> is no step; a step is <function.Plugin.Name …>")
@@ -128,9 +157,22 @@ class _Mender:
 
     def step(self, match: re.Match[str]) -> int:
         """Mend one tag of a function, with its end tag, and return the offset after it."""
-        text, name, position = self.text, match[1], match.end()
+        text, position = self.text, match.end()
+        name = f"{match[1] or 'function.'}{match[2]}"
+        if not match[1]:
+            self.edit(match.start(2), match.start(2), "function.", f"{match[2]} lacks 'function.'")
         values: dict[str, str] = {}
-        while attribute := _ATTRIBUTE.match(text, position):
+        while True:
+            attribute = _ATTRIBUTE.match(text, position)
+            if attribute is None:
+                loose = _LOOSE_ATTRIBUTE.match(text, position)
+                if loose is None:
+                    break
+                key, value, position = self.loose(loose)
+                if key in values:
+                    raise self.fail(loose.start(2), f"{key} is there twice")
+                values[key] = value
+                continue
             key, position = attribute[1], attribute.end()
             group = 2 if attribute[2] is not None else 3
             if values.get(key) == attribute[group]:
@@ -146,18 +188,48 @@ class _Mender:
                     raise self.fail(inside, "a quote is not escaped, and where the value ends is not certain")
                 raise self.fail(opening.end() - 1, "the value does not end")
             raise self.fail(position, f'the tag of {name} does not go on with attribute="value" and does not end')
-        if tag[1]:
-            return tag.end()
         end = _END_TAG.match(text, tag.end())
-        if end is not None and end[1].lower() in ("function", name.lower()):
+        ends = end is not None and end[1].lower() in ("function", name.lower(), match[2].lower())
+        if tag[1] is None:
+            self.edit(position, position, "/>", f"the tag of {name} does not end")
+            return position
+        if tag[1]:
+            if tag[2]:
+                self.edit(tag.start(1), tag.end(), "/>", "a space between '/' and '>'")
+            if end is not None and ends and name.lower() not in self.unclosed:
+                self.edit(*end.span(), "", f"</{end[1]}> ends what is closed")
+                return end.end()
+            return tag.end()
+        if end is not None and ends:
             if end[1] != name:
                 self.edit(end.start(1), end.end(1), name, f"</{end[1]}> ends <{name}>")
             return end.end()
         same = _BARE_TAG.match(text, tag.end())
         if same is not None and same[1].lower() == name.lower():
             raise self.fail(same.start(1) - 1, f"<{same[1]}> is a step, or an end tag without its '/'")
+        self.unclosed.add(name.lower())
         self.edit(tag.end() - 1, tag.end() - 1, "/", f"the tag of {name} is not closed")
         return tag.end()
+
+    def loose(self, match: re.Match[str]) -> tuple[str, str, int]:
+        """Mend what stands around one attribute; return its name, its value, and the offset after it."""
+        gap, name, _, plain, typographic, bare, following = match.groups()
+        if following == "" and "=" in (plain or ""):
+            raise self.fail(match.end() - 1, "a quote is not escaped, and where the value ends is not certain")
+        if not gap.isspace():
+            what = "a comma between attributes" if gap else "no space between two attributes"
+            self.edit(match.start(1), match.end(1), " ", what)
+        if bare is not None:
+            self.edit(match.start(6), match.start(6), '"', f"the value of {name} has no quotes")
+            self.escape(match.start(6), match.end(6))
+            self.edit(match.end(6), match.end(6), '"', "")
+        elif typographic is not None:
+            self.edit(match.start(5) - 1, match.start(5), '"', "typographic quotes")
+            self.escape(match.start(5), match.end(5))
+            self.edit(match.end(5), match.end(5) + 1, '"', "")
+        else:
+            self.value(match.start(4), match.end(4))
+        return name, plain or typographic or bare or "", match.end()
 
     def value(self, start: int, end: int) -> None:
         if inside := _INSIDE_A_VALUE.search(self.text, start, end):

@@ -11,7 +11,7 @@ from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value, references
 from portico._plans.xml_form.document import LIMIT_OF_CHARACTERS, Document, Mend, WrittenCall
 from portico._plans.xml_form.mending import mend
-from portico._plans.xml_form.steps import Steps
+from portico._plans.xml_form.steps import FunctionNames, Steps
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
@@ -83,14 +83,14 @@ class XmlPlan:
         """
         if len(text) > LIMIT_OF_CHARACTERS:
             raise PlanFormatError(f"The plan has {len(text):,} characters; {LIMIT_OF_CHARACTERS:,} are allowed.")
-        document = Document(text)
+        document, names = Document(text), FunctionNames(catalogue)
         mends: tuple[Mend, ...] = ()
         try:
             calls, written_goal = document.parse()
         except PlanFormatError as error:
             if not recover:
                 raise
-            document = mend(text)
+            document = mend(text, lambda name: names.find(name)[1] is not None)
             calls, written_goal = document.parse()
             # What was wrong may be around the plan, where nothing but the plan is read.
             what = str(error).partition(": ")[2].rstrip(".")

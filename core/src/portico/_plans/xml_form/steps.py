@@ -241,6 +241,8 @@ class Steps:
                 raise self.fail(call, f"{variable[:100]!r} is no variable; a name has letters, digits and '_'", name)
             if kind == _SET:
                 kept = variable
+            elif variable.lower() in ("false", "no", "none"):
+                raise self.fail(call, f"appendToResult is the name of a result, not {variable!r}", name)
             else:
                 added = variable
         self.sets.append((kept, added))
