@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from portico_cli.execution import Ended
 
 
+EXIT_CODES = {"done": DONE, "infeasible": INFEASIBLE, "held": HELD, "uncertain": HELD}
+"""The exit code for each state in which a run ends or waits; all others are failures."""
 _COUNTS = ("added", "changed", "renamed", "removed", "unchanged")
 _MOST_PROBLEMS = 50
 
@@ -33,20 +35,22 @@ _MOST_PROBLEMS = 50
 def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, IndexReport] | None = None) -> NoReturn:
     """Show how a run ended, with the ``reports`` of the indexes that were updated for it, and exit."""
     run = ended.run
+    match run.outcome:
+        case Answer() as answer:
+            state, lines = "done", _answer_lines(answer, run, reports or {})
+        case Infeasible() as infeasible:
+            state, lines = "infeasible", infeasible_lines(infeasible)
+        case paused:
+            state, lines = "held", _held_lines(paused, ended)
     if invocation.json:
         made = _run_to_json(run, ended.uncertain)
         made |= {} if ended.measured else {"usage": None}
         if reports is not None:
             made["indexes"] = {name: report_to_json(report) for name, report in reports.items()}
         write_json(made)
-    elif isinstance(run.outcome, Answer):
-        show(*_answer_lines(run.outcome, run, reports or {}))
-    elif isinstance(run.outcome, Infeasible):
-        show(*infeasible_lines(run.outcome))
     else:
-        show(*_held_lines(run.outcome, ended))
-    code = DONE if isinstance(run.outcome, Answer) else INFEASIBLE if isinstance(run.outcome, Infeasible) else HELD
-    click.get_current_context().exit(code)
+        show(*lines)
+    click.get_current_context().exit(EXIT_CODES[state])
 
 
 def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
