@@ -39,13 +39,10 @@ _SPECIAL_V4 = tuple(
     )
 )
 _GLOBAL_V6 = IPv6Network("2000::/3")
-_SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
-# IPv6 addresses that stand for an IPv4 one, and the bits below it.
-_EMBEDDED: tuple[tuple[IPv6Network, int], ...] = (
-    (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped, RFC 4291
-    (IPv6Network("64:ff9b::/96"), 0),  # NAT64, RFC 6052
-    (IPv6Network("2002::/16"), 80),  # 6to4, RFC 3056
-)
+# 2002::/16 is 6to4: its relays are deprecated (RFC 7526), and it may stand for a private IPv4 address.
+_SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+# IPv6 addresses whose last 32 bits are an IPv4 address: mapped (RFC 4291) and NAT64 (RFC 6052).
+_EMBEDDED = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 _PRIVATE_NAMES = ("localhost", "local", "internal", "home.arpa")
 # The last label of a host that browsers and the C library read as an IPv4 address (WHATWG URL, "ends in a number").
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
@@ -65,9 +62,8 @@ def is_public(address: Address) -> bool:
     """
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _SPECIAL_V4)
-    for network, below in _EMBEDDED:
-        if address in network:
-            return is_public(IPv4Address((int(address) >> below) & 0xFFFFFFFF))
+    if any(address in network for network in _EMBEDDED):
+        return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
     return address in _GLOBAL_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
