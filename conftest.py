@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import signal
@@ -61,6 +62,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return WholeFiles(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Keep modules and collected tests out of every later garbage collection: there are a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 class NetworkRefused(Exception):
