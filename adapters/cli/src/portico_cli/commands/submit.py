@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -167,21 +167,24 @@ class _Work:
     async def follow_all(self, names: list[str]) -> list[RunEntry]:
         """Follow runs until all have ended."""
         async with self._open() as (_, queue, store):
-            entries: list[RunEntry] = []
+            entries: dict[str, RunEntry] = {}
+            left = dict.fromkeys(names)
             with Progress(f"0 of {len(names):,} runs ended") as progress:
-                for name in names:
-                    async for status in _look(queue, name):
+                async for found in _look(queue, left):
+                    for status in found:
                         if status is not None and status.state in _ENDED:
-                            entries.append(await read_run(store, name, status))
-                            break
+                            entries[status.name] = await read_run(store, status.name, status)
+                            del left[status.name]
                     progress.say(f"{len(entries):,} of {len(names):,} runs ended")
-            return entries
+                    if not left:
+                        break
+            return [entries[name] for name in names]
 
 
 async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress) -> JobStatus:
     """Wait until a job has ended and return its status; meanwhile show the steps of its run."""
     shown: set[str] = set()
-    async for status in _look(queue, run):
+    async for [status] in _look(queue, [run]):
         with suppress(StoreUnavailable):
             _show_news(await _state_of(store, run), shown, progress)
             if status is not None and status.state == "running":
@@ -193,13 +196,12 @@ async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress)
     raise AssertionError("looking does not end by itself")
 
 
-async def _look(queue: JobQueue, name: str) -> AsyncIterator[JobStatus | None]:
-    """Yield the status of a job again and again; nothing while the queue cannot be reached."""
+async def _look(queue: JobQueue, names: Iterable[str]) -> AsyncIterator[list[JobStatus | None]]:
+    """Yield the status of the jobs again and again; nothing while the queue cannot be reached."""
     pause = _SOON
     while True:
         with suppress(StoreUnavailable):
-            [status] = await queue.status([name], body=True)
-            yield status
+            yield await queue.status(list(names), body=True)
         await asyncio.sleep(pause)
         pause = min(pause * _GROWTH, _LATER)
 
