@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from portico._schema.values import ANNOTATIONS, Evaluation, is_kind, kind_of, other_members, resolve
+from portico._schema.values import ANNOTATIONS, OF_KIND, Evaluation, is_kind, kind_of, other_members, resolve
 from portico._types.compiled import Compiled, Fault
 from portico.errors import SchemaUnsupported
 
@@ -147,8 +147,9 @@ class _PlainEvaluation(Evaluation):
         elif schema is False:
             yield f"{place}: nothing is allowed here"
         elif not valid:
+            kind = kind_of(value)
             for keyword, argument in schema.items():
-                if not self.keyword(keyword, argument, value, schema):
+                if OF_KIND.get(keyword, kind) == kind and not self.keyword(keyword, argument, value, schema):
                     yield from self.keyword_faults(keyword, value, schema, path)
 
     def keyword_faults(self, keyword: str, value: Any, schema: Mapping[str, Any], path: _Path) -> Iterator[str]:

@@ -140,23 +140,27 @@ class Evaluation:
 
     def of(self, value: Any, schema: Any) -> Sure:
         """Tell whether the value, or a part of it, is valid under the schema or a part of it."""
-        if isinstance(schema, bool):
+        if schema is True or schema is False:
             return schema
-        if not isinstance(schema, Mapping) or self.depth > _DEPTH:
+        if (type(schema) is not dict and not isinstance(schema, Mapping)) or self.depth > _DEPTH:
             return None
         key = (id(value), id(schema))
-        if key not in self.known:
-            self.known[key] = None
-            self.depth += 1
-            found: Sure = True
-            for name, argument in schema.items():
-                if (answer := self.keyword(name, argument, value, schema)) is not True:
-                    found = answer
-                    if answer is False:
-                        break
-            self.depth -= 1
-            self.known[key] = found
-        return self.known[key]
+        if key in self.known:
+            return self.known[key]
+        self.known[key] = None
+        self.depth += 1
+        kind = kind_of(value)
+        found: Sure = True
+        for name, argument in schema.items():
+            if OF_KIND.get(name, kind) != kind:
+                continue
+            if (answer := self.keyword(name, argument, value, schema)) is not True:
+                found = answer
+                if answer is False:
+                    break
+        self.depth -= 1
+        self.known[key] = found
+        return found
 
     def every(self, parts: Iterable[tuple[Any, Any]]) -> Sure:
         """Tell whether all parts, given with their schemas, are valid."""
@@ -169,47 +173,47 @@ class Evaluation:
         return found
 
     def keyword(self, name: str, argument: Any, value: Any, schema: Mapping[str, Any]) -> Sure:
-        """Tell whether the value is valid under one keyword of a schema."""
-        if name in self.annotations or name.startswith("x-"):
-            return None if name == "nullable" and argument is True and value is None else True
+        """Tell whether the value is valid under one keyword of a schema that is about its kind, see `OF_KIND`."""
         match name:
             case "type":
-                names = [argument] if isinstance(argument, str) else argument
-                return any(is_kind(value, each) for each in names) if isinstance(names, list) else None
-            case "enum" | "const":
-                options = [argument] if name == "const" else argument
-                return any(same(value, option) for option in options) if isinstance(options, list) else None
+                if isinstance(argument, str):
+                    return is_kind(value, argument)
+                return any(is_kind(value, each) for each in argument) if isinstance(argument, list) else None
+            case "properties":
+                return self.every((value[key], inner) for key, inner in argument.items() if key in value)
+            case "required":
+                return all(key in value for key in argument)
+            case "additionalProperties":
+                rest = other_members(value, schema)
+                if rest and "patternProperties" in schema:
+                    return None
+                return self.every((each, argument) for each in rest.values())
+            case "items":
+                return self.every((each, argument) for each in value[len(schema.get("prefixItems", [])) :])
+            case "prefixItems":
+                return self.every(zip(value, argument, strict=False))
             case "$ref":
                 return self.of(value, resolve(argument, self.root))
-            case "allOf":
-                return self.every((value, option) for option in argument)
             case "anyOf" | "oneOf":
                 answers = [self.of(value, option) for option in argument]
                 if name == "oneOf" and answers.count(True) > 1:
                     return False
                 unknown = None in answers and not (name == "anyOf" and True in answers)
                 return None if unknown else True in answers
+            case "enum" | "const":
+                options = [argument] if name == "const" else argument
+                return any(same(value, option) for option in options) if isinstance(options, list) else None
+            case "allOf":
+                return self.every((value, option) for option in argument)
             case "not":
                 answer = self.of(value, argument)
                 return None if answer is None else not answer
-        kind = kind_of(value)
-        match kind, name:
-            case "object", "required":
-                return all(key in value for key in argument)
-            case "object", "properties":
-                return self.every((value[key], inner) for key, inner in argument.items() if key in value)
-            case "object", "additionalProperties":
-                rest = other_members(value, schema)
-                return (
-                    None
-                    if rest and "patternProperties" in schema
-                    else self.every((each, argument) for each in rest.values())
-                )
-            case "array", "prefixItems":
-                return self.every(zip(value, argument, strict=False))
-            case "array", "items":
-                return self.every((each, argument) for each in value[len(schema.get("prefixItems", [])) :])
-        return _limit(name, argument, value, kind)
+            case "uniqueItems":
+                return not argument or len({frozen(element) for element in value}) == len(value)
+        if name in self.annotations or name.startswith("x-"):
+            return None if name == "nullable" and argument is True and value is None else True
+        holds = _LIMITS.get(name)
+        return holds[1](value, argument) if holds and is_number(argument) else None
 
 
 def other_members(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,14 +242,3 @@ OF_KIND = {name: kind for name, (kind, _) in _LIMITS.items()} | {
     "required": "object", "unevaluatedItems": "array", "unevaluatedProperties": "object", "uniqueItems": "array",
 }  # fmt: skip
 """The kind of JSON that a keyword speaks of; it says nothing of the others."""
-
-
-def _limit(name: str, argument: Any, value: Any, kind: str) -> Sure:
-    about, holds = _LIMITS.get(name, (OF_KIND.get(name), None))
-    if about is not None and about != kind:
-        return True
-    if holds is not None and is_number(argument):
-        return holds(value, argument)
-    if name == "uniqueItems":
-        return not argument or len({frozen(element) for element in value}) == len(value)
-    return None
