@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._tool_loop.partial_json import NOTHING, PartialJson, json_in
+from portico._tool_loop.partial_json import NOTHING, PartialJson
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -142,10 +142,10 @@ def test_time_is_linear_in_the_text():
     ],
 )
 def test_the_json_of_a_talkative_reply_is_found(text):
-    assert json_in(text) == {"a": 1}
+    assert next(PartialJson.values_in(text)) == {"a": 1}
 
 
 @pytest.mark.parametrize("text", ["", "no", "{", "[1, 2", "{" * 1000])
 def test_a_reply_without_json_is_refused(text):
     with pytest.raises(ValueError):
-        json_in(text)
+        next(PartialJson.values_in(text))

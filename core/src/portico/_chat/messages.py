@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import UnsupportedOption
@@ -318,13 +319,9 @@ class ChatCapabilities:
 def _as_text(part: Part) -> Part:
     if not isinstance(part, Source):
         return part
-    name = f' name="{_escape(part.name)}"' if part.name else ""
-    link = f' link="{_escape(part.link)}"' if part.link else ""
-    return Text(f'<source number="{part.number}"{name}{link}>\n{_escape(part.text)}\n</source>\n')
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    name = f' name="{escape(part.name)}"' if part.name else ""
+    link = f' link="{escape(part.link)}"' if part.link else ""
+    return Text(f'<source number="{part.number}"{name}{link}>\n{escape(part.text, quote=False)}\n</source>\n')
 
 
 _BYTES_A_TOKEN = 3

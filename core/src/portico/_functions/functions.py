@@ -205,8 +205,8 @@ class FunctionSpec:
         """
         if name in full_names:
             return name
-        for spelled in (_spelled, _spelled_alike)[: 1 + lenient]:
-            matches = spelled(name, full_names)
+        for ignore_case in (False, True)[: 1 + lenient]:
+            matches = _spelled(name, full_names, ignore_case)
             if len(matches) == 1:
                 return matches[0]
             if matches:
@@ -525,20 +525,14 @@ def find_function(name: str, functions: Mapping[str, Function], *, lenient: bool
     return found if found is not None else functions[FunctionSpec.find_name(name, functions, lenient=lenient)]
 
 
-def _spelled(name: str, full_names: Iterable[str]) -> list[str]:
+def _spelled(name: str, full_names: Iterable[str], ignore_case: bool) -> list[str]:
+    """Find the names that may be meant; models also choose another separator, and begin with ``functions.``."""
+    fold = str.casefold if ignore_case else str
+    if ignore_case:
+        name = fold(_SEPARATORS.sub("_", name.strip())).removeprefix("functions_")
     matches = []
     for full_name in full_names:
-        plugin, _, bare = full_name.rpartition("-")
-        if name == bare or (plugin and name in (f"{plugin}.{bare}", f"{plugin}_{bare}")):
+        bare = full_name.rpartition("-")[2]
+        if name in (fold(bare), fold(full_name.replace("-", "_")), fold(full_name.replace("-", "."))):
             matches.append(full_name)
     return matches
-
-
-def _spelled_alike(name: str, full_names: Iterable[str]) -> list[str]:
-    """Compare without case, kind of separator, and the ``functions.`` that some models write."""
-    wanted = _SEPARATORS.sub("_", name.strip()).casefold().removeprefix("functions_")
-    return [
-        full_name
-        for full_name in full_names
-        if wanted in (full_name.replace("-", "_").casefold(), full_name.rpartition("-")[2].casefold())
-    ]

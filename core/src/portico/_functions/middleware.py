@@ -76,11 +76,15 @@ def run_to_end(awaitable: Awaitable[T]) -> T:
     async def wait() -> T:
         return await awaitable
 
-    if not _loop_is_running():
-        return asyncio.run(wait())
-    if isinstance(awaitable, CoroutineType):
-        awaitable.close()
-    raise RuntimeError("an event loop is running here: await instead of calling run_sync")
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        if isinstance(awaitable, CoroutineType):
+            awaitable.close()
+        raise RuntimeError("an event loop is running here: await instead of calling run_sync")
+    return asyncio.run(wait())
 
 
 async def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -94,14 +98,6 @@ async def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if failed is not None:
         raise failed  # Outside of the handler, so that it keeps its cause and context.
     return [task.result() for task in tasks]
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _in_thread(function: Function, arguments: Mapping[str, Any]) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache, partial
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.middleware import PromptRender, run_middleware
@@ -22,10 +22,6 @@ _LONGEST_KEPT = 65_536
 _MOST_KEPT = 256
 
 
-def _compile(language: TemplateLanguage, source: str, name: str) -> Template:
-    return language.compile(source, name=name)
-
-
 OWN_LANGUAGE = SemanticKernelTemplates.name
 """The language of prompts that name none; it is always there."""
 
@@ -42,7 +38,7 @@ class PromptOptions(TurnOptions, total=False):
 
 
 class Prompts:
-    """The prompts of one kernel: each is compiled once, and the 256 used last of each language are kept.
+    """The prompts of one kernel: each is compiled once, and the 256 used last are kept.
 
     >>> from portico import Kernel
     >>> prompts = Prompts(Kernel())
@@ -52,7 +48,7 @@ class Prompts:
 
     def __init__(self, kernel: KernelLike) -> None:
         self._kernel = kernel
-        self._compilers: dict[str, Callable[[str, str], Template]] = {}
+        self._compile_once = lru_cache(_MOST_KEPT)(self._compile)
 
     def template(self, prompt: str | Template, *, language: str | None = None, name: str = "prompt") -> Template:
         """Return the template of a text in a language, compiled once; a template is one already.
@@ -67,11 +63,11 @@ class Prompts:
             raise TypeError("this prompt is rendered already, and a value in it would be run: ask with Kernel.complete")
         language = language or OWN_LANGUAGE
         if len(prompt) > _LONGEST_KEPT:  # It has a document in it, and does not come again.
-            return self.language(language).compile(prompt, name=name)
-        compiler = self._compilers.get(language)
-        if compiler is None:
-            compiler = self._compilers[language] = lru_cache(_MOST_KEPT)(partial(_compile, self.language(language)))
-        return compiler(prompt, name)
+            return self._compile(language, prompt, name)
+        return self._compile_once(language, prompt, name)
+
+    def _compile(self, language: str, prompt: str, name: str) -> Template:
+        return self.language(language).compile(prompt, name=name)
 
     def language(self, name: str) -> TemplateLanguage:
         """Return the language of a name: one that the kernel was given, core's own, or one of its services."""
@@ -106,15 +102,14 @@ class Prompts:
         if isinstance(trusted, str):
             raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
         kernel = self._kernel
-        if not kernel.middleware.prompt and not trusted:
-            values = dict(arguments or {})
-            return await template.render(values, call=FunctionCall.caller(kernel, values))
         context = PromptRender(name, dict(arguments or {}))
 
         async def final() -> str:
             values = trust(context.arguments, trusted) if trusted else context.arguments
             return await template.render(values, call=FunctionCall.caller(kernel, values))
 
+        if not kernel.middleware.prompt:
+            return await final()
         text = await run_middleware(kernel.middleware.prompt, context, final)
         if not isinstance(text, str):
             raise TypeError(f"a prompt middleware returned {text!r}; it must return a text, as proceed() does")

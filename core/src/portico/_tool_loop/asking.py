@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import ChatRequest, Message, ToolChoice
@@ -35,7 +36,8 @@ class Asking:
     def __init__(self, kernel: KernelLike) -> None:
         self._kernel = kernel
         self._toolbox = Toolbox()
-        self._formats: dict[object, ResponseFormat[Any]] = {}
+        self._format_of_type = lru_cache(_FORMATS)(self._make)
+        self._format_of_json = lru_cache(_FORMATS)(lambda schema: self._make(json.loads(schema)))
 
     def turn(
         self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
@@ -77,22 +79,17 @@ class Asking:
         """Return the form of answers of a type or a JSON Schema, made once; a `ResponseFormat` is one already."""
         if isinstance(returns, ResponseFormat):
             return returns
-        key = returns
         if isinstance(returns, Mapping):
             try:
-                key = json.dumps(returns, default=dict)
+                schema = json.dumps(returns, default=dict)
             except (TypeError, ValueError, RecursionError) as error:
                 raise SchemaUnsupported(f"The schema given as returns= is not JSON: {error}.") from error
-            returns = json.loads(key)  # a copy, which the caller cannot change under the key
+            return self._format_of_json(schema)
         try:
-            hash(key)
+            hash(returns)
         except TypeError:  # an annotation that cannot be hashed
             return self._make(returns)
-        if key not in self._formats:
-            if len(self._formats) >= _FORMATS:
-                self._formats.clear()
-            self._formats[key] = self._make(returns)
-        return self._formats[key]
+        return self._format_of_type(returns)
 
     def _make(self, returns: object) -> ResponseFormat[Any]:
         kernel = self._kernel

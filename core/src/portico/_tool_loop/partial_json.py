@@ -92,7 +92,7 @@ class PartialJson:
             if self._rest.strip() and _TOKEN.match(self._rest) is None:
                 raise ValueError("this cannot begin a JSON value")
             return NOTHING
-        return _loads(shown + "".join(reversed(self._closing)))
+        return json.loads(shown + "".join(reversed(self._closing)), strict=False, parse_constant=_refuse)
 
     def _divide(self, text: str) -> None:
         """Go on to the last token that is all there."""
@@ -132,8 +132,11 @@ class PartialJson:
         Otherwise each opening bracket that is not inside of a value may begin one; at most 20 that begin none are
         tried. Raises ``ValueError`` where there is no value at all.
         """
-        whole = _whole(text)
-        if not isinstance(whole, ValueError):
+        try:
+            whole = json.loads(text)
+        except ValueError as error:
+            refused = error
+        else:
             yield whole
             return
         decoder = json.JSONDecoder()
@@ -148,29 +151,7 @@ class PartialJson:
             found += 1
             yield value
         if not found:
-            raise whole
-
-
-def json_in(text: str) -> Any:
-    """Return the JSON value of a reply that may have words around it, or a fence of three backticks.
-
-    >>> json_in('Here it is: {"ok": true}.')
-    {'ok': True}
-
-    Where there are several, it is the first, see `PartialJson.values_in`. Raises ``ValueError``.
-    """
-    return next(PartialJson.values_in(text))
-
-
-def _whole(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        return error
-
-
-def _loads(text: str) -> Any:
-    return json.loads(text, strict=False, parse_constant=_refuse)
+            raise refused
 
 
 def _refuse(text: str) -> None:

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from portico._chat.messages import ChatCapabilities, ChatRequest, Message
+from portico._chat.messages import ChatCapabilities, ChatRequest, Message, Text
 from portico._tool_loop.partial_json import NOTHING, PartialJson
 from portico._types.compiled import Mismatch
 from portico.errors import SchemaUnsupported
@@ -59,7 +60,6 @@ class ResponseFormat(Generic[T]):
         self.name = _NAME.sub("_", name)[:64] or "reply"
         self._structure = structure
         self._draft = draft
-        self._strict: StrictForm | Literal["not tried"] | None = "not tried"
 
     @classmethod
     def of(
@@ -86,17 +86,15 @@ class ResponseFormat(Generic[T]):
             return "strict"
         return "schema" if capabilities.response_schema and not tools else "instruct"
 
-    @property
+    @cached_property
     def strict(self) -> StrictForm | None:
-        """The strict form, made when first needed; None where strict mode cannot hold the schema."""
-        if self._strict == "not tried":
-            from portico._schema.strict import StrictForm
+        """The strict form; None where strict mode cannot hold the schema."""
+        from portico._schema.strict import StrictForm
 
-            try:
-                self._strict = StrictForm.of(self.schema)
-            except SchemaUnsupported:
-                self._strict = None
-        return self._strict
+        try:
+            return StrictForm.of(self.schema)
+        except SchemaUnsupported:
+            return None
 
     def ask(self, request: ChatRequest, manner: Manner) -> ChatRequest:
         """Return the request that asks for a reply of this form.
@@ -113,16 +111,15 @@ class ResponseFormat(Generic[T]):
 
     def _instructed(self, messages: Iterable[Message]) -> list[Message]:
         """Put the instruction behind the system's words: many services take them at the beginning only."""
-        told = list(messages)
+        messages = list(messages)
         instruction = (
             "Answer with one JSON value and nothing else: no words around it, no code fence. "
             f"It must be valid under this JSON Schema:\n{json.dumps(self.schema, ensure_ascii=False)}"
         )
-        if told and told[0].role == "system":
-            told[0] = replace(told[0], content=(*told[0].content, *Message.of("system", f"\n\n{instruction}").content))
-        else:
-            told.insert(0, Message.of("system", instruction))
-        return told
+        if messages and messages[0].role == "system":
+            first, *rest = messages
+            return [Message("system", (*first.content, Text(f"\n\n{instruction}")), first.name), *rest]
+        return [Message.of("system", instruction), *messages]
 
     def read(self, text: str, manner: Manner) -> T:
         """Make the value of a whole reply; raises `ReplyProblem` with everything that does not fit.
@@ -143,19 +140,18 @@ class ResponseFormat(Generic[T]):
 
     def _value(self, value: Any, manner: Manner) -> T:
         try:
-            if manner == "strict" and self.strict is not None and not self.strict.identity:
-                value = self.strict.decode(value)
-            return self._structure(value)
+            return self._structure(self._decode(value, manner))
         except Mismatch as error:
             raise ReplyProblem(*map(str, error.faults[:_FAULTS_SHOWN])) from error
         except RecursionError as error:
             raise ReplyProblem("it is nested too deeply") from error
 
     def draft(self, value: Any, manner: Manner) -> T:
-        """Make a value of what has come of a reply's JSON; raises `Mismatch` where there is nothing to show."""
-        if manner == "strict" and self.strict is not None and not self.strict.identity:
-            value = self.strict.decode(value)
-        return self._draft(value)
+        """Make a value of the part of a reply's JSON that has come; raises `Mismatch` where there is none yet."""
+        return self._draft(self._decode(value, manner))
+
+    def _decode(self, value: Any, manner: Manner) -> Any:
+        return self.strict.decode(value) if manner == "strict" and self.strict is not None else value
 
 
 class DraftReader(Generic[T]):
@@ -167,29 +163,30 @@ class DraftReader(Generic[T]):
     def __init__(self, format: ResponseFormat[T], manner: Manner) -> None:
         self._format = format
         self._manner = manner
-        self._reader: PartialJson | None = PartialJson(search=manner == "instruct")
+        self._reader = PartialJson(search=manner == "instruct")
+        self._broken = False
         self._value: Any = NOTHING
-        self._nothing: T = NOTHING
-        self._last = self._nothing
+        self._last: Any = NOTHING
 
     def feed(self, text: str) -> T:
         """Take more of the reply's text; return the value so far where it has changed, else `NOTHING`."""
-        if self._reader is None:
-            return self._nothing
+        nothing: T = NOTHING
+        if self._broken:
+            return nothing
         try:
-            value, before = self._reader.feed(text), self._value
-            if value is before:
-                return self._nothing
+            value = self._reader.feed(text)
+            if value is self._value:
+                return nothing
             self._value = value
             draft = self._format.draft(value, self._manner)
         except Mismatch:
-            return self._nothing
+            return nothing
         except (ValueError, RecursionError):
-            self._reader = None
-            return self._nothing
+            self._broken = True
+            return nothing
         try:
             if self._last is not NOTHING and draft == self._last:
-                return self._nothing
+                return nothing
         except Exception:  # noqa: BLE001, S110 - a class may be unable to compare partial values
             pass
         self._last = draft

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from portico._chat.messages import Tool, ToolCall
 from portico._functions.functions import find_function
@@ -34,19 +35,15 @@ class _Offered:
 class Toolset:
     """Some functions, as one request offers them.
 
-    ``tools`` is the same tuple each time, so that a service can keep what it made of it.
+    ``tools`` is the same tuple each time, so that a service can keep what it made of it. ``functions`` are those that
+    a model can call, by full name.
     """
 
     def __init__(self, offered: Iterable[_Offered]) -> None:
         self._by_wire = {each.tool.name: each for each in offered}
         self._offered = {each.function.full_name: each for each in self._by_wire.values()}
-        self._by_name = {name: each.function for name, each in self._offered.items()}
+        self.functions: Mapping[str, Function] = {name: each.function for name, each in self._offered.items()}
         self.tools = tuple(each.tool for each in self._by_wire.values())
-
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        """The functions by full name: a model can call these and no others."""
-        return self._by_name
 
     def plain(self, call: ToolCall) -> ToolCall:
         """Return a call with the function's full name and its arguments as the function's schema has them.
@@ -73,35 +70,23 @@ class Toolset:
 
     def find(self, name: str) -> Function:
         """Find an offered function by name; raises ``FunctionNotFound`` with the nearest ones that are offered."""
-        return find_function(name, self._by_name, lenient=True)
+        return find_function(name, self.functions, lenient=True)
 
 
 class Toolbox:
     """The tools that a kernel has made of its functions, each made once, and the sets of them last used."""
 
     def __init__(self) -> None:
-        self._offered: dict[tuple[Function, bool], _Offered] = {}
-        self._sets: dict[tuple[bool, tuple[Function, ...]], Toolset] = {}
+        self._offer = lru_cache(_TOOLS)(_offer)
+        self._toolset = lru_cache(_SETS)(self._make)
 
     def toolset(self, functions: tuple[Function, ...], *, strict: bool) -> Toolset:
         """Return the tools of these functions; with ``strict`` in strict form, where that is exact."""
-        key = (strict, functions)
-        found = self._sets.pop(key, None)
-        if found is None:
-            found = Toolset(self._make(function, strict) for function in functions)
-            _make_room(self._sets, _SETS)
-        self._sets[key] = found
-        return found
+        return self._toolset(functions, strict)
 
-    def _make(self, function: Function, strict: bool) -> _Offered:
-        key = (function, strict)
-        if key not in self._offered:
-            _make_room(self._offered, _TOOLS)
-            self._offered[key] = _Offered(function, *function.spec.tool_form(strict=strict))
-        return self._offered[key]
+    def _make(self, functions: tuple[Function, ...], strict: bool) -> Toolset:
+        return Toolset(self._offer(function, strict) for function in functions)
 
 
-def _make_room(kept: dict[Any, Any], most: int) -> None:
-    """Forget the oldest entries, so that one more is at most ``most``."""
-    while len(kept) >= most:
-        del kept[next(iter(kept))]
+def _offer(function: Function, strict: bool) -> _Offered:
+    return _Offered(function, *function.spec.tool_form(strict=strict))
