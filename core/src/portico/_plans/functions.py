@@ -22,7 +22,6 @@ from portico._plans.plan import (
     Step,
     TextOf,
     Value,
-    references,
 )
 from portico._prompts.functions import PromptInput, nested
 from portico._schema.definitions import hoisted, with_definitions
@@ -312,12 +311,7 @@ def _parameters(plan: Plan, validator: SchemaValidator | None) -> Iterator[Param
 
 
 def _read_from_input(plan: Plan) -> Iterator[JsonPath]:
-    written = [expression for step in plan.steps for expression in step.arguments.values()]
-    written += [] if plan.result is None else [plan.result]
-    for expression in written:
-        for reference in references(expression):
-            if reference.step == INPUT:
-                yield reference.path
+    return (reference.path for reference in plan.references() if reference.step == INPUT)
 
 
 def _has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:

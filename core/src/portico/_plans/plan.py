@@ -236,6 +236,14 @@ class Plan:
                 used |= step.function.functions_used
         return used
 
+    def references(self) -> Iterator[From]:
+        """Yield every reference of the steps and of the result; nested plans have their own."""
+        for step in self.steps:
+            for expression in step.arguments.values():
+                yield from references(expression)
+        if self.result is not None:
+            yield from references(self.result)
+
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
     match expression:

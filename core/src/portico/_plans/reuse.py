@@ -165,21 +165,11 @@ def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlan:
-    """A plan that was saved for a goal; it is stale where functions are ``gone`` or ``changed`` since."""
+    """A plan that was saved for a goal, and which of its functions changed since."""
 
     plan: Plan
     saved: SavedPlan
-    gone: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-
-    @property
-    def stale(self) -> str:
-        """A sentence that says why the plan cannot run; empty for one that can."""
-        parts = [f"gone: {', '.join(self.gone)}"] if self.gone else []
-        parts += [f"changed: {', '.join(self.changed)}"] if self.changed else []
-        if not parts:
-            return ""
-        return f"The plan saved at {self.saved.saved_at} does not fit the functions any more ({'; '.join(parts)})."
+    stale: tuple[Stale, ...] = ()
 
 
 def catalogue_hash(specs: Iterable[FunctionSpec]) -> str:
@@ -253,7 +243,4 @@ def _found(saved: SavedPlan, specs: Mapping[str, FunctionSpec]) -> FoundPlan:
         raise StoreDamaged(
             f"The plan saved for {saved.goal[:60]!r} is no plan: {error} Remove it from the plan store."
         ) from error
-    gone = sorted(name for name in plan.functions_used | plan.fingerprints.keys() if name not in specs)
-    prints = plan.fingerprints.items()
-    changed = sorted(name for name, known in prints if name in specs and fingerprint(specs[name]) != known)
-    return FoundPlan(plan, saved, tuple(gone), tuple(changed))
+    return FoundPlan(plan, saved, Stale.of(plan, specs))

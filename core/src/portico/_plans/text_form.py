@@ -254,7 +254,7 @@ class _Drawing:
         """Draw a plan's nodes and lines; return its input node and its result node, where it has them."""
         entry: str | None = None
         drawn: dict[str, _Node] = {}
-        if given or plan.input is not None or _uses_input(plan):
+        if given or plan.input is not None or any(reference.step == INPUT for reference in plan.references()):
             entry = self.node(indent, "([", "input", "])")
             drawn[INPUT] = _Node(entry, entry, entry)
         for step in plan.steps:
@@ -316,12 +316,6 @@ class _Drawing:
         for start, to in self.waits:
             if (start, to) not in self.values:
                 yield f"    {start} -.-> {to}"
-
-
-def _uses_input(plan: Plan) -> bool:
-    written = [expression for step in plan.steps for expression in step.arguments.values()]
-    written += [] if plan.result is None else [plan.result]
-    return any(reference.step == INPUT for expression in written for reference in references(expression))
 
 
 def _label(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from portico._chat.messages import Usage
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate, references
+from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate
 from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, Task
 from portico._runs.checking import check, review_plan, with_fingerprints
@@ -268,10 +268,11 @@ class Loop:
         found = await find_plan(kernel.plan_store, self.goal, kernel.specs)
         if found is None:
             return None
-        if found.stale:
-            self.execution.warnings.append(found.stale)
-            return None
         plan, saved_at = replace(found.plan, notes=None), found.saved.saved_at
+        if found.stale:
+            changes = ". ".join(map(str, found.stale))
+            self.execution.warnings.append(f"The plan saved at {saved_at} was not used. {changes}.")
+            return None
         wrong = [finding for finding in self._check(plan) if finding.severity == "error"]
         if wrong:
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used: {wrong[0]}")
@@ -291,7 +292,8 @@ class Loop:
         if not self.reuse or self.planner is None or kernel.plan_store is None:
             return
         plan = self._executed()
-        if plan.result is None or (self.input is not None and not _refers_to_input(plan)):
+        reads_input = any(reference.step == INPUT for reference in plan.references())
+        if plan.result is None or (self.input is not None and not reads_input):
             return
         try:
             await kernel.plan_store.put(saved_plan(self.goal, plan, kernel.specs, planner=self.planner.name))
@@ -400,9 +402,3 @@ class Loop:
             self.execution.warnings.append(event.warning)
         if self.execution.listener is not None:
             self.execution.listener(event)
-
-
-def _refers_to_input(plan: Plan) -> bool:
-    expressions = [argument for step in plan.steps for argument in step.arguments.values()]
-    expressions += [] if plan.result is None else [plan.result]
-    return any(reference.step == INPUT for expression in expressions for reference in references(expression))

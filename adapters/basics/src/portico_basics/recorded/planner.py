@@ -24,7 +24,6 @@ from portico.plans import (
     XmlPlan,
     evaluate,
     plan_from_json,
-    references,
 )
 from portico.plugins import RunState, Services
 from portico.ports import Planner, RunStore
@@ -205,9 +204,7 @@ def _refuse_without_end(recording: Recording, task: Task) -> None:
             f"{_begin(recording.source)} has no result, so there would be no answer. Give it a result, or "
             "replay the run that it comes from."
         )
-    expressions = [argument for step in plan.steps for argument in step.arguments.values()]
-    expressions += [plan.result] if plan.result is not None else []
-    needed = any(each.step == INPUT for expression in expressions for each in references(expression))
+    needed = any(reference.step == INPUT for reference in plan.references())
     if needed and task.input is None:
         raise PlanError(f"{_begin(recording.source)} needs an input, and there is none.")
 

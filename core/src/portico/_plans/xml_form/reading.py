@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value, references
+from portico._plans.plan import Expression, From, Plan, TextOf, Value
 from portico._plans.xml_form.document import LIMIT_OF_CHARACTERS, Document, Mend, WrittenCall
 from portico._plans.xml_form.mending import mend
 from portico._plans.xml_form.steps import FunctionNames, Steps
@@ -102,6 +102,7 @@ class XmlPlan:
     def write(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False) -> str:
         """Write a plan as XML that `XmlPlan.read`, given the same catalogue, reads as the same plan.
 
+        >>> from portico import Step
         >>> print(XmlPlan.write(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))
         <plan>
           <function.Tone.shout text="hey" setContextVariable="s1" appendToResult="RESULT__s1"/>
@@ -130,11 +131,6 @@ _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&
 _ATTRIBUTE_ESCAPES = _ESCAPES | {ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
 
 
-def _references_of(step: Step) -> Iterator[From]:
-    for expression in step.arguments.values():
-        yield from references(expression)
-
-
 def _result_parts(result: Expression | None) -> Iterator[str | Expression]:
     """Yield the parts of a result; the line breaks between references are none."""
     if isinstance(result, TextOf):
@@ -149,7 +145,7 @@ def _document(plan: Plan) -> str:
     if not plan.steps:
         return f"{_goal(plan)}<plan/>"
     appended = {part.step for part in _result_parts(plan.result) if isinstance(part, From)}
-    used = {reference.step for step in plan.steps for reference in _references_of(step)} | appended
+    used = {reference.step for reference in plan.references()}
     taken = {step.id.lower() for step in plan.steps}
     lines = [f"{_goal(plan)}<plan>"]
     for number, step in enumerate(plan.steps, 1):
