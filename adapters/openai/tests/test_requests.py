@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from portico import ChatRequest, File, Image, Message, Reasoning, Source, Text, Tool, ToolCall, ToolChoice, ToolResult
 from portico.errors import UnsupportedOption
-from portico_openai._wire import EXTRAS, ToolTexts, capabilities, request_body
+from portico_openai._wire import EXTRAS, capabilities, request_body
 from portico_openai.config import OpenAIChatSettings
 
 CLOCK = Tool("Clock-Now", "Tells the time.", {"type": "object", "properties": {"town": {"type": "string"}}})
@@ -40,11 +40,11 @@ LOCAL = "http://127.0.0.1:8080/v1"
 
 def sent(request: ChatRequest, *, stream: bool = False, **settings: Any) -> Any:
     made = OpenAIChatSettings(**{"model": "m-1", **settings})
-    return json.loads(request_body(request, made, ToolTexts(), stream=stream))
+    return json.loads(request_body(request, made, stream=stream))
 
 
 def test_a_plain_question_is_the_least_that_can_be_sent():
-    body = request_body(ChatRequest(HELLO), OpenAIChatSettings(model="m-1"), ToolTexts(), stream=False)
+    body = request_body(ChatRequest(HELLO), OpenAIChatSettings(model="m-1"), stream=False)
     assert body == b'{"model":"m-1","messages":[{"role":"user","content":"Hello"}]}'
 
 
@@ -160,19 +160,13 @@ def test_reasoning_goes_back_as_it_came_unless_it_is_of_another_kind_of_service(
         (ToolChoice("auto", include=("Dice-Roll",)), [DICE_SENT], None),
         (ToolChoice("required"), [CLOCK_SENT, DICE_SENT], "required"),
         (ToolChoice("required", exclude=("Dice-Roll",)), [CLOCK_SENT], "required"),
-        (
-            ToolChoice("required", include=("Clock-Now",)),
-            [CLOCK_SENT],
-            {"type": "function", "function": {"name": "Clock-Now"}},
-        ),
+        (ToolChoice("required", include=("Clock-Now",)), [CLOCK_SENT], "required"),
     ],
 )
 def test_the_tools_that_are_offered_are_sent_and_no_others(choice: ToolChoice, tools: Any, word: Any):
     request = ChatRequest(HELLO, tools=(CLOCK, DICE), tool_choice=choice)
     expected = {"model": "m-1", "messages": HELLO_SENT, "tools": tools, "tool_choice": word}
     assert sent(request) == {key: value for key, value in expected.items() if value is not None}
-    if word is not None:
-        assert sent(request, base_url=LOCAL)["tool_choice"] == "required", "llama.cpp takes an object for 'auto'"
 
 
 def test_a_call_that_is_required_of_no_tool_is_a_mistake():
@@ -310,31 +304,6 @@ def test_whatever_is_said_is_sent_whole(messages: list[Message], tools: list[Too
     assert len(body["messages"]) == expected
 
 
-def test_tools_are_written_once_for_all_requests(monkeypatch: pytest.MonkeyPatch):
-    from portico_openai import _wire
-
-    written: list[Any] = []
-    original = _wire.encode_json
-    monkeypatch.setattr(_wire, "encode_json", lambda value: written.append(value) or original(value))
-    texts = ToolTexts()
-    settings = OpenAIChatSettings(model="m")
-    tools = tuple(Tool(f"T-{number}", "", {"type": "object"}) for number in range(100))
-    for choice in (ToolChoice(), ToolChoice(), ToolChoice(exclude=("T-1",)), ToolChoice("auto", ("T-2", "T-3"))):
-        body = json.loads(request_body(ChatRequest(HELLO, tools, choice), settings, texts, stream=False))
-        offered = [tool["function"]["name"] for tool in body["tools"]]
-        assert offered == [tool.name for tool in ChatRequest(HELLO, tools, choice).offered]
-    assert len([value for value in written if "function" in value]) == 100
-
-
-def test_the_memory_for_tools_is_bounded_and_never_mixes_them_up():
-    texts = ToolTexts()
-    for number in range(5_000):
-        # Each is gone when the next is made, so that their places in memory are used again.
-        (tool,) = json.loads(bytes(texts.of((Tool(f"T-{number}", "", {"n": number}),))))
-        assert tool["function"]["parameters"] == {"n": number}
-    assert len(texts._tools) <= 2048
-
-
 def test_numbers_that_json_cannot_hold_are_not_sent_as_nothing():
     for option in ("temperature", "top_p"):
         with pytest.raises(ValueError, match=option):
@@ -368,10 +337,3 @@ def test_listing_what_it_registers_imports_no_vendor():
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"openai", "httpx2", "aiohttp", "numpy", "attr", "msgspec"} & set(loaded)
-
-
-def test_raw_texts_of_tools_are_not_written_anew_when_half_a_surrogate_is_mended():
-    request = ChatRequest([Message.of("user", "\ud800")], tools=(CLOCK,))
-    body = sent(request)
-    assert body["tools"] == [CLOCK_SENT]
-    assert body["messages"][0]["content"] == "\ufffd"

@@ -92,8 +92,6 @@ def translated(peer: Peer, error: BaseException, *, received: int = 0) -> Servic
     said = peer.shortened(str(chain[-1])) or type(chain[-1]).__name__
     if found(httpx2.DecodingError):
         return ResponseInvalid(peer.says(f"sent a reply whose compression is broken: {said}."))
-    if found(httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-        return ServiceError(peer.says(f"cannot be reached: {peer.base_url} is no address. Correct base_url."))
     if found(aiohttp.ServerTimeoutError, TimeoutError):
         return ServiceTimeout(peer.says("did not accept a connection in time (connect_timeout)."))
     if found(ConnectionRefusedError) and not found(aiohttp.ClientProxyConnectionError):
@@ -136,19 +134,19 @@ def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -
             peer.says(f"redirects to {peer.shortened(location)}. Set base_url to the service's new address.")
         )
     try:
-        said = _Said.of(msgspec.json.decode(body), peer)
+        error = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = _Said(peer.shortened(body[:4096].decode("utf-8", "replace")))
-    return _classified(peer, status, said, headers)
+        error = body[:4096].decode("utf-8", "replace")
+    return _classified(peer, status, error, headers)
 
 
 def reported(peer: Peer, error: Any) -> ServiceError:
     """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
-    said = _Said.of({"error": error}, peer)
-    status = int(said.code) if said.code.isdecimal() and len(said.code) == 3 else 500
-    if "rate_limit_exceeded" in said.names or said.names & _OUT_OF_CREDIT:
+    _, names = _words_and_names(error)
+    status = next((int(name) for name in names if name.isdecimal() and len(name) == 3), 500)
+    if names & {"rate_limit_exceeded", *_OUT_OF_CREDIT}:
         status = 429
-    return _classified(peer, status, said, {})
+    return _classified(peer, status, error, {})
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -169,38 +167,32 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What a service says of an error: its words, and its code and type in lower case."""
+def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
+    """Return what a service says of an error: its words, and its codes and types in lower case.
 
-    words: str
-    code: str = ""
-    names: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, body: Any, peer: Peer) -> _Said:
-        """Read the forms that servers use: OpenAI's, a bare string, FastAPI's ``detail``, a list of one."""
-        body = body[0] if isinstance(body, list) and body else body
-        error = (body.get("error") or body) if isinstance(body, dict) else body
-        if not isinstance(error, dict):
-            return cls(peer.shortened(error if isinstance(error, str) else msgspec.json.encode(error).decode()))
+    Servers use several forms: OpenAI's, a bare text, FastAPI's ``detail``, a list of one.
+    """
+    body = body[0] if isinstance(body, list) and body else body
+    error = (body.get("error") or body) if isinstance(body, dict) else body
+    codes: list[Any] = []
+    words = error
+    if isinstance(error, dict):
         words = error.get("message") or error.get("detail") or error.get("error") or error
-        if not isinstance(words, str):
-            words = msgspec.json.encode(words).decode()
         # Azure and OpenRouter tell of their filters beside the code.
         inner, metadata = error.get("innererror"), error.get("metadata")
         codes = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
         if isinstance(metadata, dict) and "flagged_input" in metadata:
             codes.append("content_filter")
-        lower = [str(code).lower() if isinstance(code, str | int) else "" for code in codes]
-        return cls(peer.shortened(words), lower[0], frozenset(lower))
+    names = frozenset(str(code).lower() for code in codes if isinstance(code, str | int))
+    return words if isinstance(words, str) else msgspec.json.encode(words).decode(), names
 
 
-def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]) -> ServiceError:
-    words = said.words or f"status {status}"
-    if said.names & _FILTERED:
+def _classified(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -> ServiceError:
+    said, names = _words_and_names(error)
+    words = peer.shortened(said) or f"status {status}"
+    if names & _FILTERED:
         return ContentRefused(peer.says(f"filtered the request: {words}"))
-    if said.names & _OUT_OF_CREDIT or status == 402:
+    if names & _OUT_OF_CREDIT or status == 402:
         advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
     if status == 429:
@@ -210,15 +202,15 @@ def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]
     if status in {401, 403}:
         advice = "Look at api_key." if peer.has_key else "No api_key is set."
         return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
-    if status == 413 or said.names & _OVERFLOWN or _OVERFLOW_WORDS.search(said.words):
+    if status == 413 or names & _OVERFLOWN or _OVERFLOW_WORDS.search(words):
         return ContextOverflow(peer.says(f"cannot take a request of this length: {words}. Send less at once."))
     if status == 404:
-        if said.code == "model_not_found" or _NO_MODEL_WORDS.search(said.words):
+        if "model_not_found" in names or _NO_MODEL_WORDS.search(words):
             return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Correct model."))
         return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in /v1."))
     if status == 408:
         return ServiceTimeout(peer.says(f"took too long: {words}"))
-    if status in {500, 501} and _UNSUPPORTED_WORDS.search(said.words):
+    if status in {500, 501} and _UNSUPPORTED_WORDS.search(words):
         return ServiceError(peer.says(f"refused the request ({status}): {words}"))
     if status == 409 or status >= 500:
         return ServiceUnavailable(peer.says(f"failed ({status}): {words}. Try again later."))

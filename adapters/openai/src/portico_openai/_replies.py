@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -54,29 +54,41 @@ class _Usage(msgspec.Struct):
     completion_tokens_details: _OutputDetails | None = None
 
 
-class Piece(msgspec.Struct):
+class Answer(msgspec.Struct):
+    """What every answer may have: an error that came with status 200."""
+
+    error: Any = None
+
+
+class Piece(Answer):
     """A completion, or a chunk of one: the fields that are read of either."""
 
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     model: str | None = None
-    error: Any = None
     message: Any = None
 
 
-_decode = msgspec.json.Decoder(Piece).decode
+_PIECES = msgspec.json.Decoder(Piece)
+AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 
 
-def decode_piece(text: bytes, peer: Peer, what: str) -> Piece:
-    """Read a completion or a chunk; raises the error that it reports, or ``ResponseInvalid``."""
+def decode_answer(decoder: msgspec.json.Decoder[AnyAnswer], text: bytes, peer: Peer, what: str) -> AnyAnswer:
+    """Read an answer; raises the error that it reports, or ``ResponseInvalid``."""
     try:
-        piece = _decode(text)
+        answer = decoder.decode(text)
     except msgspec.ValidationError as error:
         raise invalid(peer, f"sent {what} that is not in OpenAI's format ({error})", text) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid(peer, f"sent {what} that is {'not JSON' if text.strip() else 'empty'}", text) from error
-    if piece.error:
-        raise reported(peer, piece.error)
+    if answer.error:
+        raise reported(peer, answer.error)
+    return answer
+
+
+def decode_piece(text: bytes, peer: Peer, what: str) -> Piece:
+    """Read a completion or a chunk; raises the error that it reports, or ``ResponseInvalid``."""
+    piece = decode_answer(_PIECES, text, peer, what)
     if piece.choices is None and isinstance(piece.message, str):
         # An error without its envelope.
         raise reported(peer, {"message": piece.message})

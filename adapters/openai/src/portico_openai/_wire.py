@@ -87,40 +87,7 @@ def _without_halves(value: Any) -> Any:
     return value
 
 
-_TOOLS = 2048
-
-
-class ToolTexts:
-    """Keep the JSON of tools by identity: a kernel sends the same `Tool` objects with request after request.
-
-    Tools are values: what they hold may not be changed once they were sent. The objects are kept as well as their
-    texts, so that no other object can take their place in memory; the oldest go first.
-    """
-
-    def __init__(self) -> None:
-        self._tools: dict[int, tuple[Tool, bytes]] = {}
-
-    def of(self, tools: tuple[Tool, ...]) -> msgspec.Raw:
-        """Return the JSON array of ``tools``; raises ``TypeError`` where a schema is not JSON."""
-        return msgspec.Raw(b"[" + b",".join([self._text(tool) for tool in tools]) + b"]")
-
-    def _text(self, tool: Tool) -> bytes:
-        known = self._tools.get(id(tool))
-        if known is None:
-            function: dict[str, Any] = {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-            }
-            if tool.strict:
-                function["strict"] = True
-            known = self._tools[id(tool)] = (tool, encode_json({"type": "function", "function": function}))
-            if len(self._tools) > _TOOLS:
-                del self._tools[next(iter(self._tools))]
-        return known[1]
-
-
-def request_body(request: ChatRequest, settings: OpenAIChatSettings, texts: ToolTexts, *, stream: bool) -> bytes:
+def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: bool) -> bytes:
     """Write the body of one request.
 
     Raises ``ValueError`` for a message that has no form on the wire, and ``TypeError`` for an extra, an argument or a
@@ -129,49 +96,42 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, texts: Tool
     fields: dict[str, Any] = {**settings.body, "model": settings.model, "messages": list(_messages(request.messages))}
     offered = request.offered
     if offered:
-        fields["tools"] = texts.of(offered)
+        fields["tools"] = [_tool(tool) for tool in offered]
     else:
         fields.pop("parallel_tool_calls", None)
     if request.tool_choice.mode == "required":
-        fields["tool_choice"] = _required(request, settings)
+        if not offered:
+            raise ValueError("the tool choice is 'required', but no tool is offered")
+        # A single tool is not named: its name would say no more, and llama.cpp takes an object here for "auto".
+        fields["tool_choice"] = "required"
     if request.response_schema is not None:
         schema: dict[str, Any] = {"name": _name(request.response_name) or "reply", "schema": request.response_schema}
         if request.response_strict:
             schema["strict"] = True
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if request.temperature is not None:
-        fields["temperature"] = _finite(request.temperature, "temperature")
-    if request.top_p is not None:
-        fields["top_p"] = _finite(request.top_p, "top_p")
-    if request.max_tokens is not None:
-        fields[settings.token_limit_field] = request.max_tokens
-    if request.stop:
-        fields["stop"] = request.stop
-    if request.seed is not None:
-        fields["seed"] = request.seed
+    options = {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        settings.token_limit_field: request.max_tokens,
+        "stop": request.stop or None,
+        "seed": request.seed,
+    }
+    for name, option in options.items():
+        if isinstance(option, float) and not math.isfinite(option):
+            raise ValueError(f"{name} is a finite number, not {option}")
+        if option is not None:
+            fields[name] = option
     if stream:
         fields["stream"] = True
         fields["stream_options"] = {"include_usage": True}
-    if request.extras:
-        fields.update(request.extras)
-    return encode_json(fields)
+    return encode_json(fields | dict(request.extras))
 
 
-def _finite(number: float, option: str) -> float:
-    if not math.isfinite(number):
-        raise ValueError(f"{option} is a finite number, not {number}")
-    return number
-
-
-def _required(request: ChatRequest, settings: OpenAIChatSettings) -> Any:
-    offered = request.offered
-    if not offered:
-        raise ValueError("the tool choice is 'required', but no tool is offered")
-    if len(offered) == 1 and request.tool_choice.include is not None and settings.is_openai:
-        # Elsewhere the word is the safer form, and means the same when one tool is all there is: llama.cpp takes
-        # an object here for "auto".
-        return {"type": "function", "function": {"name": offered[0].name}}
-    return "required"
+def _tool(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    if tool.strict:
+        function["strict"] = True
+    return {"type": "function", "function": function}
 
 
 def _messages(messages: Any) -> Iterator[dict[str, Any]]:

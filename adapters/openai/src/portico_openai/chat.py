@@ -11,7 +11,7 @@ from portico.plugins import Services
 from portico_openai._connection import Connection, Incoming
 from portico_openai._errors import invalid
 from portico_openai._replies import EventReader, ReplyBuilder, decode_piece
-from portico_openai._wire import ToolTexts, capabilities, request_body
+from portico_openai._wire import capabilities, request_body
 from portico_openai.config import OpenAIChatSettings
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class OpenAIChat:
         self.capabilities = capabilities(settings)
         self._settings = settings
         self._connection = Connection(settings, "Chat service", http_client)
-        self._tools = ToolTexts()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
@@ -96,7 +95,7 @@ class OpenAIChat:
 
     def _body(self, request: ChatRequest, *, stream: bool) -> bytes:
         request.check(self.capabilities, self.name)
-        return request_body(request, self._settings, self._tools, stream=stream)
+        return request_body(request, self._settings, stream=stream)
 
     def _cut_off(self, incoming: Incoming, builder: ReplyBuilder) -> ResponseInvalid:
         if not builder.started:

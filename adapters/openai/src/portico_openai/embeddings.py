@@ -15,7 +15,8 @@ from portico.errors import ContextOverflow
 from portico.plugins import Services
 from portico.search import Vectors
 from portico_openai._connection import Connection
-from portico_openai._errors import Peer, invalid, reported
+from portico_openai._errors import Peer, invalid
+from portico_openai._replies import Answer, decode_answer
 from portico_openai._wire import encode_json
 from portico_openai.config import OpenAIEmbeddingsSettings
 
@@ -35,13 +36,12 @@ class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
+class _Answer(Answer):
     data: list[_Row] | None = None
     usage: _Usage | None = None
-    error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_ANSWERS = msgspec.json.Decoder(_Answer)
 
 
 def request_body(texts: Sequence[str], settings: OpenAIEmbeddingsSettings) -> bytes:
@@ -58,14 +58,7 @@ def unit_rows(answer: bytes, count: int, peer: Peer) -> tuple[Rows, int]:
     The vectors may be base64 of little-endian float32 numbers, or lists of numbers from servers that know no other
     form. Raises ``ResponseInvalid`` for anything else, and the error that the answer reports.
     """
-    try:
-        read = _decode(answer)
-    except msgspec.ValidationError as error:
-        raise invalid(peer, f"sent embeddings that are not in OpenAI's format ({error})", answer) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid(peer, f"sent embeddings that are {'not JSON' if answer.strip() else 'empty'}", answer) from error
-    if read.error:
-        raise reported(peer, read.error)
+    read = decode_answer(_ANSWERS, answer, peer, "an answer")
     data = read.data or []
     places = [order if row.index is None else row.index for order, row in enumerate(data)]
     if sorted(places) != list(range(count)):
