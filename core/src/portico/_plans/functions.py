@@ -229,7 +229,7 @@ class _PlanFunction:
         return replace(self, returns=returns, effects=effects, kernel=kernel).function()
 
     async def run(self, **arguments: Any) -> Any:
-        from portico._plans.task import Answer, Infeasible
+        from portico._plans.task import Answer
 
         kernel, name = self.kernel, self.full_name
         if kernel is None:
@@ -249,8 +249,6 @@ class _PlanFunction:
         match run.outcome:
             case Answer(_, _, value):
                 return value
-            case Infeasible(reason):
-                raise PlanError(f"{name}: the plan ended without its result: {reason}")
             case paused:
                 where = f" at step {paused.step}" if paused.step else ""
                 raise PlanError(f"{name}: the plan is paused{where}: {paused.reason}. It is the run {run.name}.")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from portico import Proposal
 from portico.errors import PlanFormatError
-from portico.plans import Answer, Finding, Infeasible, Plan, XmlPlan, plan_difference, plan_to_json
+from portico.plans import Answer, Finding, Plan, XmlPlan, plan_difference
 from portico_cli.arguments import read_goal, write_text
-from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
+from portico_cli.failures import DONE, FAILED, Misused
 from portico_cli.invocation import (
     Invocation,
     chat_option,
@@ -35,8 +35,7 @@ from portico_cli.plan_files import (
     shown_name,
     write_plan,
 )
-from portico_cli.show.answer import infeasible_lines
-from portico_cli.show.functions import selection_to_json
+from portico_cli.show.answer import proposal_code, proposal_to_json, show_proposal
 from portico_cli.show.layout import count_words
 from portico_cli.show.output import safe_text, show, show_errors, write_as_it_is, write_json
 from portico_cli.show.plans import Placed, finding_lines, finding_to_json
@@ -122,7 +121,7 @@ def _show(
 ) -> int:
     """Show what the planner proposed, write it to ``output``, and return the exit code."""
     outcome = proposal.outcome
-    body = _to_json(goal, proposal)
+    body = proposal_to_json(goal, proposal)
     if isinstance(outcome, Plan):
         # Before anything is printed: XML cannot hold every plan.
         text = write_plan(outcome, form, catalogue)
@@ -131,37 +130,20 @@ def _show(
             write_text(output, text)
     if invocation.json:
         write_json(body)
-    elif isinstance(outcome, Answer):
-        show(safe_text(f"The planner {proposal.planner} needs no plan:", "dim"), safe_text(outcome.text))
-    elif isinstance(outcome, Infeasible):
-        show(*infeasible_lines(outcome))
+    elif not isinstance(outcome, Plan):
+        show_proposal(proposal)
     elif output is not None:
         show(safe_text(f"Wrote {output}."))
     else:
         write_as_it_is(text)
     if isinstance(outcome, Answer) and output is not None:
         raise Misused(f"There is no plan to write to {output}.")
-    wrong = any(each.severity == "error" for each in proposal.findings)
+    code = proposal_code(proposal)
     if proposal.findings and not invocation.json:
         show_errors(*finding_lines("", [Placed(each) for each in proposal.findings]))
-        if wrong:
+        if code == FAILED:
             show_errors(safe_text("This plan cannot run. A run would send the findings back to its planner."))
-    return INFEASIBLE if isinstance(outcome, Infeasible) else FAILED if wrong else DONE
-
-
-def _to_json(goal: str, proposal: Proposal) -> dict[str, Any]:
-    outcome = proposal.outcome
-    return {
-        "outcome": type(outcome).__name__.lower(),
-        "goal": goal,
-        "planner": proposal.planner,
-        "plan": plan_to_json(outcome) if isinstance(outcome, Plan) else None,
-        "findings": [finding_to_json(Placed(each)) for each in proposal.findings],
-        "answer": outcome.text if isinstance(outcome, Answer) else None,
-        "reason": outcome.reason if isinstance(outcome, Infeasible) else None,
-        "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
-        "selection": selection_to_json(proposal.selection),
-    }
+    return code
 
 
 def _check(invocation: Invocation, chosen: Chosen, name: str, output: Path | None, *, fix: bool) -> int:

@@ -16,7 +16,7 @@ from portico.plugins import RunState
 from portico.ports import JobQueue, JobStatus, Planner, Runner, RunStore
 from portico_cli.arguments import clean_argument, load_json, read_goal, read_text, read_value
 from portico_cli.execution import Ended
-from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE, Misused, RunFailed
+from portico_cli.failures import HELD, Misused, RunFailed
 from portico_cli.invocation import (
     Invocation,
     common_options,
@@ -28,7 +28,7 @@ from portico_cli.invocation import (
 )
 from portico_cli.loops import run_async
 from portico_cli.runs import RunEntry, host_of, journal_of, origin_of, read_run
-from portico_cli.show.answer import EXIT_CODES, show_and_exit
+from portico_cli.show.answer import STATES, show_and_exit, worst_code
 from portico_cli.show.output import show, write_as_it_is, write_json
 from portico_cli.show.runs import run_table, run_to_json
 from portico_cli.sources import choose_sources
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from portico_host import Application
 
 
-_WORST = (FAILED, HELD, INFEASIBLE, DONE)
 _GOALS_BYTES = 100_000_000
 _ENDED: frozenset[str] = frozenset({"done", "failed", "cancelled"})
 # Seconds between two looks, at first and after a while.
@@ -224,7 +223,7 @@ async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) 
     outcome: Any = state.outcome
     records = [record for record in state.records if "/" not in record.step.id]
     if outcome is None:
-        if EXIT_CODES.get(state.state) != HELD:
+        if STATES[state.state].code != HELD:
             invocation.failed = next((record.step.id for record in records if record.error is not None), None)
             raise RunFailed(state.reason or f"The run {status.name} ended without an outcome.")
         outcome = Paused(state.reason, state.step, uncertain=state.state == "uncertain")
@@ -270,5 +269,4 @@ def _show_ended(invocation: Invocation, runs: list[RunEntry]) -> int:
         write_json({"runs": [run_to_json(each, details=True) for each in runs]})
     else:
         show(run_table(runs))
-    codes = {EXIT_CODES.get(each.state, FAILED) for each in runs}
-    return next(code for code in _WORST if code in codes)
+    return worst_code(each.state for each in runs)

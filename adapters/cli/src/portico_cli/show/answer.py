@@ -1,9 +1,10 @@
-"""Show how a run ended: what `portico ask`, `run` and `resume` print, and with which exit code they end."""
+"""The outcomes of a run on the command line: exit codes, colours, what is printed, and the keys of ``--json``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -12,22 +13,42 @@ from rich.table import Table
 from rich.text import Text
 
 from portico import Citation
-from portico.plans import Answer, Infeasible, plan_to_json
+from portico.plans import Answer, Infeasible, Plan, plan_to_json
 from portico.ports import IndexReport
-from portico_cli.failures import DONE, HELD, INFEASIBLE
+from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE
 from portico_cli.invocation import Invocation, short_name
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import Hanging, count_words, markdown, place_head
 from portico_cli.show.output import plain, safe_text, show, write_json
-from portico_cli.show.plans import argument_lines, called_name, function_to_json
+from portico_cli.show.plans import Placed, argument_lines, called_name, finding_to_json, function_to_json
 
 if TYPE_CHECKING:
-    from portico import Paused, Run, Usage
+    from portico import Paused, Proposal, Run, Usage
     from portico_cli.execution import Ended
 
 
-EXIT_CODES = {"done": DONE, "infeasible": INFEASIBLE, "held": HELD, "uncertain": HELD}
-"""The exit code for each state in which a run ends or waits; all others are failures."""
+@dataclass(frozen=True, slots=True)
+class ShownState:
+    """How a state of a run is shown, and the exit code of a command that ends in it."""
+
+    style: str = ""
+    code: int = FAILED
+    resumable: bool = False
+
+
+STATES = {
+    "waiting": ShownState("blue"),
+    "running": ShownState("cyan"),
+    "done": ShownState("green", DONE),
+    "failed": ShownState("red", resumable=True),
+    "infeasible": ShownState("yellow", INFEASIBLE),
+    "held": ShownState("yellow", HELD, resumable=True),
+    "uncertain": ShownState("bold yellow", HELD, resumable=True),
+    "interrupted": ShownState("magenta", resumable=True),
+    "cancelled": ShownState("magenta", resumable=True),
+    "unreadable": ShownState("red"),
+}
+_WORST = (FAILED, HELD, INFEASIBLE, DONE)
 _COUNTS = ("added", "changed", "renamed", "removed", "unchanged")
 _MOST_PROBLEMS = 50
 
@@ -39,7 +60,7 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
         case Answer() as answer:
             state, lines = "done", _answer_lines(answer, run, reports or {})
         case Infeasible() as infeasible:
-            state, lines = "infeasible", infeasible_lines(infeasible)
+            state, lines = "infeasible", _infeasible_lines(infeasible)
         case paused:
             state, lines = "held", _held_lines(paused, ended)
     if invocation.json:
@@ -50,7 +71,43 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
         write_json(made)
     else:
         show(*lines)
-    click.get_current_context().exit(EXIT_CODES[state])
+    click.get_current_context().exit(STATES[state].code)
+
+
+def show_proposal(proposal: Proposal) -> None:
+    """Show a proposal that is no plan."""
+    outcome = proposal.outcome
+    if isinstance(outcome, Answer):
+        show(safe_text(f"The planner {proposal.planner} needs no plan:", "dim"), safe_text(outcome.text))
+    elif isinstance(outcome, Infeasible):
+        show(*_infeasible_lines(outcome))
+
+
+def proposal_code(proposal: Proposal) -> int:
+    """Return the exit code for a proposal."""
+    wrong = any(each.severity == "error" for each in proposal.findings)
+    return INFEASIBLE if isinstance(proposal.outcome, Infeasible) else FAILED if wrong else DONE
+
+
+def worst_code(states: Iterable[str]) -> int:
+    """Return the exit code of the worst state of several runs."""
+    return min((STATES[state].code for state in states), key=_WORST.index)
+
+
+def proposal_to_json(goal: str, proposal: Proposal) -> dict[str, Any]:
+    """Return the proposal of a planner as JSON values."""
+    outcome = proposal.outcome
+    return {
+        "outcome": type(outcome).__name__.lower(),
+        "goal": goal,
+        "planner": proposal.planner,
+        "plan": plan_to_json(outcome) if isinstance(outcome, Plan) else None,
+        "findings": [finding_to_json(Placed(each)) for each in proposal.findings],
+        "answer": outcome.text if isinstance(outcome, Answer) else None,
+        "reason": outcome.reason if isinstance(outcome, Infeasible) else None,
+        "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
+        "selection": selection_to_json(proposal.selection),
+    }
 
 
 def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,8 +183,7 @@ def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:
         yield Hanging(safe_text(warning, "yellow"), "! ", "yellow")
 
 
-def infeasible_lines(outcome: Infeasible) -> Iterator[RenderableType]:
-    """Yield why a goal cannot be reached, and what is missing."""
+def _infeasible_lines(outcome: Infeasible) -> Iterator[RenderableType]:
     yield Hanging(safe_text(f"This cannot be done: {outcome.reason}", "bold"))
     for missing in outcome.missing:
         yield Hanging(safe_text(missing), "  missing: ", "dim")

@@ -14,22 +14,11 @@ from portico.plans import Step, plan_to_json
 from portico.plugins import RunState
 from portico_cli.invocation import short_name
 from portico_cli.runs import RunEntry, host_of, parse_time
+from portico_cli.show.answer import STATES
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import one_line, plain, safe_text
 from portico_cli.show.plans import argument_lines, function_to_json
 
-_STYLES = {
-    "waiting": "blue",
-    "running": "cyan",
-    "done": "green",
-    "failed": "red",
-    "infeasible": "yellow",
-    "held": "yellow",
-    "uncertain": "bold yellow",
-    "interrupted": "magenta",
-    "cancelled": "magenta",
-    "unreadable": "red",
-}
 _AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _LONGEST = 2_000
 
@@ -48,7 +37,7 @@ def run_table(runs: Sequence[RunEntry]) -> RenderableType:
         at = state.updated_at if state else each.job.submitted_at if each.job else ""
         table.add_row(
             safe_text(short_name(each.name), "bold"),
-            Text(each.state, style=_STYLES.get(each.state, "")),
+            Text(each.state, style=STATES[each.state].style),
             plain(" ".join((each.goal or each.problem)[:_LONGEST].split())),
             plain(state.planner) if state else "",
             f"{len(_top(state.results))}/{_planned(state)}" if state else "",
@@ -61,7 +50,7 @@ def run_table(runs: Sequence[RunEntry]) -> RenderableType:
 def run_lines(each: RunEntry) -> Iterator[RenderableType]:
     """Yield everything that the journal has of a run."""
     body, state = run_to_json(each, details=True), each.run_state
-    yield Text.assemble("Run ", (plain(each.name), "bold"), "  ", (each.state, _STYLES.get(each.state, "")))
+    yield Text.assemble("Run ", (plain(each.name), "bold"), "  ", (each.state, STATES[each.state].style))
     yield Hanging(safe_text(each.goal or ""), "  ")
     facts = {"planner": "planner", "worker": "worker", "attempts": "attempts"}
     words = [f"{word} {body[key]}" for key, word in facts.items() if body[key]]
@@ -80,7 +69,7 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
         yield Hanging(safe_text(body["reason"], "bold"), "  ")
     if body.get("answer") is not None:
         yield Hanging(safe_text(body["answer"]), "  = ")
-    if state is not None and each.state in ("failed", "held", "interrupted", "uncertain", "cancelled"):
+    if state is not None and STATES[each.state].resumable:
         command = f"portico resume {short_name(each.name)}"
         if each.state == "failed":
             failed = (step["id"] for step in body["steps"] if "error" in step and "/" not in step["id"])
