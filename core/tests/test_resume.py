@@ -433,7 +433,7 @@ async def test_who_asks_for_it_has_an_uncertain_step_run_again(kernel: Kernel, w
 @pytest.mark.parametrize(
     ("retry", "results", "message"),
     [
-        (["sned"], {}, "no step 'sned'. Nearest: send"),
+        (["sned"], {}, "no step 'sned'. It has"),
         ([], {"other": 1}, "no step 'other'"),
         (["send"], {"send": {}}, "not both"),
     ],

@@ -129,7 +129,7 @@ async def test_where_nothing_fits_no_model_is_asked():
     planner = Modelled()
     run = await kernel_of(WordSelector(0)).run_goal("The river", planner=planner)
     assert isinstance(run.outcome, Infeasible)
-    assert "'words' finds that none of the 10 functions fits" in run.outcome.reason
+    assert "function selector 'words' chose 0 for the goal" in run.outcome.reason
     assert planner.tasks == []
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from portico._ports.type_codec import TypeCodec
     from portico._prompts.rendering import PromptOptions, Prompts
     from portico._runs.approval import DecidePlan, DecideStep
-    from portico._runs.outcome import Proposal, Run
-    from portico._runs.submitting import JobHandler, SubmitOptions
+    from portico._runs.outcome import Proposal, Run, RunOptions, SubmitOptions
+    from portico._runs.submitting import JobHandler
     from portico._tool_loop.asking import Asking
     from portico._tool_loop.toolset import Toolset
     from portico._tool_loop.values import Asked, Turn, TurnEvent, TurnOptions
@@ -335,30 +335,18 @@ class Kernel:
 
         return Asking(self)
 
-    async def run_goal(
-        self,
-        goal: str,
-        *,
-        planner: Planner | str | None = None,
-        input: Any = None,
-        budget: Budget | None = None,
-        context: Mapping[str, Any] | None = None,
-        emit: Emit | None = None,
-        reuse: bool | None = None,
-        run: str | None = None,
-    ) -> Run:
-        """Run a goal with the configured planner, the planner of that name, or the given one.
+    async def run_goal(self, goal: str, **options: Unpack[RunOptions]) -> Run:
+        """Run a goal until an answer, an infeasibility, a pause, or the end of the budget.
 
-        ``input`` is a JSON value; plans refer to it as the step ``input``. ``reuse`` runs a plan that was saved for
-        this goal and these functions, and saves a plan that leads to an answer; None means the kernel's setting.
-        ``emit`` is called with every event. ``run`` is a name for the run in the journal. See
-        `portico._runs.run.run_goal` for errors.
+        `RunOptions` has the options. Raises ``ValueError`` for a blank goal and a wrong name, ``RunError`` for a run
+        that the journal has already, ``PlanInvalid`` when the planner was refused too often in a row, ``StepFailed``
+        when a step failed and the planner proposes nothing new, ``LimitExceeded`` at the end of the budget,
+        ``StoreError`` when the journal cannot be written, ``TypeError`` for a wrong proposal and for plan middleware
+        that neither proceeds nor asks for approval, and what the planner and ``emit`` raise.
         """
         from portico._runs.run import run_goal
 
-        return await run_goal(
-            self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse, run=run
-        )
+        return await run_goal(self, goal, **options)
 
     async def propose(
         self, goal: str, *, planner: Planner | str | None = None, budget: Budget | None = None, emit: Emit | None = None
@@ -369,7 +357,7 @@ class Kernel:
         """
         from portico._runs.run import propose
 
-        return await propose(self, goal, planner, budget=budget, emit=emit)
+        return await propose(self, goal, planner, budget, emit)
 
     def approve_plans(self, decide: DecidePlan | None = None) -> None:
         """Pause each plan which ``decide`` does not approve before it runs; without ``decide``, pause every plan.
@@ -408,7 +396,12 @@ class Kernel:
         emit: Emit | None = None,
         run: str | None = None,
     ) -> Run:
-        """Check a plan and run it, without a planner; see `portico._runs.run.run_plan`."""
+        """Check a plan and run it, without a planner.
+
+        Its result is the answer; a plan without one gives an empty answer. Raises ``PlanInvalid`` before anything runs,
+        or ``PlanStale`` where a change of its functions is the reason, ``StepFailed`` for the first step that failed,
+        after all that does not depend on it, ``LimitExceeded`` and ``StoreError`` as `run_goal` does.
+        """
         from portico._runs.run import run_plan
 
         return await run_plan(self, plan, input=input, budget=budget, emit=emit, run=run)
@@ -447,7 +440,18 @@ class Kernel:
         context: Mapping[str, Any] | None = None,
         emit: Emit | None = None,
     ) -> Run:
-        """Continue a run of the journal: steps without a result run. See `portico._runs.run.resume`."""
+        """Continue a run of the journal, after a pause, a failure, or the end of its process.
+
+        Steps that finished never run again. A step that began and did not end has the result that a durable runner
+        recorded of it. Without one it runs again, unless its function has effects: then the run ends with
+        ``Paused(uncertain=True)`` until the step is in ``retry`` or its result in ``results``. Middleware that paused
+        is asked again. What failed stays failed, unless it is in ``retry``. The planner is that of the journal, unless
+        another is given. Proposals and steps count over the whole run, seconds from now on.
+
+        Raises ``RunNotFound``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while another
+        process has the run, ``PlanStale`` and ``PlanInvalid`` where what is left of the plan cannot run with the
+        functions as they are, and what `run_goal` raises.
+        """
         from portico._runs.run import resume
 
         return await resume(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
-from portico._agents.context import ask_providers, tell_providers
 from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_tokens, fit_history
 from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn
 from portico._agents.turn_lock import spend
 from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, Usage
 from portico._functions.functions import Function, FunctionPlugin, Parameter
+from portico._functions.middleware import run_together
 from portico._ports.chat_service import ChatService
 from portico._ports.template_language import Template
 from portico._prompts.functions import PromptInput, nested
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NO_USAGE = Usage()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,39 +118,26 @@ async def _instruct(
     A template may write further messages, as examples of answers. Raises ``TypeError`` for arguments without a
     template, and what rendering raises.
     """
-    own = await _own_instructions(agent, turn, arguments)
-    added = [context.instructions for context in contexts if context.instructions.strip()]
-    if not added:
-        return own
-    if own and own[0].role == "system":
-        return (Message.of("system", "\n\n".join([own[0].text, *added])), *own[1:])
-    return (Message.of("system", "\n\n".join(added)), *own)
-
-
-async def _own_instructions(
-    agent: ChatAgent, turn: AgentTurn, arguments: Mapping[str, Any] | None
-) -> tuple[Message, ...]:
-    given = agent.instructions
+    given: Any = agent.instructions
     if _is_template(given):
-        text = await agent.kernel.render_prompt(
-            cast("Template", given), {**agent.arguments, **(arguments or {})}, name=agent.name
-        )
+        text = await agent.kernel.render_prompt(given, {**agent.arguments, **(arguments or {})}, name=agent.name)
     elif arguments:
         raise TypeError(
             f"arguments= are for a template, and the instructions of the agent {agent.name!r} are none: "
             "make one with Kernel.template"
         )
-    elif isinstance(given, str):
-        text = given
     else:
-        made = cast("Callable[[AgentTurn], Any]", given)(turn)
-        text = await made if inspect.isawaitable(made) else made
-        if not isinstance(text, str):
-            raise TypeError(f"the instructions of the agent {agent.name!r} came out as {text!r:.80}, not as a text")
-    if not text.strip():
-        return ()
-    messages = text.messages(agent.name) if isinstance(text, Prompt) else ()
-    return messages if len(messages) > 1 else (Message.of("system", messages[0].text if messages else text),)
+        text = given if isinstance(given, str) else given(turn)
+        text = await text if inspect.isawaitable(text) else text
+    if not isinstance(text, str):
+        raise TypeError(f"the instructions of the agent {agent.name!r} came out as {text!r:.80}, not as a text")
+    own = text.messages(agent.name) if isinstance(text, Prompt) and text.strip() else ()
+    if len(own) < 2:
+        own = (Message.of("system", own[0].text if own else text),) if text.strip() else ()
+    added = [context.instructions for context in contexts if context.instructions.strip()]
+    if added and own and own[0].role == "system":
+        return (Message.of("system", "\n\n".join([own[0].text, *added])), *own[1:])
+    return (Message.of("system", "\n\n".join(added)), *own) if added else own
 
 
 def _is_template(instructions: object) -> bool:
@@ -160,18 +149,18 @@ async def _take_turn(
     thread: Thread,
     new: tuple[Message, ...],
     returns: object,
-    options: Mapping[str, Any],
+    options: dict[str, Any],
     *,
     streamed: bool,
 ) -> AsyncGenerator[AgentEvent[Any], None]:
     """Wait for the thread, take a turn, and yield its events, the `AgentReply` last."""
     hold = await thread.enter()
-    steps = _Turn(agent, thread, hold, new, returns, dict(options)).steps(streamed=streamed)
+    events = _turn_events(agent, thread, hold, new, returns=returns, options=options, streamed=streamed)
     try:
         while True:
             # Not around the yield: what the reader of the stream calls is no part of the turn.
             with hold.inside():
-                event = await anext(steps, None)
+                event = await anext(events, None)
             if event is None:
                 return
             if isinstance(event, AgentReply):
@@ -181,114 +170,135 @@ async def _take_turn(
         hold.closing = True
         try:
             with hold.inside():
-                await steps.aclose()
+                await events.aclose()
         finally:
             thread.lock.release(hold)
 
 
-@dataclass(slots=True)
-class _Turn:
-    """The state of one turn."""
-
-    agent: ChatAgent
-    thread: Thread
-    hold: Hold
-    new: tuple[Message, ...]
-    returns: object
-    options: dict[str, Any]
-    turn: Turn[Any] | None = None
-    contexts: Sequence[Context] = ()
-    reduced: Reduced = WHOLE
-    usage: Usage = _NO_USAGE
-
-    async def steps(self, *, streamed: bool) -> AsyncGenerator[AgentEvent[Any], None]:
-        thread = self.thread
-        if not self.new and not thread.turns:
-            raise ValueError(f"there is nothing to answer: no new message, and the thread {thread.id!r} is empty")
-        about = AgentTurn(self.agent.name, thread, thread.messages, self.new)
-        providers = tuple(
-            {id(each): each for each in (*self.agent.context_providers, *thread.context_providers)}.values()
-        )
-        try:
-            self.contexts = await ask_providers(providers, about)
-            async with aclosing(self.events(about, streamed=streamed)) as events:
-                async for event in events:
-                    yield event
-        except BaseException as error:
-            stopped = asyncio.CancelledError("the stream was closed before its end")
-            await tell_providers(providers, about, stopped if isinstance(error, GeneratorExit) else error)
-            raise
-        assert self.turn is not None  # noqa: S101 - the turn has ended
-        await tell_providers(providers, about, self.turn)
-        # Nothing is awaited from here on, so that the thread has the whole turn or nothing.
-        yield self.keep()
-
-    async def events(self, about: AgentTurn, *, streamed: bool) -> AsyncGenerator[AgentEvent[Any], None]:
-        """Ask, keep the `Turn`, and yield all other events."""
-        agent, options = self.agent, self.options
-        kernel = agent.kernel
-        chosen = options.pop("chat", None)
-        chat = kernel.service(ChatService, chosen) if chosen is None or isinstance(chosen, str) else chosen
-        functions = _offered(agent, options, self.contexts, chat)
-        first = await _instruct(agent, about, self.contexts, options.pop("arguments", None))
-        before = await self.reduce(chat)
+async def _turn_events(
+    agent: ChatAgent,
+    thread: Thread,
+    hold: Hold,
+    new: tuple[Message, ...],
+    *,
+    returns: object,
+    options: dict[str, Any],
+    streamed: bool,
+) -> AsyncGenerator[AgentEvent[Any], None]:
+    if not new and not thread.turns:
+        raise ValueError(f"there is nothing to answer: no new message, and the thread {thread.id!r} is empty")
+    kernel, turn = agent.kernel, None
+    about = AgentTurn(agent.name, thread, thread.messages, new)
+    providers = list({id(each): each for each in (*agent.context_providers, *thread.context_providers)}.values())
+    try:
+        contexts = await _ask_providers(providers, about)
+        chat = options.pop("chat", None)
+        if chat is None or isinstance(chat, str):
+            chat = kernel.service(ChatService, chat)
+        functions = _offered(agent, options, contexts, chat)
+        first = await _instruct(agent, about, contexts, options.pop("arguments", None))
+        reduced, instead, usage = await _reduce(agent, thread, new, chat)
         added: tuple[Message, ...] = ()
-        for message in (message for context in self.contexts for message in context.messages):
+        for message in (message for context in contexts for message in context.messages):
             added = _join(added, (message,))
-        messages = (*first, *_join(before, (*self.earlier(self.reduced.turns), *_join(added, self.new))))
+        messages = (*first, *_join(instead, (*_earlier(agent, thread, reduced.turns), *_join(added, new))))
+        asked: dict[str, Any] = {"returns": returns, "chat": chat, "functions": functions, **options}
         if streamed:
-            async with aclosing(
-                kernel.stream(messages, returns=self.returns, chat=chat, functions=functions, **options)
-            ) as events:
+            async with aclosing(kernel.stream(messages, **asked)) as events:
                 async for event in events:
                     if isinstance(event, Turn):
-                        self.turn = event
+                        turn = event
                     else:
                         yield event
         else:
-            self.turn = await kernel.complete(messages, returns=self.returns, chat=chat, functions=functions, **options)
+            turn = await kernel.complete(messages, **asked)
+    except BaseException as error:
+        stopped = asyncio.CancelledError("the stream was closed before its end")
+        await _tell_providers(providers, about, stopped if isinstance(error, GeneratorExit) else error)
+        raise
+    assert turn is not None  # noqa: S101 - the turn has ended
+    await _tell_providers(providers, about, turn)
+    # Nothing is awaited from here on, so that the thread has the whole turn or nothing.
+    usage += turn.usage + hold.spent
+    thread.keep(ThreadTurn((*new, *turn.messages), agent.name, usage), reduced)
+    chosen = (*(context.selection for context in contexts), turn.selection)
+    selections = tuple(selection for selection in chosen if selection is not None)
+    yield AgentReply(turn.value, turn, thread, agent.name, usage, selections, reduced)
 
-    async def reduce(self, chat: ChatService) -> tuple[Message, ...]:
-        """Reduce the history where it is too long, and return what is sent in place of the oldest turns."""
-        thread = self.thread
-        if thread.budget is None:
-            return ()
-        history = thread.history()
-        size = sum(map(thread.count_tokens, self.new))
-        if size > thread.budget:
-            about = "about " if thread.count_tokens is estimated_message_tokens else ""
-            raise LimitExceeded(
-                f"The new messages take {about}{size:,} tokens, and the budget of the thread {thread.id!r} is "
-                f"{thread.budget:,}. Raise it, or send less."
-            )
-        room = thread.budget - size
-        self.reduced = await fit_history(
-            history, tokens=room, reducer=thread.reducer, kernel=self.agent.kernel, chat=chat
+
+async def _reduce(
+    agent: ChatAgent, thread: Thread, new: Sequence[Message], chat: ChatService
+) -> tuple[Reduced, tuple[Message, ...], Usage]:
+    """Make the history fit; return how, what is sent in place of the oldest turns, and what that cost."""
+    if thread.budget is None:
+        return WHOLE, (), _NO_USAGE
+    history = thread.history()
+    size = sum(map(thread.count_tokens, new))
+    if size > thread.budget:
+        about = "about " if thread.count_tokens is estimated_message_tokens else ""
+        raise LimitExceeded(
+            f"The new messages take {about}{size:,} tokens, and the budget of the thread {thread.id!r} is "
+            f"{thread.budget:,}. Raise it, or send less."
         )
-        if self.reduced not in (WHOLE, history.reduced):
-            self.usage = self.reduced.usage
-        return history.instead(self.reduced)
+    room = thread.budget - size
+    reduced = await fit_history(history, tokens=room, reducer=thread.reducer, kernel=agent.kernel, chat=chat)
+    usage = _NO_USAGE if reduced in (WHOLE, history.reduced) else reduced.usage
+    return reduced, history.instead(reduced), usage
 
-    def earlier(self, first: int) -> tuple[Message, ...]:
-        """Return the messages of the turns from ``first`` on; those of other agents have their names."""
-        thread, own = self.thread, (None, self.agent.name)
-        return tuple(
-            replace(message, name=turn.agent)
-            if message.role == "assistant" and message.name is None and turn.agent not in own
-            else message
-            for turn in thread.turns[first:]
-            for message in turn.messages
-        )
 
-    def keep(self) -> AgentReply[Any]:
-        """Add the turn to the thread, and return the reply."""
-        turn = self.turn
-        assert turn is not None  # noqa: S101 - a turn that does not end raises
-        usage = self.usage + turn.usage + self.hold.spent
-        self.thread.keep(ThreadTurn((*self.new, *turn.messages), self.agent.name, usage), self.reduced)
-        selections = [context.selection for context in self.contexts] + [turn.selection]
-        chosen = tuple(selection for selection in selections if selection is not None)
-        return AgentReply(turn.value, turn, self.thread, self.agent.name, usage, chosen, self.reduced)
+def _earlier(agent: ChatAgent, thread: Thread, first: int) -> tuple[Message, ...]:
+    """Return the messages of the turns from ``first`` on; those of other agents have their names."""
+    return tuple(
+        replace(message, name=turn.agent)
+        if message.role == "assistant" and message.name is None and turn.agent not in (None, agent.name)
+        else message
+        for turn in thread.turns[first:]
+        for message in turn.messages
+    )
+
+
+async def _ask_providers(providers: Sequence[ContextProvider], turn: AgentTurn) -> list[Context]:
+    """Return what the providers add, in their order; they are asked at the same time.
+
+    Raises the first error of a provider, and ``TypeError`` and ``ValueError`` for what cannot be added.
+    """
+    contexts: list[Context] = []
+    added: Sequence[Any] = await run_together(provider.before(turn) for provider in providers)
+    for provider, context in zip(providers, added, strict=True):
+        who = f"the context provider {type(provider).__name__}"
+        if context is not None and not isinstance(context, Context):
+            raise TypeError(f"{who} gave {context!r:.80} before the turn, and not a Context or None")
+        try:
+            History.split_turns(() if context is None else context.messages)
+        except ValueError as error:
+            raise ValueError(f"{who} adds messages that no service takes: {error}") from error
+        contexts.append(context or Context())
+    return contexts
+
+
+async def _tell_providers(
+    providers: Sequence[ContextProvider], turn: AgentTurn, outcome: Turn[Any] | BaseException
+) -> None:
+    """Tell every provider how the turn ended, at the same time.
+
+    Raises the first error of a provider; after a turn that failed, errors are logged.
+    """
+    tasks = [asyncio.ensure_future(each.after(turn, outcome)) for each in providers]
+    cancelled: asyncio.CancelledError | None = None
+    while running := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(running)
+        except asyncio.CancelledError as stop:
+            cancelled = stop
+            for task in running:  # Each has begun, so that each provider knows.
+                task.cancel()
+    failures = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+    if cancelled is not None:
+        raise cancelled
+    if failures and not isinstance(outcome, BaseException):
+        raise failures[0]
+    for failure in failures:
+        _log.warning("A context provider failed after a turn that failed: %r", failure, exc_info=failure)
 
 
 def _join(before: tuple[Message, ...], after: tuple[Message, ...]) -> tuple[Message, ...]:

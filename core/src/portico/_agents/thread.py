@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, get_args
 from uuid import uuid4
 
 from portico._agents.reducing import (
@@ -51,48 +51,35 @@ _Read: TypeAlias = Callable[[object, str], Any]
 
 def thread_to_json(id: str, turns: Sequence[ThreadTurn], reduced: Reduced) -> dict[str, Any]:
     """Return a thread as JSON values, without what is empty. See `Thread.to_json`."""
-    document: dict[str, Any] = {"version": VERSION, "id": id, "turns": []}
-    for index, turn in enumerate(turns):
-        written: dict[str, Any] = {} if turn.agent is None else {"agent": turn.agent}
-        written["messages"] = _messages_to_json(turn.messages, f"$.turns[{index}].messages")
-        document["turns"].append(written | _usage_to_json(turn.usage))
+    written = [_to_json(turn, f"$.turns[{index}]") for index, turn in enumerate(turns)]
+    document: dict[str, Any] = {"version": VERSION, "id": id, "turns": written}
     if reduced != WHOLE:
-        messages = _messages_to_json(reduced.messages, "$.reduced.messages")
-        document["reduced"] = {"turns": reduced.turns, "messages": messages} | _usage_to_json(reduced.usage)
+        document["reduced"] = _to_json(reduced, "$.reduced")
     return document
 
 
-def _messages_to_json(messages: Sequence[Message], place: str) -> list[dict[str, Any]]:
-    written = []
-    for index, message in enumerate(messages):
-        each: dict[str, Any] = {"role": message.role}
-        each |= {} if message.name is None else {"name": message.name}
-        parts = enumerate(message.content)
-        each["content"] = [_part_to_json(part, f"{place}[{index}].content[{number}]") for number, part in parts]
-        written.append(each)
-    return written
-
-
-def _part_to_json(part: Part, place: str) -> dict[str, Any]:
-    kind = next((kind for kind, (made, _, _) in _FORMS.items() if isinstance(part, made)), None)
-    if kind is None:
-        raise ThreadFormatError(f"{place}: a {type(part).__name__} is no part of a message.")
-    made, required, optional = _FORMS[kind]
-    written: dict[str, Any] = {"type": kind}
-    for name in (*required, *optional):
-        value = getattr(part, name, None)
-        if name in optional and (value is None or value is False) and (made, name) != (Reasoning, "data"):
+def _to_json(value: Any, place: str) -> dict[str, Any]:
+    """Return a value of a thread as an object, without the members that have their default."""
+    kind = next((kind for kind, (made, _, _) in _PARTS.items() if isinstance(value, made)), None)
+    required = ("turns", "messages") if kind is None else _PARTS[kind][1]
+    if kind is None and not isinstance(value, ThreadTurn | Message | Reduced | Usage):
+        raise ThreadFormatError(f"{place}: a {type(value).__name__} is no part of a message.")
+    written: dict[str, Any] = {} if kind is None else {"type": kind}
+    for each in fields(value):
+        name, member = each.name, getattr(value, each.name)
+        default = each.default is not MISSING and member == each.default
+        if not each.compare or (default and name not in required):
             continue
-        if isinstance(part, Reasoning) and isinstance(value, bytes):
-            written["bytes"] = _base64(value)
-            continue
-        written[name] = _base64(value) if isinstance(value, bytes) else _json(value, f"{place}.{name}")
+        inside = f"{place}.{name}"
+        if kind is None and isinstance(member, tuple):
+            written[name] = [_to_json(one, f"{inside}[{index}]") for index, one in enumerate(member)]
+        elif isinstance(member, Usage):
+            written[name] = _to_json(member, inside)
+        elif isinstance(member, bytes):
+            written["bytes" if isinstance(value, Reasoning) else name] = _base64(member)
+        else:
+            written[name] = _json(member, inside)
     return written
-
-
-def _usage_to_json(usage: Usage) -> dict[str, Any]:
-    counts = {name: getattr(usage, name) for name in _USAGE if getattr(usage, name)}
-    return {"usage": counts} if counts else {}
 
 
 def _base64(data: bytes) -> str:
@@ -104,31 +91,54 @@ def thread_from_json(document: object) -> tuple[str, tuple[ThreadTurn, ...], Red
     version = document.get("version", VERSION) if isinstance(document, dict) else VERSION
     if version != VERSION or type(version) is not int:
         raise _error("$.version", f"{VERSION} (a newer Portico may have written the thread)", version)
-
-    def turn(written: object, place: str) -> ThreadTurn:
-        body = _object(written, place, ("messages",), ("agent", "usage"))
-        agent = _text(body["agent"], f"{place}.agent") if "agent" in body else None
-        return ThreadTurn(_messages(body["messages"], f"{place}.messages"), agent, _usage(body, place))
-
-    body = _object(document, "$", ("version", "id", "turns"), ("reduced",))
-    turns = _list(body["turns"], "$.turns", turn)
-    id = _text(body["id"], "$.id")
+    turn = _record(ThreadTurn, {"messages": _messages}, {"agent": _text, "usage": _usage})
+    reduced = _record(Reduced, {"turns": _count, "messages": _messages}, {"usage": _usage})
+    members = {"version": _number, "id": _text, "turns": _several(turn)}
+    body = _record(dict, members, {"reduced": reduced})(document, "$")
+    id, turns, reduced_to = body["id"], body["turns"], body.get("reduced", WHOLE)
     if not id:
         raise _error("$.id", "a text that is not empty", id)
-    return id, turns, _reduced(body["reduced"], len(turns)) if "reduced" in body else WHOLE
+    if reduced_to.turns > len(turns):
+        raise ThreadFormatError(
+            f"$.reduced.turns: {reduced_to.turns} turns are reduced, and the thread has {len(turns)}."
+        )
+    return id, turns, reduced_to
 
 
-def _reduced(document: object, turns: int) -> Reduced:
-    place = "$.reduced"
-    body = _object(document, place, ("turns", "messages"), ("usage",))
-    first = _count(body["turns"], f"{place}.turns")
-    if first > turns:
-        raise ThreadFormatError(f"{place}.turns: {first} turns are reduced, and the thread has {turns}.")
-    return Reduced(first, _messages(body["messages"], f"{place}.messages"), _usage(body, place))
+def _record(make: Callable[..., Any], required: Mapping[str, _Read], optional: Mapping[str, _Read]) -> _Read:
+    """Return what reads an object: it makes a value of the members."""
+    members = {**required, **optional}
+
+    def read(document: object, place: str) -> Any:
+        if not isinstance(document, dict):
+            raise _error(place, "an object", document)
+        missing = [name for name in required if name not in document]
+        if missing:
+            raise ThreadFormatError(f"{place}: missing: {', '.join(missing)}.")
+        unknown = [name for name in document if name not in members]
+        if unknown:
+            raise ThreadFormatError(f"{place}: unknown key {str(unknown[0])[:60]!r}; known are {', '.join(members)}.")
+        values = {name: members[name](value, f"{place}.{name}") for name, value in document.items()}
+        try:
+            return make(**values)
+        except ValueError as error:
+            raise ThreadFormatError(f"{place}: {error}.") from error
+
+    return read
+
+
+def _several(read: _Read) -> _Read:
+    def several(document: object, place: str) -> tuple[Any, ...]:
+        if not isinstance(document, list):
+            raise _error(place, "an array", document)
+        return tuple(read(each, f"{place}[{index}]") for index, each in enumerate(document))
+
+    return several
 
 
 def _messages(document: object, place: str) -> tuple[Message, ...]:
-    messages = _list(document, place, _message)
+    message = _record(Message, {"role": _one_of(get_args(Role)), "content": _several(_part)}, {"name": _text})
+    messages: tuple[Message, ...] = _several(message)(document, place)
     try:
         History.split_turns(messages)
     except ValueError as error:
@@ -136,55 +146,29 @@ def _messages(document: object, place: str) -> tuple[Message, ...]:
     return messages
 
 
-def _message(document: object, place: str) -> Message:
-    body = _object(document, place, ("role", "content"), ("name",))
-    if body["role"] not in get_args(Role):
-        raise _error(f"{place}.role", f"one of {', '.join(get_args(Role))}", body["role"])
-    name = _text(body["name"], f"{place}.name") if "name" in body else None
-    return Message(cast("Role", body["role"]), _list(body["content"], f"{place}.content", _part), name)
-
-
 def _part(document: object, place: str) -> Part:
     kind = document.get("type") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in _FORMS:
-        raise _error(f"{place}.type", f"one of {', '.join(_FORMS)}", kind)
-    made, required, optional = _FORMS[kind]
-    body = _object(document, place, ("type", *required), tuple(optional))
-    fields = {
-        name: read(body[name], f"{place}.{name}") for name, read in {**required, **optional}.items() if name in body
-    }
-    if made is Reasoning:
-        if ("data" in fields) == ("bytes" in fields):
-            raise ThreadFormatError(f'{place}: exactly one of "data" and "bytes" is needed.')
-        fields["data"] = fields.pop("bytes") if "bytes" in fields else fields["data"]
-    part: Part = made(**fields)
+    made, required, optional = _PARTS[_one_of(tuple(_PARTS))(kind, f"{place}.type")]
+    make = _reasoning if made is Reasoning else made
+    assert isinstance(document, dict)  # noqa: S101 - it has a type
+    members = {name: value for name, value in document.items() if name != "type"}
+    part: Part = _record(make, required, optional)(members, place)
     return part
 
 
-def _usage(body: Mapping[str, Any], place: str) -> Usage:
-    if "usage" not in body:
-        return Usage()
-    counts = _object(body["usage"], f"{place}.usage", (), _USAGE)
-    return Usage(**{name: _count(value, f"{place}.usage.{name}") for name, value in counts.items()})
+def _reasoning(**members: Any) -> Reasoning:
+    if ("data" in members) == ("bytes" in members):
+        raise ValueError('exactly one of "data" and "bytes" is needed')
+    return Reasoning(members.get("bytes", members.get("data")), members.get("summary"))
 
 
-def _object(document: object, place: str, required: Sequence[str], optional: Sequence[str]) -> Mapping[str, Any]:
-    if not isinstance(document, dict):
-        raise _error(place, "an object", document)
-    missing = [name for name in required if name not in document]
-    if missing:
-        raise ThreadFormatError(f"{place}: missing: {', '.join(missing)}.")
-    known = (*required, *optional)
-    unknown = [name for name in document if name not in known]
-    if unknown:
-        raise ThreadFormatError(f"{place}: unknown key {str(unknown[0])[:60]!r}; known are {', '.join(known)}.")
-    return document
+def _one_of(words: Sequence[str]) -> _Read:
+    def read(document: object, place: str) -> Any:
+        if not isinstance(document, str) or document not in words:
+            raise _error(place, f"one of {', '.join(words)}", document)
+        return document
 
-
-def _list(document: object, place: str, read: _Read) -> tuple[Any, ...]:
-    if not isinstance(document, list):
-        raise _error(place, "an array", document)
-    return tuple(read(each, f"{place}[{index}]") for index, each in enumerate(document))
+    return read
 
 
 def _reader(kind: type, words: str) -> _Read:
@@ -240,7 +224,7 @@ def _error(place: str, expected: str, got: object) -> ThreadFormatError:
     return ThreadFormatError(f"{place}: expected {expected}, got {shown}.")
 
 
-_FORMS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
+_PARTS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
     "text": (Text, {"text": _text}, {}),
     "image": (Image, {"media_type": _text}, {"data": _bytes, "url": _text}),
     "file": (File, {"name": _text, "media_type": _text, "data": _bytes}, {}),
@@ -250,6 +234,7 @@ _FORMS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
     "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text}),
 }
 """The parts of a message: their class, and how to read the fields that are required and those that are not."""
+_usage = _record(Usage, {}, dict.fromkeys(_USAGE, _count))
 
 
 _WAYS = ("wait", "refuse")

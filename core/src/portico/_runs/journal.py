@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import Plan, Step, Value
-from portico._plans.task import Answer, Budget, Infeasible, Refusal, StepRecord
-from portico._runs.outcome import FINAL, STATES, RunStateName, outcome_of
+from portico._plans.task import Budget, Refusal, StepRecord
+from portico._runs.outcome import FINAL, STATES, FinalOutcome, RunStateName, outcome_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class RunState:
     warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
-    outcome: Answer | Infeasible | None = None
+    outcome: FinalOutcome | None = None
     reason: str = ""
     step: str | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)

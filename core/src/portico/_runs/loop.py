@@ -16,7 +16,7 @@ from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, Task
 from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
-from portico._runs.outcome import Outcome, Paused, Run, copy_json, outcome_body, state_of
+from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
@@ -38,16 +38,13 @@ FIXED = "plan"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a planner sees: ``functions``, and how ``selector`` chose them where it left some out.
-
-    ``specs`` are the same functions by name; ``every`` are those of the kernel.
-    """
+    """The ``functions`` that a planner sees, and how they were chosen; ``every`` are those of the kernel."""
 
     every: Mapping[str, FunctionSpec]
     functions: tuple[FunctionSpec, ...]
     specs: Mapping[str, FunctionSpec]
     selection: Selection | None = None
-    selector: str = ""
+    hint: str = ""
 
     @classmethod
     async def make(cls, kernel: KernelLike, planner: Planner, goal: str, emit: Emit) -> Offer:
@@ -58,52 +55,43 @@ class Offer:
         """
         every = kernel.specs
         selector = kernel.function_selector if getattr(planner, "asks_model", False) else None
-        if selector is not None:
-            from portico._selection.offering import selected
+        if selector is None:
+            return cls(every, tuple(every.values()), every)
+        from portico._selection.offering import selected
 
-            selection = await selected(selector, every, (goal,))
-            if selection is not None:
-                for name in selection.absent:
-                    kernel.function(name)
-                emit(FunctionsOffered(selection))
-                names = frozenset(selection.names)
-                # In the catalogue's order: the same functions make the same prompt, which services cache.
-                specs = {name: spec for name, spec in every.items() if name in names}
-                return cls(every, tuple(specs.values()), specs, selection, selector.name)
-        return cls(every, tuple(every.values()), every)
+        selection = await selected(selector, every, (goal,))
+        if selection is None:
+            return cls(every, tuple(every.values()), every)
+        for name in selection.absent:
+            kernel.function(name)
+        emit(FunctionsOffered(selection))
+        names = frozenset(selection.names)
+        # In the catalogue's order: the same functions make the same prompt, which services cache.
+        specs = {name: spec for name, spec in every.items() if name in names}
+        hint = (
+            f"Of {selection.considered:,} functions the function selector {selector.name!r} chose {len(specs):,} for "
+            "the goal, and the model saw no others."
+        )
+        return cls(every, tuple(specs.values()), specs, selection, hint)
 
-    async def ask(self, planner: Planner, task: Task, emit: Emit) -> Plan | Answer | Infeasible:
+    async def ask(self, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
         """Return the proposal of a planner. Where nothing is offered to its model, it is not asked.
 
         An infeasible goal is reported with how few functions the model saw.
         """
-        if self.selection is None:
-            return await planner.propose(task, emit=emit)
-        if not self.functions:
-            return Infeasible(
-                f"The function selector {self.selector!r} finds that none of the {self.selection.considered:,} "
-                "functions fits this goal. Say it in other words, or let the selector offer more."
-            )
+        if self.selection is not None and not self.specs:
+            return Infeasible(f"{self.hint} Say the goal in other words, or let the selector choose more.")
         proposal = await planner.propose(task, emit=emit)
-        if not isinstance(proposal, Infeasible):
+        if self.selection is None or not isinstance(proposal, Infeasible):
             return proposal
-        hint = f"({self._hint} The selector can be set to choose more.)"
-        return replace(proposal, reason=f"{proposal.reason} {hint}")
+        return replace(proposal, reason=f"{proposal.reason} ({self.hint} The selector can be set to choose more.)")
 
     def explain(self, finding: Finding) -> Finding:
         """Return a finding; a function that exists and was not offered is not unknown."""
         name = finding.unknown_function
-        if self.selection is None or name not in self.every or name in self.specs:
+        if name not in self.every or name in self.specs:
             return finding
-        return replace(finding, message=f"the function {name!r} was not offered. {self._hint}")
-
-    @property
-    def _hint(self) -> str:
-        considered = self.selection.considered if self.selection is not None else 0
-        return (
-            f"Of {considered:,} functions the function selector {self.selector!r} chose {len(self.functions):,} for "
-            "the goal, and the model saw no others."
-        )
+        return replace(finding, message=f"the function {name!r} was not offered. {self.hint}")
 
 
 @dataclass(slots=True)
@@ -236,7 +224,7 @@ class Loop:
                 offer = await Offer.make(self.execution.kernel, self.planner, self.goal, self.emit)
                 self.selection = offer.selection
             proposal = await offer.ask(self.planner, self._task(offer), self.emit)
-            if isinstance(proposal, Answer | Infeasible):
+            if isinstance(proposal, FinalOutcome):
                 if self.execution.journal is not None:
                     try:
                         copy_json(outcome_body(proposal), "its answer")

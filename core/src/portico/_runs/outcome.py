@@ -7,7 +7,7 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from portico._chat.messages import Citation, Usage
 from portico._plans.findings import Finding
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from portico._plans.plan import Plan
+    from portico._plans.task import Emit
+    from portico._ports.planner import Planner
     from portico._selection.selection import Selection
 
 
@@ -28,7 +30,7 @@ class Proposal:
     """
 
     planner: str
-    outcome: Plan | Answer | Infeasible
+    outcome: Plan | FinalOutcome
     findings: tuple[Finding, ...] = ()
     selection: Selection | None = None
 
@@ -46,8 +48,10 @@ class Paused:
     uncertain: bool = False
 
 
-Outcome: TypeAlias = Answer | Infeasible | Paused
-"""How a run may end. A new one needs a line in each function and table below."""
+FinalOutcome: TypeAlias = Answer | Infeasible
+"""The outcomes that a planner may propose and that end a run."""
+Outcome: TypeAlias = FinalOutcome | Paused
+"""How a run may end. A new outcome needs a line in each function and table below."""
 RunStateName: TypeAlias = Literal["running", "done", "failed", "infeasible", "held", "uncertain", "interrupted"]
 
 STATES: Mapping[str, RunStateName] = {"answer": "done", "infeasible": "infeasible", "held": "held", "failed": "failed"}
@@ -120,7 +124,7 @@ def outcome_body(outcome: Outcome) -> Mapping[str, Any]:
     return body
 
 
-def outcome_of(body: Mapping[str, Any]) -> Answer | Infeasible | None:
+def outcome_of(body: Mapping[str, Any]) -> FinalOutcome | None:
     """Return the final outcome of a body; None for a body without one.
 
     Raises ``LookupError`` and ``TypeError`` for what `outcome_body` does not write.
@@ -137,6 +141,37 @@ def outcome_of(body: Mapping[str, Any]) -> Answer | Infeasible | None:
             return Infeasible(str(body["reason"]), tuple(body.get("missing", ())))
         case _:
             return None
+
+
+class SubmitOptions(TypedDict, total=False):
+    """What can be given by name to `Kernel.submit` and `Kernel.submit_all`.
+
+    ``planner`` is the name of one that workers have; ``budget``, ``context`` and ``reuse`` are as `Kernel.run_goal`
+    takes them, and the context is JSON.
+    """
+
+    planner: str | None
+    budget: Budget | None
+    context: Mapping[str, Any] | None
+    reuse: bool | None
+
+
+class RunOptions(TypedDict, total=False):
+    """What can be given by name to `Kernel.run_goal`.
+
+    ``planner`` is the name of one, or an object; by default the configured one. ``input`` is a JSON value; plans refer
+    to it as the step ``input``. ``emit`` is called with every event. ``reuse`` runs a plan that was saved for this goal
+    and these functions, and saves a plan that leads to an answer; by default the kernel's setting. ``run`` is a name
+    for the run in the journal.
+    """
+
+    planner: Planner | str | None
+    input: Any
+    budget: Budget | None
+    context: Mapping[str, Any] | None
+    emit: Emit | None
+    reuse: bool | None
+    run: str | None
 
 
 LONGEST_RUN = 200

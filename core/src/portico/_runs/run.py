@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
@@ -14,10 +14,11 @@ from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerpri
 from portico._runs.execution import Execution
 from portico._runs.journal import RunState, entry
 from portico._runs.loop import FIXED, Loop, Offer
-from portico._runs.outcome import FINAL, Proposal, Run, copy_json, new_run, require_budget, require_goal
+from portico._runs.outcome import FINAL, Proposal, Run, RunOptions, copy_json, new_run, require_budget, require_goal
 from portico._runs.writing import Recording, open_journal
 from portico._schema.validate import PlainSchemaValidator
-from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
+from portico._tool_loop.values import require_known
+from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -43,9 +44,7 @@ def _resuming(
     finished = state.results
     for step_id in (*retry, *results):
         if step_id not in steps:
-            near = nearest(step_id, list(steps))
-            known = f" Nearest: {', '.join(near)}." if near else f" It has {', '.join(steps) or 'none yet'}."
-            raise RunError(f"The run has no step {step_id!r}.{known}")
+            raise RunError(f"The run has no step {step_id!r}. It has {', '.join(steps) or 'none yet'}.")
         if step_id in finished or step_id in recorded:
             raise RunError(f"The step {step_id} has finished; steps that finished never run again.")
     to_run = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
@@ -98,46 +97,24 @@ def _require_fit(kernel: KernelLike, step: Step, value: Any) -> None:
 
 
 async def run_goal(
-    kernel: KernelLike,
-    goal: str,
-    planner: Planner | str | None = None,
-    *,
-    input: Any = None,
-    budget: Budget | None = None,
-    context: Mapping[str, Any] | None = None,
-    emit: Emit | None = None,
-    reuse: bool | None = None,
-    run: str | None = None,
-    origin: Mapping[str, Any] | None = None,
+    kernel: KernelLike, goal: str, *, origin: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]
 ) -> Run:
-    """Run ``goal`` until an answer, an infeasibility, a pause, or the end of the budget.
-
-    The planner is the configured one, the one of that name, or the one given. ``run`` is the run's name, where it is
-    not to be a new one; ``origin`` is what the journal says of it, in place of the kernel's.
-
-    Raises ``ValueError`` for a blank goal and a wrong name, ``RunError`` for a run that the journal has already,
-    ``PlanInvalid`` when the planner was refused too often in a row, ``StepFailed`` when a step failed and the planner
-    proposes nothing new, ``LimitExceeded`` at the end of the budget, ``StoreError`` when the journal cannot be written,
-    ``TypeError`` for a wrong proposal and for plan middleware that neither proceeds nor asks for approval, and what the
-    planner and ``emit`` raise.
-    """
+    """Run a goal; see `Kernel.run_goal`. The journal has ``origin`` of the run, by default that of the kernel."""
     require_goal(goal)
-    reuse = kernel.reuse if reuse is None else reuse
+    given = require_known(options, RunOptions.__annotations__, "an option of a run")
+    run, budget = given.get("run"), given.get("budget")
+    reuse = given.get("reuse", kernel.reuse)
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
-    execution = _execution(kernel, run, budget or kernel.budget, input, emit)
+    execution = _execution(kernel, run, budget or kernel.budget, given.get("input"), given.get("emit"))
     input = execution.results.get(INPUT)
-    loop = Loop(execution, goal, _planner(kernel, planner), execution.budget, context, input, reuse)
+    planner = _planner(kernel, given.get("planner"))
+    loop = Loop(execution, goal, planner, execution.budget, given.get("context"), input, reuse)
     return await _begin(loop, None, budget, origin, named=run is not None)
 
 
 async def propose(
-    kernel: KernelLike,
-    goal: str,
-    planner: Planner | str | None = None,
-    *,
-    budget: Budget | None = None,
-    emit: Emit | None = None,
+    kernel: KernelLike, goal: str, planner: Planner | str | None, budget: Budget | None, emit: Emit | None
 ) -> Proposal:
     """Ask a planner for its first proposal, check it, and run nothing."""
     chosen = _planner(kernel, planner)
@@ -152,20 +129,9 @@ async def propose(
 
 
 async def run_plan(
-    kernel: KernelLike,
-    plan: Plan,
-    *,
-    input: Any = None,
-    budget: Budget | None = None,
-    emit: Emit | None = None,
-    run: str | None = None,
+    kernel: KernelLike, plan: Plan, *, input: Any, budget: Budget | None, emit: Emit | None, run: str | None
 ) -> Run:
-    """Check a plan and run it, without a planner.
-
-    Its result is the answer; a plan without one gives an empty answer. Raises ``PlanInvalid`` before anything runs, or
-    ``PlanStale`` where a change of its functions is the reason, ``StepFailed`` for the first step that failed, after
-    all that does not depend on it, ``LimitExceeded`` and ``StoreError`` as `run_goal` does.
-    """
+    """Check a plan and run it, without a planner; see `Kernel.run_plan`."""
     execution = _execution(kernel, run, budget or kernel.budget, input, emit)
     input = execution.results.get(INPUT)
     execution.warnings += require_valid(kernel, plan, input=input)
@@ -184,18 +150,7 @@ async def resume(
     context: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
 ) -> Run:
-    """Continue a run of the journal, after a pause, a failure, or the end of its process.
-
-    Steps that finished never run again. A step that began and did not end has the result that a durable runner recorded
-    of it. Without one it runs again, unless its function has effects: then the run ends with ``Paused(uncertain=True)``
-    until the step is in ``retry`` or its result in ``results``. Middleware that paused is asked again. What failed
-    stays failed, unless it is in ``retry``. The planner is that of the journal, unless another is given. Proposals and
-    steps count over the whole run, seconds from now on.
-
-    Raises ``RunNotFound``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while another process
-    has the run, ``PlanStale`` and ``PlanInvalid`` where what is left of the plan cannot run with the functions as they
-    are, and what `run_goal` raises.
-    """
+    """Continue a run of the journal; see `Kernel.resume`."""
     store = kernel.run_store
     if store is None:
         raise RunError("This kernel keeps no journal to resume from. Choose one under [runs], such as sqlite.")

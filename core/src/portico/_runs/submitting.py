@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
 from portico._runs.journal import RunState
-from portico._runs.outcome import Run, copy_json, new_run, outcome_body, require_budget, require_goal
+from portico._runs.outcome import Run, SubmitOptions, copy_json, new_run, outcome_body, require_budget, require_goal
+from portico._tool_loop.values import require_known
 from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable, UnsupportedOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from portico._kernel_like import KernelLike
     from portico._ports.job_queue import JobQueue
@@ -29,31 +30,16 @@ RUN_KIND = "pursuit"
 JOB_VERSION = 1
 
 
-class SubmitOptions(TypedDict, total=False):
-    """What can be given by name to `Kernel.submit` and `Kernel.submit_all`.
-
-    ``planner`` is the name of one that workers have; ``budget``, ``context`` and ``reuse`` are as `Kernel.run_goal`
-    takes them, and the context is JSON.
-    """
-
-    planner: str | None
-    budget: Budget | None
-    context: Mapping[str, Any] | None
-    reuse: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """What a job asks for; the kernel of the worker decides what is None."""
-
-    run: str
-    goal: str
-    planner: str | None = None
-    input: Any = None
-    budget: Budget | None = None
-    context: Mapping[str, Any] | None = None
-    reuse: bool | None = None
-    origin: Mapping[str, Any] | None = None
+_MEMBERS: Mapping[str, type] = {
+    "goal": str,
+    "planner": str,
+    "input": object,
+    "budget": dict,
+    "context": dict,
+    "reuse": bool,
+    "origin": dict,
+}
+"""What the body of a job may say; the kernel of the worker decides the rest."""
 
 
 def require_jobs(runner: Runner | None) -> JobQueue:
@@ -70,38 +56,30 @@ def require_jobs(runner: Runner | None) -> JobQueue:
 
 
 def run_job(
-    kernel: KernelLike,
-    goal: str,
-    *,
-    input: Any = None,
-    run: str | None = None,
-    planner: str | None = None,
-    budget: Budget | None = None,
-    context: Mapping[str, Any] | None = None,
-    reuse: bool | None = None,
+    kernel: KernelLike, goal: str, *, input: Any = None, run: str | None = None, **options: Unpack[SubmitOptions]
 ) -> Job:
     """Return the job of running a goal, under a new name or the one given; nothing is written.
 
     Raises ``ValueError`` for a blank goal, a wrong budget and values that are not JSON, ``TypeError`` for a planner
     that is an object, because no other process has it.
     """
-    if planner is not None and not isinstance(planner, str):
-        raise TypeError(f"a worker finds its planner by name, and has no {planner!r}: give the planner's name")
-    asked: dict[str, Any] = {
-        "planner": planner,
-        "input": copy_json(input),
-        "budget": None if budget is None else copy_json(asdict(require_budget(budget)), "the budget"),
-        "context": None if context is None else copy_json(dict(context), "the context"),
-        "reuse": reuse,
-        "origin": copy_json(dict(kernel.origin), "the kernel's origin") if kernel.origin else None,
-    }
-    asked = {name: value for name, value in asked.items() if value is not None}
+    given = require_known(options, SubmitOptions.__annotations__, "an option of a submitted goal")
+    if not isinstance(given.get("planner", ""), str):
+        raise TypeError(f"a worker finds its planner by name, and has no {given['planner']!r}: give the planner's name")
+    if "budget" in given:
+        given["budget"] = copy_json(asdict(require_budget(given["budget"])), "the budget")
+    if "context" in given:
+        given["context"] = copy_json(dict(given["context"]), "the context")
+    if input is not None:
+        given["input"] = copy_json(input)
+    if kernel.origin:
+        given["origin"] = copy_json(dict(kernel.origin), "the kernel's origin")
     name = new_run() if run is None else Run.check_name(run)
-    return Job(name, RUN_KIND, {"version": JOB_VERSION, "goal": require_goal(goal), **asked})
+    return Job(name, RUN_KIND, {"version": JOB_VERSION, "goal": require_goal(goal), **given})
 
 
-def read_job(job: Job) -> Submitted:
-    """Read what a job asks for.
+def read_job(job: Job) -> dict[str, Any]:
+    """Return what a job asks for, as the arguments of `run_goal`.
 
     Raises ``StoreDamaged`` for what `run_job` does not make and ``StoreError`` for a newer version.
     """
@@ -115,12 +93,12 @@ def read_job(job: Job) -> Submitted:
             )
         if type(version) is not int or version != JOB_VERSION:
             raise ValueError(f"version {version!r}")
-        for name, kind in (("goal", str), ("planner", str), ("context", dict), ("origin", dict), ("reuse", bool)):
-            if name in body and not isinstance(body[name], kind):
-                raise TypeError(f"{name} is {body[name]!r}")
+        for name, value in body.items():
+            if not isinstance(value, _MEMBERS[name]):
+                raise TypeError(f"{name} is {value!r}")
         if "budget" in body:
             body["budget"] = require_budget(Budget(**body["budget"]))
-        return Submitted(job.name, **body)
+        return {"goal": body.pop("goal"), "run": job.name, **body}
     except (LookupError, TypeError, ValueError) as error:
         raise StoreDamaged(f"The job {job.name} does not ask for a run: {error!r}.") from error
 
@@ -162,13 +140,13 @@ async def carry_out(kernel: KernelLike, job: Job, *, emit: Emit | None = None) -
     pause = _FIRST_PAUSE
     while True:
         try:
-            state, length = await _read(store, asked.run)
+            state, length = await _read(store, job.name)
             if length != known:
                 known, away_since, pause = length, None, _FIRST_PAUSE
             if state is None or not _has_ended(state):
                 state = await _try(kernel, store, asked, state, emit)
             if state is not None:
-                return _result(asked.run, state)
+                return _result(job.name, state)
             continue
         except StoreBusy:
             away_since = None
@@ -186,38 +164,28 @@ async def _read(store: RunStore, run: str) -> tuple[RunState | None, int]:
 
 
 async def _try(
-    kernel: KernelLike, store: RunStore, asked: Submitted, before: RunState | None, emit: Emit | None
+    kernel: KernelLike, store: RunStore, asked: dict[str, Any], before: RunState | None, emit: Emit | None
 ) -> RunState | None:
     """Begin the run or continue it, and return its end from the journal; None where another worker began it."""
     from portico._runs.run import resume, run_goal
 
+    run: str = asked["run"]
     failure: Exception | None = None
     try:
         if before is None:
-            await run_goal(
-                kernel,
-                asked.goal,
-                asked.planner,
-                input=asked.input,
-                budget=asked.budget,
-                context=asked.context,
-                emit=emit,
-                reuse=asked.reuse,
-                run=asked.run,
-                origin=asked.origin,
-            )
+            await run_goal(kernel, **asked, emit=emit)
         else:
-            await resume(kernel, asked.run, context=asked.context, emit=emit)
+            await resume(kernel, run, context=asked.get("context"), emit=emit)
     except (StoreBusy, StoreUnavailable):
         raise
     except Exception as error:  # noqa: BLE001 - raised below, unless the journal has it
         failure = error
-    state, _ = await _read(store, asked.run)
+    state, _ = await _read(store, run)
     if state is not None and _has_ended(state):
         return state
     if state is not None and before is None and isinstance(failure, RunError):
         return None
-    raise failure or StoreDamaged(f"The journal does not have the end of the run {asked.run} that was written.")
+    raise failure or StoreDamaged(f"The journal does not have the end of the run {run} that was written.")
 
 
 def _has_ended(state: RunState) -> bool:
