@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from portico._ports.template_language import Template, TemplateLanguage
     from portico._ports.type_codec import TypeCodec
     from portico._prompts.rendering import PromptOptions, Prompts
-    from portico._runs.approval import DecidePlan, DecideStep
+    from portico._runs.checking import DecidePlan, DecideStep
     from portico._runs.outcome import Proposal, Run, RunOptions, SubmitOptions
     from portico._runs.submitting import JobHandler
     from portico._tool_loop.asking import Asking
@@ -364,7 +364,7 @@ class Kernel:
 
         A paused plan can be resumed; then ``decide`` is asked again.
         """
-        from portico._runs.approval import plan_approval
+        from portico._runs.checking import plan_approval
 
         self.middleware.plan.append(plan_approval(decide))
 
@@ -374,7 +374,7 @@ class Kernel:
         ``decide`` is asked about one step at a time and may look at its arguments. Of a nested plan, it is asked about
         each step.
         """
-        from portico._runs.approval import effect_approval
+        from portico._runs.checking import effect_approval
 
         self.middleware.step.append(effect_approval(self, decide))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from portico._agents.thread import AgentTurn, Context
 from portico._chat.citations import Citations, cited_numbers
 from portico._chat.messages import Message, Source, ToolResult
+from portico._functions.middleware import run_together
 from portico._search.fused import FusedSearch
 from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
 from portico._tool_loop.values import Turn
@@ -190,7 +190,7 @@ class SearchContextProvider:
         self.search = FusedSearch(searches)
         self._options = TextSearchOptions(top=top, filter=filter)
         self._instructions = instructions
-        self._query: Callable[[AgentTurn], str | Sequence[str]] = query or queries_of
+        self._query = query or queries_of
         self._threads: dict[str, tuple[Passages, Grounding]] = {}
 
     async def before(self, turn: AgentTurn) -> Context | None:
@@ -234,7 +234,7 @@ class SearchContextProvider:
             results = await self.search.get_text_search_results(query, self._options)
             return await results.list(), results.metadata.get("failures", {})
 
-        found = [await find(queries[0])] if len(queries) == 1 else await asyncio.gather(*map(find, queries))
+        found = await run_together(map(find, queries))
         failures = {name: why for _, failed in found for name, why in failed.items()}
         for name, why in failures.items():
             _log.warning("The source %r failed: %s", name, why)
@@ -249,7 +249,7 @@ class SearchContextProvider:
 
     def _keep(self, thread: str, passages: Passages, grounding: Grounding) -> None:
         self._threads.pop(thread, None)
-        while len(self._threads) >= _THREADS:
+        if len(self._threads) >= _THREADS:
             del self._threads[next(iter(self._threads))]
         self._threads[thread] = (passages, grounding)
 

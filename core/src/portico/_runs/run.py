@@ -51,10 +51,9 @@ def _resuming(
     for step_id in retry:
         if step_id.partition("/")[0] not in to_run:
             raise RunError(f"The step {step_id} is of a plan that is over: nothing would run it again.")
-    both = [step_id for step_id in results if step_id in set(retry)]
-    if both:
-        raise RunError(f"The step {both[0]} is either run again or given a result, not both.")
     for step_id, value in results.items():
+        if step_id in retry:
+            raise RunError(f"The step {step_id} is either run again or given a result, not both.")
         _require_fit(kernel, steps[step_id], value)
     entries = [entry("resumed", planner=planner, retry=list(retry))]
     return entries + [entry("step-finished", step=step, result=value, given=True) for step, value in results.items()]
