@@ -221,9 +221,9 @@ def test_a_finished_step_may_be_known_by_the_schema_of_its_result() -> None:
             Step("a", Plan("i", (Step("b", "send", {"text": Value("")}),)), attempts=2),
             "send has effects: it must not happen twice",
         ),
-        (Step("a", "shout", {"text": Value("")}, attempts=0), "a step is tried once at least, not 0 times"),
-        (Step("a", "shout", {"text": Value("")}, seconds=0), "a step has more than 0 seconds, not 0"),
-        (Step("a", "shout", {"text": Value("")}, seconds=float("nan")), "a step has more than 0 seconds, not nan"),
+        (Step("a", "shout", {"text": Value("")}, attempts=0), "expected a whole number from 1 to 100, not 0"),
+        (Step("a", "shout", {"text": Value("")}, seconds=0), "expected a number above 0"),
+        (Step("a", "shout", {"text": Value("")}, seconds=float("nan")), "expected a number above 0"),
     ],
 )
 def test_what_has_effects_is_not_tried_again(step: Step, message: str | None) -> None:

@@ -22,7 +22,7 @@ from portico._plans.checking.shapes import (
     whole,
 )
 from portico._plans.findings import Finding
-from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value
+from portico._plans.plan import INPUT, STEP_OPTIONS, Plan, PlanTemplate, Step, Value
 from portico._ports.template_language import Template
 from portico._schema.compare import Together, never_meet
 from portico._schema.validate import PlainSchemaValidator
@@ -234,11 +234,10 @@ class _PlanCheck:
         else:
             self._anything(step)
             self._template(step, function)
-        if step.seconds is not None and not step.seconds > 0:
-            notes.add(f"a step has more than 0 seconds, not {step.seconds!r}", ("seconds",))
-        if step.attempts is not None and step.attempts < 1:
-            notes.add(f"a step is tried once at least, not {step.attempts!r} times", ("attempts",))
-        elif step.attempts is not None and not isinstance(function, PlanTemplate):
+        for name, number in step.options().items():
+            if not STEP_OPTIONS[name].fits(number):
+                notes.add(f"expected {STEP_OPTIONS[name].expected}, not {number!r}", (name,))
+        if not isinstance(function, PlanTemplate):
             self._attempts(step, _functions(function))
 
     def _attempts(self, step: Step, functions: Sequence[str]) -> None:

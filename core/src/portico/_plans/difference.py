@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import Expression, Plan, PlanTemplate, Step
+from portico._plans.plan import STEP_OPTIONS, Expression, Plan, PlanTemplate, Step
 from portico._plans.text_form import expression_to_text, printable
 
 
@@ -159,7 +159,7 @@ def _step_change(before: Step, after: Step) -> StepChange:
     for name in dict.fromkeys([*before.arguments, *after.arguments]):
         changes += _change(f"arguments.{name}", before.arguments.get(name), after.arguments.get(name))
     changes += _change("after", sorted(set(before.after)), sorted(set(after.after)))
-    for place in ("reason", "seconds", "attempts"):
+    for place in ("reason", *STEP_OPTIONS):
         changes += _change(place, getattr(before, place), getattr(after, place))
     return StepChange(after.id, tuple(changes), None if inner is None or inner.same else inner)
 

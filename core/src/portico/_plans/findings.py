@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from portico._plans.plan import Expression, ListOf, ObjectOf, Plan, Step
+from portico._plans.plan import STEP_OPTIONS, Expression, ListOf, ObjectOf, Plan, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _step(step: Step, fixes: _Fixes, within: tuple[str, ...]) -> Step:
     mended: dict[str, Any] = {}
     if isinstance(step.function, Plan):
         mended["function"] = _plan(step.function, fixes, within)
-    for name, is_name in (("function", True), ("attempts", False)):
+    for name, is_name in (("function", True), *((name, False) for name in STEP_OPTIONS)):
         if (within, (name,), is_name) in fixes:
             mended[name] = fixes[within, (name,), is_name].new
     arguments: dict[str, Expression] = {}

@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.plan import (
+    STEP_OPTIONS,
+    Expression,
+    From,
+    ListOf,
+    ObjectOf,
+    Plan,
+    PlanTemplate,
+    Step,
+    TextOf,
+    Value,
+)
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
@@ -14,8 +25,6 @@ if TYPE_CHECKING:
 VERSION = 1
 MAXIMUM_DEPTH = 50
 MAXIMUM_STEPS = 1_000
-MAXIMUM_ATTEMPTS = 100
-LARGEST_SECONDS = 1_000_000
 _DEEPEST_VALUE = 200
 _MOST_BITS = 14_000  # of a whole number: Python prints 4,300 digits at most
 _KINDS = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
@@ -69,11 +78,7 @@ def _step_to_json(step: Step, place: str) -> dict[str, Any]:
         document["after"] = list(step.after)
     if step.reason:
         document["reason"] = step.reason
-    if step.seconds is not None:
-        document["seconds"] = step.seconds
-    if step.attempts is not None:
-        document["attempts"] = step.attempts
-    return document
+    return document | step.options()
 
 
 def _function_to_json(function: str | Plan | PlanTemplate, place: str) -> Any:
@@ -159,21 +164,20 @@ def _plan(document: object, place: str, depth: int) -> Plan:
 
 def _step(document: object, place: str, depth: int) -> Step:
     body = _object(
-        document, place, required={"id", "function"}, optional={"arguments", "after", "reason", "seconds", "attempts"}
+        document, place, required={"id", "function"}, optional={"arguments", "after", "reason", *STEP_OPTIONS}
     )
     arguments = body.get("arguments", {})
     if not isinstance(arguments, dict):
         raise _error(f"{place}.arguments", "an object", arguments)
     if depth >= MAXIMUM_DEPTH:
         raise PlanFormatError(f"{place}: plans nest deeper than {MAXIMUM_DEPTH} levels.")
-    seconds: Any = body.get("seconds")
-    attempts: Any = body.get("attempts")
-    if "seconds" in body and (type(seconds) not in (int, float) or not 0 < seconds <= LARGEST_SECONDS):
-        raise _error(f"{place}.seconds", f"a number above 0, of at most {LARGEST_SECONDS:,}", seconds)
-    if "attempts" in body and (
-        type(attempts) not in (int, float) or attempts % 1 or not 1 <= attempts <= MAXIMUM_ATTEMPTS
-    ):
-        raise _error(f"{place}.attempts", f"a whole number from 1 to {MAXIMUM_ATTEMPTS}", attempts)
+    options = {name: body[name] for name in STEP_OPTIONS if name in body}
+    for name, number in options.items():
+        option = STEP_OPTIONS[name]
+        if type(number) not in (int, float) or not option.fits(number):
+            raise _error(f"{place}.{name}", option.expected, number)
+        if option.whole:
+            options[name] = int(number)  # JSON Schema takes 2.0 for a whole number, as JSON itself does.
     return Step(
         id=_text(body["id"], f"{place}.id"),
         function=_function(body["function"], f"{place}.function", depth),
@@ -182,9 +186,7 @@ def _step(document: object, place: str, depth: int) -> Step:
         },
         after=tuple(_text(step, f"{place}.after") for step in _list(body.get("after", []), f"{place}.after")),
         reason=_text(body.get("reason", ""), f"{place}.reason"),
-        seconds=seconds,
-        # JSON Schema takes 2.0 for a whole number, as JSON itself does.
-        attempts=None if attempts is None else int(attempts),
+        **options,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 JsonPath: TypeAlias = tuple[str | int, ...]
 
@@ -172,11 +172,41 @@ class PlanTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class StepOption:
+    """A number by which a step says how it runs, in the field of its name: None where the step does not say.
+
+    ``expected`` are the numbers that ``fits`` takes, in words. ``print`` says the number in the text of a plan.
+    """
+
+    expected: str
+    fits: Callable[[float], bool]
+    print: Callable[[Any], str]
+    whole: bool = False
+
+
+STEP_OPTIONS = {
+    "seconds": StepOption(
+        "a number above 0, of at most 1,000,000",
+        lambda seconds: 0 < seconds <= 1_000_000,
+        lambda seconds: f"at most {seconds:g} s for each attempt",
+    ),
+    "attempts": StepOption(
+        "a whole number from 1 to 100",
+        lambda attempts: attempts % 1 == 0 and 1 <= attempts <= 100,
+        lambda attempts: f"{attempts} attempt{'s' if attempts != 1 else ''} at most",
+        whole=True,
+    ),
+}
+"""The options of a step. Every form of plans, the check and the difference go by this table."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
 
     The arguments of a nested plan are its input, as one object. ``reason`` says why, for people. ``seconds`` bounds
     each attempt and ``attempts`` how often it is tried in all; the run's budget says so where the step does not.
+    `STEP_OPTIONS` describes them.
     """
 
     id: str
@@ -186,6 +216,10 @@ class Step:
     reason: str = ""
     seconds: float | None = None
     attempts: int | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of `STEP_OPTIONS` that this step has, by name."""
+        return {name: value for name in STEP_OPTIONS if (value := getattr(self, name)) is not None}
 
     def depends_on(self) -> frozenset[str]:
         """Return the ids of all steps that must have run before."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._plans.plan import (
     INPUT,
+    STEP_OPTIONS,
     Expression,
     From,
     ListOf,
@@ -122,10 +123,8 @@ def _step(
         yield f"{inner}{_key(name)} = {expression_to_text(expression)}"
     if step.after:
         yield f"{inner}after: {', '.join(map(_id, step.after))}"
-    if step.seconds is not None:
-        yield f"{inner}at most {step.seconds:g} s for each attempt"
-    if step.attempts is not None:
-        yield f"{inner}{step.attempts} attempt{'s' if step.attempts != 1 else ''} at most"
+    for name, given in step.options().items():
+        yield f"{inner}{STEP_OPTIONS[name].print(given)}"
     match step.function:
         case Plan() as plan:
             yield from _plan(plan, catalogue, inner, depth + 1)
