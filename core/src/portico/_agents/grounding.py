@@ -152,6 +152,7 @@ class SearchContextProvider:
     """Search before each turn, and give the agent the best passages, with numbers to cite them by.
 
     >>> from portico import SearchConnector, SearchResults, TextSearchResult
+    >>> import asyncio
     >>> from portico._agents.thread import Thread
     >>> class Notes(SearchConnector[str]):
     ...     name = "notes"
@@ -257,6 +258,7 @@ class SearchContextProvider:
 def queries_of(turn: AgentTurn) -> tuple[str, ...]:
     r"""Return what to search for: what the user says now; where that is short, also with what was said before.
 
+    >>> import asyncio
     >>> from portico._agents.thread import Thread
     >>> asked, now = (Message.of("user", text) for text in ("Where is the museum of Bergen?", "And of Oslo?"))
     >>> queries_of(AgentTurn("guide", Thread(), (asked,), (now,)))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack, cast
 
 from portico._chat.messages import File, Image, Message, Part, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import LimitExceeded, ResponseInvalid
@@ -25,6 +25,50 @@ _AROUND = 4
 """Tokens around a message, a call or a result: who speaks, its id, where it ends."""
 _IMAGE = 1_000
 _BYTES_A_TOKEN = 3
+
+
+def estimated_message_tokens(message: Message) -> int:
+    """Estimate, rather too high, how many tokens a message is.
+
+    >>> estimated_message_tokens(Message.of("user", "What is a port?"))
+    9
+
+    Words, sources, calls with their arguments, results and reasoning count by `Message.estimate_tokens`, one for three
+    bytes; a message, a source, a call and a result 4 besides; an image 1,000, whatever its size; a file one for
+    three of its bytes.
+    """
+    total = _AROUND + Message.estimate_tokens(message.name or "")
+    for part in message.content:
+        match part:
+            case Text(text):
+                total += Message.estimate_tokens(text)
+            case Image():
+                total += _IMAGE
+            case File():
+                total += len(part.data) // _BYTES_A_TOKEN + _AROUND
+            case Reasoning():
+                total += Message.estimate_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
+            case _:
+                total += Message.estimate_tokens(_part_written(part)) + _AROUND
+    return total
+
+
+def _part_written(part: Part) -> str:
+    match part:
+        case Text(text):
+            return text
+        case Image():
+            return f"[a picture{'' if part.url is None else f', {part.url}'}]"
+        case File():
+            return f"[the file {part.name}]"
+        case Source():
+            return f"[source {part.number}{'' if part.name is None else f', {part.name}'}: {part.text}]"
+        case ToolCall():
+            return f"[calls {part.name} with {part.arguments}]"
+        case ToolResult():
+            return f"[{'failure' if part.error else 'result'} of {part.name}: {part.content}]"
+        case Reasoning():
+            return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +102,7 @@ class History:
 
     turns: tuple[tuple[Message, ...], ...]
     reduced: Reduced = WHOLE
-    count: CountTokens = lambda message: estimated_message_tokens(message)  # noqa: PLW0108 - it stands below
+    count: CountTokens = estimated_message_tokens
     sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -180,53 +224,18 @@ async def fit_history(
     """Return how a history is sent within so many tokens.
 
     All of it as long as it fits, then reduced as the last time as long as that fits, then as ``reducer`` says.
-    Raises ``LimitExceeded`` when that is too much still, and ``TypeError`` for what is no `Reduced` of this history.
+    Raises ``LimitExceeded`` when that is too much still.
     """
     for known in (WHOLE, history.reduced):
         if history.tokens(known) <= tokens:
             return known
-    reduced: Any = await reducer.reduce(history, tokens=tokens, kernel=kernel, chat=chat)
-    if not isinstance(reduced, Reduced) or not 0 <= reduced.turns <= len(history.turns):
-        raise TypeError(
-            f"the reducer {reducer!r} gave {reduced!r:.200}, and not a Reduced of the {len(history.turns)} turns"
-        )
-    History.split_turns(reduced.messages)
+    reduced = await reducer.reduce(history, tokens=tokens, kernel=kernel, chat=chat)
     if history.tokens(reduced) > tokens:
         raise LimitExceeded(
             f"The reducer {reducer!r} left {history.tokens(reduced):,} tokens of the history, and there is room for "
             f"{tokens:,}. Raise the thread's budget, or let it leave less."
         )
     return reduced
-
-
-def estimated_message_tokens(message: Message) -> int:
-    """Estimate, rather too high, how many tokens a message is.
-
-    >>> estimated_message_tokens(Message.of("user", "What is a port?"))
-    9
-
-    Words, sources, calls with their arguments, results and reasoning count by `Message.estimate_tokens`, one for three
-    bytes; a message, a call and a result 4 besides; an image 1,000, whatever its size; a file one for three of its
-    bytes.
-    """
-    total = _AROUND + (Message.estimate_tokens(message.name) if message.name else 0)
-    for part in message.content:
-        match part:
-            case Text(text):
-                total += Message.estimate_tokens(text)
-            case Image():
-                total += _IMAGE
-            case File():
-                total += len(part.data) // _BYTES_A_TOKEN + _AROUND
-            case Source():
-                total += Message.estimate_tokens(f"{part.name or ''}{part.link or ''}{part.text}") + _AROUND
-            case ToolCall():
-                total += Message.estimate_tokens(part.name + part.arguments) + _AROUND
-            case ToolResult():
-                total += Message.estimate_tokens(part.content) + _AROUND
-            case Reasoning():
-                total += Message.estimate_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
-    return total
 
 
 SUMMARY_INSTRUCTIONS = (
@@ -330,24 +339,6 @@ def _written(message: Message) -> str:
     who = f"{message.role} ({message.name})" if message.name else message.role
     said = "\n".join(filter(None, map(_part_written, message.content)))
     return f"{who}: {said}\n"
-
-
-def _part_written(part: Part) -> str:
-    match part:
-        case Text(text):
-            return text
-        case Image():
-            return f"[a picture{'' if part.url is None else f', {part.url}'}]"
-        case File():
-            return f"[the file {part.name}]"
-        case Source():
-            return f"[source {part.number}{'' if part.name is None else f', {part.name}'}: {part.text}]"
-        case ToolCall():
-            return f"[calls {part.name} with {part.arguments}]"
-        case ToolResult():
-            return f"[{'failure' if part.error else 'result'} of {part.name}: {part.content}]"
-        case Reasoning():
-            return ""
 
 
 def _pieces(text: str, tokens: int) -> list[str]:
