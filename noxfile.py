@@ -27,8 +27,8 @@ SCRIPTS = SHARED / ("Scripts" if sys.platform == "win32" else "bin")
 # Built once for all isolated sessions.
 WHEELS = ROOT / ".nox" / "wheels"
 CHECK_GROUPS = ("test", "lint", "types", "imports")
-# One process of tests for each core; each comes to hold up to 1 GB.
-IN_PARALLEL = ("--numprocesses=auto", "--maxprocesses=4")
+# Tests wait for processes and servers half of their time, so a core serves two of these. Each comes to hold up to 1 GB.
+IN_PARALLEL = (f"--numprocesses={min(4, 2 * (os.cpu_count() or 1))}",)
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
@@ -143,7 +143,7 @@ def quick(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run the tests, a process of them for each core; what follows `--` goes to pytest, which is one process then."""
+    """Run the tests in several processes; what follows `--` goes to pytest, which is one process then."""
     run_pytest(session, "-m", "not slow and not real", *(session.posargs or IN_PARALLEL))
 
 
@@ -152,7 +152,10 @@ def real(session: nox.Session) -> None:
     """Run the tests that ask a real language model on this machine."""
     # A model is asked with one processor thread, so that two processes with one each are right for two cores.
     run_pytest(
-        session, "-m", "real and not slow", *(session.posargs or ["tests/real", "adapters/llamacpp", *IN_PARALLEL])
+        session,
+        "-m",
+        "real and not slow",
+        *(session.posargs or ["tests/real", "adapters/llamacpp", "--numprocesses=auto", "--maxprocesses=4"]),
     )
 
 
