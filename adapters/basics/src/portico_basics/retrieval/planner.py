@@ -76,7 +76,7 @@ class RetrievalPlanner(Planner):
         for number, spec in enumerate(searches, 1):
             query = query_for(goal, self._capabilities(spec.name))
             arguments = {"query": Value(query), "count": Value(self._settings.per_source)}
-            steps.append(Step(f"s{number}", spec.name, _taken(arguments, spec), reason=spec.description))
+            steps.append(Step(f"s{number}", spec.name, _taken(arguments, spec)))
         return Plan(goal, tuple(steps))
 
     async def _answer(self, task: Task, emit: Emit) -> Answer:
