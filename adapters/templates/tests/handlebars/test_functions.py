@@ -62,6 +62,7 @@ async def test_calls_never_cross_a_set(render, tools):
         ("{{> sets}}{{last}}", "p"),
         ("{{#> block}}{{set 'last' 'here'}}{{/block}}{{last}}", "[]here"),
         ("{{#message role='user'}}{{Tools-echo 'a'}}{{set 'last' 'b'}}{{last}}{{/message}}{{last}}", None),
+        ("{{#raw}}{{Tools-echo 'a'}}{{set 'last' 'b'}}{{/raw}}{{last}}", "ab"),
         ("{{#unless none}}{{Tools-echo 'a'}}{{set 'last' 'b'}}{{/unless}}{{last}}", "ab"),
     ],
 )

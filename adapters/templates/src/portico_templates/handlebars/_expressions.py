@@ -47,12 +47,19 @@ class Setup:
 
 
 class Unit:
-    """One source that is compiled: its text and name, for errors, and the block parameters that can be named."""
+    """One source that is compiled: its text and name, for errors, and the block parameters that can be named.
 
-    def __init__(self, source: str, name: str, setup: Setup) -> None:
+    ``find_partial`` gives the body of a partial of the language. ``in_order`` says that partials may set variables.
+    """
+
+    def __init__(
+        self, source: str, name: str, setup: Setup, find_partial: Callable[[str], Body | None], *, in_order: bool
+    ) -> None:
         self.source = source
         self.name = name
         self.setup = setup
+        self.find_partial = find_partial
+        self.in_order = in_order
         self.block_params: list[tuple[str, ...]] = []
         self.needs_data = False
 
@@ -256,35 +263,23 @@ def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None) -> Callee:
     helper = unit.setup.helpers[name]
     unit.needs_data = True
     is_async = inspect.iscoroutinefunction(helper) or inspect.iscoroutinefunction(type(helper).__call__)
+    try:
+        inspect.signature(helper).bind(None, *call.params, **defined(call.hash))
+    except TypeError as misfit:
+        unit.refuse(f"The arguments do not fit the helper {name!r}: {misfit}.", call, misfit)
+    except ValueError:
+        pass  # It is written in C, and its signature is not known.
 
     def fault(message: str) -> TemplateError:
         return unit.fault(message, call)
 
     def callee(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
-        given = _plain(arguments)
         by_name = dict(zip(named, _plain(named.values()), strict=True))
         options = Options(name, scope, bodies, is_async=is_async, fault=fault)
-        try:
-            result = helper(options, *given, **by_name)
-        except TypeError as error:
-            misfit = _misfit(helper, given, by_name)
-            if misfit is None:
-                raise
-            unit.refuse(f"The arguments do not fit the helper {name!r}: {misfit}.", call, error)
+        result = helper(options, *_plain(arguments), **by_name)
         return scope.run.later(result) if inspect.isawaitable(result) else result
 
     return callee
-
-
-def _misfit(helper: Any, arguments: list[Any], named: dict[str, Any]) -> str | None:
-    """Say why arguments do not fit a helper; None where they do."""
-    try:
-        inspect.signature(helper).bind(None, *arguments, **named)
-    except TypeError as misfit:
-        return str(misfit)
-    except ValueError:
-        pass
-    return None
 
 
 def _built_in(unit: Unit, call: Call, name: str) -> Callee:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -174,37 +174,42 @@ Entered = tuple["Body", Scope, tuple[Any, ...] | None, Write]
 
 
 class Body:
-    """What stands between two tags, ready to be written in a scope.
+    """What stands between two tags: texts, each with the step that follows it, and the text after the last.
 
-    ``steps`` are texts and what follows each; ``in_order`` are the indexes of those in which something is set.
-    ``cost`` counts the statements.
+    It is filled with `add_text` and `add`, and can be written once it is closed. ``in_order`` are the indexes of the
+    steps in which something is set; ``cost`` counts the statements.
     """
 
-    __slots__ = ("cost", "in_order", "inlines", "needs_data", "params", "run", "same_context", "steps", "tail")
+    __slots__ = ("_text", "cost", "in_order", "inlines", "needs_data", "params", "run", "same_context", "steps", "tail")
 
-    def __init__(
-        self,
-        steps: Sequence[tuple[str, Step]],
-        tail: str,
-        *,
-        in_order: Collection[int] = (),
-        inlines: Sequence[tuple[str, Body]] = (),
-        params: tuple[str, ...] = (),
-        same_context: bool = False,
-        needs_data: bool = False,
-        cost: int = 1,
-    ) -> None:
-        self.steps = tuple((Own(text), step) for text, step in steps)
-        self.tail = Own(tail)
-        self.in_order = in_order
-        self.inlines = inlines
+    def __init__(self, params: tuple[str, ...] = (), *, same_context: bool = False) -> None:
         self.params = params
         self.same_context = same_context
-        self.needs_data = needs_data
-        self.cost = cost
-        run = _runner(self.steps, self.tail)
-        self.run: Callable[[Scope, Write], None] = run
-        if inlines:
+        self.needs_data = False
+        self.steps: list[tuple[str, Step]] = []
+        self.tail = Own()
+        self.in_order: set[int] = set()
+        self.inlines: list[tuple[str, Body]] = []
+        self.cost = 1
+        self.run: Callable[[Scope, Write], None]
+        self._text: list[str] = []
+
+    def add_text(self, text: str) -> None:
+        """Add a text."""
+        self._text.append(text)
+
+    def add(self, step: Step, *, in_order: bool = False) -> None:
+        """Add a step."""
+        if in_order:
+            self.in_order.add(len(self.steps))
+        self.steps.append((Own("".join(self._text)), step))
+        self._text.clear()
+
+    def close(self) -> None:
+        """End the body."""
+        self.tail = Own("".join(self._text))
+        run = self.run = _runner(tuple(self.steps), self.tail)
+        if self.inlines:
             self.run = lambda scope, write: run(self._with_inlines(scope), write)
 
     @property
@@ -367,7 +372,7 @@ async def _awaiting(awaitable: Awaitable[Any]) -> Any:
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"}
 _TABLE = str.maketrans(_ESCAPED)
 _NEEDS_ESCAPE = re.compile("[&<>\"'`=]")
-MARKUP = "<message"
+_MARKUP = "<message"
 
 
 def escape_html(text: str) -> str:
@@ -395,27 +400,28 @@ class Indented(list[Any]):
         self.indent = indent
 
 
-def joined(parts: list[Any], limit: int, name: str, *, markup: bool = False) -> str:
-    """Return the text of parts, as a prompt that remembers its values where there is markup in what is no value.
+def joined(parts: list[Any], limit: int, name: str) -> str:
+    """Return the text of parts, as a `Prompt` where a message opens in what is no value.
 
-    ``markup`` is for templates that may write markup themselves; in others it comes from trusted values only.
     Raises ``LimitExceeded`` above ``limit`` characters.
     """
     try:
-        size = sum(map(len, parts))
-        text = "".join(parts) if size <= limit else ""
+        text = "".join(parts) if sum(map(len, parts)) <= limit else None
     except TypeError:  # There are parts within.
-        parts = _flat(parts, limit, name)
-        size = sum(map(len, parts))
+        text = None
+    if text is None:
+        parts = flat(parts, limit, name)
         text = "".join(parts)
-    if size > limit:
-        raise _too_long(limit, name)
-    if not (markup or MARKUP in text):
-        return text
-    pieces = merge_pieces((part, type(part) is not Own) for part in parts)
-    if markup or any(MARKUP in text for text, is_value in pieces if not is_value):
-        return Prompt(pieces)
+    if _MARKUP in text:
+        pieces = pieces_of(parts)
+        if any(_MARKUP in text for text, is_value in pieces if not is_value):
+            return Prompt(pieces)
     return text
+
+
+def pieces_of(parts: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return texts, each with whether it is a value."""
+    return merge_pieces((part, type(part) is not Own) for part in parts)
 
 
 def merge_pieces(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
@@ -429,28 +435,15 @@ def merge_pieces(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
     return merged
 
 
-def _flat(parts: list[Any], limit: int, name: str) -> list[str]:
+def flat(parts: list[Any], limit: int, name: str) -> list[str]:
     """Return texts in order, with those that are within other parts, indented where they are."""
     found: list[str] = []
-    size = 0
-    # Each entry: what is left of a list, the list, and where in `found` it began.
-    stack: list[tuple[Any, Any, int]] = [(iter(parts), parts, 0)]
-    while stack:
-        rest, owner, begin = stack[-1]
-        for part in rest:
-            if isinstance(part, list):
-                stack.append((iter(part), part, len(found)))
-                break
-            size += len(part)
-            if size > limit:
-                raise _too_long(limit, name)
-            found.append(part)
-        else:
-            stack.pop()
-            if isinstance(owner, Indented):
-                before = sum(map(len, found[begin:]))
-                found[begin:] = _indent(found[begin:], owner.indent)
-                size += sum(map(len, found[begin:])) - before
+    for part in parts:
+        found += flat(part, limit, name) if isinstance(part, list) else [part]
+    if isinstance(parts, Indented):
+        found = _indent(found, parts.indent)
+    if sum(map(len, found)) > limit:
+        raise LimitExceeded(f"{name}: the rendered prompt has more than {limit:,} characters.")
     return found
 
 
@@ -467,7 +460,3 @@ def _indent(parts: Iterable[str], indent: str) -> list[str]:
         text = body.replace("\n", "\n" + indent) + part[len(body) :]
         result.append(Own(text) if type(part) is Own else text)
     return result
-
-
-def _too_long(limit: int, name: str) -> LimitExceeded:
-    return LimitExceeded(f"{name}: the rendered prompt has more than {limit:,} characters.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -9,7 +10,7 @@ from threading import RLock
 from typing import Any
 
 from portico import Trusted
-from portico.errors import LimitExceeded, TemplateError
+from portico.errors import LimitExceeded
 from portico_templates.handlebars import _nodes as nodes
 from portico_templates.handlebars._expressions import (
     Get,
@@ -20,7 +21,6 @@ from portico_templates.handlebars._expressions import (
     compile_call,
     compile_path,
     compile_value,
-    defined,
     field_of,
 )
 from portico_templates.handlebars._parsing import parse
@@ -45,6 +45,7 @@ from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
 from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
 
 _DEEPEST = 64
+_SETS = re.compile(r"\bset\b")
 _SHORT = 10**18
 """Integers below are written without asking how."""
 
@@ -52,10 +53,11 @@ Put = Callable[[Any, Scope, Write], None]
 
 
 def compile_template(
-    program: nodes.Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool
+    program: nodes.Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool = False
 ) -> Body:
-    """Return the body of a template; ``in_order`` says that partials may set variables."""
-    return _Compiler(Unit(source, name, setup), partials, in_order=in_order).body(program)
+    """Return the body of a template; ``in_order`` is for a partial of a template in which something may be set."""
+    in_order = in_order or partials.may_set or (setup.semantic_kernel_helpers and _SETS.search(source) is not None)
+    return _body(Unit(source, name, setup, partial(partials.find, in_order=in_order), in_order=in_order), program)
 
 
 class Partials:
@@ -66,12 +68,10 @@ class Partials:
         self._setup = setup
         self._compiling = RLock()
         self._compiled: dict[tuple[str, bool], Body | None] = {}
-        texts = self._sources.values()
-        self.have_markup = any("message" in text.lower() for text in texts)
-        self.may_set = setup.semantic_kernel_helpers and any("set" in text for text in texts)
+        self.may_set = setup.semantic_kernel_helpers and any(map(_SETS.search, self._sources.values()))
 
     def find(self, name: str, *, in_order: bool) -> Body | None:
-        """Return a partial; ``in_order`` is for templates in which something is set."""
+        """Return a partial; ``in_order`` is for templates in which something may be set."""
         source = self._sources.get(name)
         key = (name, in_order)
         if source is None or self._compiled.get(key) is not None:
@@ -90,160 +90,40 @@ class Partials:
             return self._compiled[key]
 
 
-class _Steps:
-    """The steps of a body while it is compiled."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[str, Step]] = []
-        self.texts: list[str] = []
-        self.in_order: list[int] = []
-        self.inlines: list[tuple[str, Body]] = []
-        self.cost = 1
-
-    def add(self, step: Step, *, in_order: bool = False) -> None:
-        if in_order:
-            self.in_order.append(len(self.found))
-        self.found.append((self.take_text(), step))
-
-    def take_text(self) -> str:
-        """Return the text since the last step."""
-        text = "".join(self.texts)
-        self.texts.clear()
-        return text
+def _body(unit: Unit, program: nodes.Program, *, same_context: bool = False) -> Body:
+    """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
+    outside, unit.needs_data = unit.needs_data, False
+    body = Body(program.params, same_context=same_context)
+    if program.params:
+        unit.block_params.append(program.params)
+    for statement in program.body:
+        _add_statement(unit, body, statement)
+    if program.params:
+        unit.block_params.pop()
+    body.needs_data = unit.needs_data
+    body.close()
+    unit.needs_data = unit.needs_data or outside
+    return body
 
 
-class _Compiler:
-    def __init__(self, unit: Unit, partials: Partials, *, in_order: bool) -> None:
-        self.unit = unit
-        self.setup = unit.setup
-        self.partials = partials
-        self.in_order = in_order
-
-    def body(self, program: nodes.Program, *, same_context: bool = False) -> Body:
-        """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
-        unit = self.unit
-        outside, unit.needs_data = unit.needs_data, False
-        steps = _Steps()
-        if program.params:
-            unit.block_params.append(program.params)
-        for statement in program.body:
-            self._statement(steps, statement)
-        if program.params:
-            unit.block_params.pop()
-        body = Body(
-            steps.found,
-            steps.take_text(),
-            in_order=steps.in_order,
-            inlines=steps.inlines,
-            params=program.params,
-            same_context=same_context,
-            needs_data=unit.needs_data,
-            cost=steps.cost,
-        )
-        unit.needs_data = unit.needs_data or outside
-        return body
-
-    def _statement(self, steps: _Steps, statement: nodes.Statement) -> None:
-        if isinstance(statement, nodes.Content):
-            steps.texts.append(statement.value)
-            return
-        if isinstance(statement, nodes.Comment):
-            return
-        steps.cost += 1
-        if isinstance(statement, nodes.Mustache):
-            self._mustache(steps, statement)
-        elif isinstance(statement, nodes.Decorator):
-            self._decorator(steps, statement)
-        elif isinstance(statement, nodes.Partial):
-            block = None if statement.program is None else self.body(statement.program)
-            find = partial(self.partials.find, in_order=self.in_order)
-            call = _PartialCall(self.unit, statement, block, find)
-            steps.add(compound(call.getters, call.entered, in_order=self.in_order), in_order=self.in_order)
-        else:
-            self._block(steps, statement)
-
-    # Tags that write a value.
-
-    def _mustache(self, steps: _Steps, node: nodes.Mustache) -> None:
-        unit, call = self.unit, node.call
-        path = call.path
-        kind = unit.helper_kind(path)
-        name = path.parts[0] if path.parts else ""
-        if kind == "semantic-kernel" and name == "set" and not call.is_bare:
-            steps.add(_set(unit, call), in_order=True)
-            return
-        put = _putting(unit, call, escapes=self.setup.escapes and node.escaped)
-        if not call.is_bare or kind in {"custom", "built-in"} or (kind and name in BARE):
-            steps.add(_write(compile_call(unit, call), put))
-            return
-        is_variable = path.is_simple and unit.block_param(name) is None
-        is_dotted = len(path.parts) > 1 and "." in path.original and not (path.data or path.depth or path.is_scoped)
-        if not (is_variable or is_dotted):
-            steps.add(_write(compile_path(unit, path), put))
-            return
-        step = _write(compile_bare(unit, call), put)
-        if is_variable and not self.setup.escapes and not name.isdecimal():
-            step = _write_field(name, step)
-        steps.add(step)
-
-    def _decorator(self, steps: _Steps, node: nodes.Decorator) -> None:
-        if node.call.path.original != "inline" or node.program is None:
-            self.unit.refuse(f"The decorator {node.call.path.original!r} cannot stand here.", node.call)
-        steps.inlines.append((_inline_name(self.unit, node.call), self.body(node.program)))
-
-    # Blocks.
-
-    def _block(self, steps: _Steps, node: nodes.Block) -> None:
-        unit, call = self.unit, node.call
-        name = call.path.parts[0] if call.path.parts else ""
-        kind = unit.helper_kind(call.path)
-        is_special = kind == "semantic-kernel" and name in BLOCKS
-        is_helper = kind == "built-in" and name not in {"lookup", "log"}
-        same = is_special or (is_helper and name in {"if", "unless"})
-        body = None if node.program is None else self.body(node.program, same_context=same)
-        inverse = None if node.inverse is None else self.body(node.inverse, same_context=True)
-        bodies = [each for each in (body, inverse) if each is not None]
-        steps.cost += sum(each.cost for each in bodies)
-        in_order = any(each.in_order for each in bodies)
-        if is_special and name == "raw":
-            step: Step = body.run if body is not None else _nothing
-        elif is_special:
-            step = _message(unit, call, body, in_order=in_order)
-        elif is_helper:
-            step = self._built_in(call, name, body, inverse, in_order)
-        elif kind == "custom":
-            step = _write(compile_call(unit, call, (body, inverse)), _putting(unit, call, escapes=False))
-        else:
-            if not call.is_bare or kind == "built-in" or (kind and name in BARE):
-                subject = compile_call(unit, call)
-            elif call.path.is_simple and unit.block_param(name) is None:
-                subject = compile_bare(unit, call)
-            else:
-                subject = compile_path(unit, call.path)
-            step = compound([subject], _section(self.setup.values, body, inverse), in_order=in_order)
-        steps.add(step, in_order=in_order)
-
-    def _built_in(self, call: nodes.Call, name: str, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
-        unit = self.unit
-        if len(call.params) != 1:
-            given = "None was given" if not call.params else f"{len(call.params)} were given"
-            what = "Must pass iterator to #each." if name == "each" else f"#{name} requires exactly one argument."
-            unit.refuse(f"{what} {given}.", call)
-        getters = [compile_value(unit, call.params[0])]
-        if name == "each":
-            loop = _Loop(self.setup.values, body, inverse)
-            return compound(getters, loop.entered, in_order=in_order, now=loop.write)
-        if name == "with":
-            return compound(getters, _with(body, inverse), in_order=in_order)
-        if name == "unless":
-            body, inverse = inverse, body
-        if "includeZero" in call.hash:
-            getters.append(compile_value(unit, call.hash["includeZero"]))
-        return compound(getters, _if(body, inverse), in_order=in_order, now=_if_now(body, inverse))
-
-
-Find = Callable[[str], Body | None]
-"""Finds a partial of the language by its name."""
+def _add_statement(unit: Unit, body: Body, statement: nodes.Statement) -> None:
+    if isinstance(statement, nodes.Content):
+        body.add_text(statement.value)
+        return
+    if isinstance(statement, nodes.Comment):
+        return
+    body.cost += 1
+    if isinstance(statement, nodes.Mustache):
+        _add_mustache(unit, body, statement)
+    elif isinstance(statement, nodes.Decorator):
+        if statement.call.path.original != "inline" or statement.program is None:
+            unit.refuse(f"The decorator {statement.call.path.original!r} cannot stand here.", statement.call)
+        body.inlines.append((_inline_name(unit, statement.call), _body(unit, statement.program)))
+    elif isinstance(statement, nodes.Partial):
+        block = None if statement.program is None else _body(unit, statement.program)
+        body.add(_partial(unit, statement, block), in_order=unit.in_order)
+    else:
+        _add_block(unit, body, statement)
 
 
 def _inline_name(unit: Unit, call: nodes.Call) -> str:
@@ -253,103 +133,141 @@ def _inline_name(unit: Unit, call: nodes.Call) -> str:
     return call.params[0].original
 
 
-class _PartialCall:
-    """A call of a partial: a template of the language, an inline partial, or the block of the partial around it."""
+def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
+    call, setup = node.call, unit.setup
+    path = call.path
+    kind = unit.helper_kind(path)
+    name = path.parts[0] if path.parts else ""
+    if kind == "semantic-kernel" and name == "set" and not call.is_bare:
+        body.add(_set(unit, call), in_order=True)
+        return
+    put = _putting(unit, call, escapes=setup.escapes and node.escaped)
+    if not call.is_bare or kind in {"custom", "built-in"} or (kind and name in BARE):
+        body.add(_write(compile_call(unit, call), put))
+        return
+    is_variable = path.is_simple and unit.block_param(name) is None
+    is_dotted = len(path.parts) > 1 and "." in path.original and not (path.data or path.depth or path.is_scoped)
+    if not (is_variable or is_dotted):
+        body.add(_write(compile_path(unit, path), put))
+        return
+    step = _write(compile_bare(unit, call), put)
+    if is_variable and not setup.escapes and not name.isdecimal():
+        step = _write_field(name, step)
+    body.add(step)
 
-    def __init__(self, unit: Unit, node: nodes.Partial, block: Body | None, find: Find) -> None:
-        call = node.call
-        if len(call.params) > 1:
-            unit.refuse(f"A partial takes one argument, its context, not {len(call.params)}.", call)
-        unit.needs_data = True
-        self.unit = unit
-        self.call = call
-        self.find = find
-        self.block = block
-        self.indent = node.indent
-        self.names = list(defined(call.hash))
-        self.is_dynamic = isinstance(node.name, nodes.Call)
-        self.name = "" if isinstance(node.name, nodes.Call) else node.name.original
-        self.getters = compile_arguments(unit, call)[0]
-        if isinstance(node.name, nodes.Call):
-            self.getters.insert(0, compile_value(unit, node.name))
+
+def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
+    call = node.call
+    name = call.path.parts[0] if call.path.parts else ""
+    kind = unit.helper_kind(call.path)
+    is_special = kind == "semantic-kernel" and name in BLOCKS
+    is_helper = kind == "built-in" and name not in {"lookup", "log"}
+    same = is_special or (is_helper and name in {"if", "unless"})
+    body = None if node.program is None else _body(unit, node.program, same_context=same)
+    inverse = None if node.inverse is None else _body(unit, node.inverse, same_context=True)
+    bodies = [each for each in (body, inverse) if each is not None]
+    around.cost += sum(each.cost for each in bodies)
+    in_order = any(each.in_order for each in bodies)
+    if is_special and name == "raw":
+        step = compound([lambda scope: True], _if(body, None), in_order=in_order)
+    elif is_special:
+        step = _message(unit, call, body, in_order=in_order)
+    elif is_helper:
+        step = _built_in(unit, call, body, inverse, in_order=in_order)
+    elif kind == "custom":
+        step = _write(compile_call(unit, call, (body, inverse)), _putting(unit, call, escapes=False))
+    else:
+        if not call.is_bare or kind == "built-in" or (kind and name in BARE):
+            subject = compile_call(unit, call)
+        elif call.path.is_simple and unit.block_param(name) is None:
+            subject = compile_bare(unit, call)
         else:
-            find(self.name)
+            subject = compile_path(unit, call.path)
+        step = compound([subject], _section(unit.setup.values, body, inverse), in_order=in_order)
+    around.add(step, in_order=in_order)
 
-    def entered(self, scope: Scope, write: Write, *arguments: Any) -> Iterator[Entered]:
-        """Yield the body that the partial is, in its scope."""
+
+def _built_in(unit: Unit, call: nodes.Call, body: Body | None, inverse: Body | None, *, in_order: bool) -> Step:
+    """Return the step of `each`, `if`, `unless` or `with`."""
+    (name,) = call.path.parts
+    if len(call.params) != 1:
+        unit.refuse(f"#{name} takes one argument, not {len(call.params)}.", call)
+    getters = [compile_value(unit, call.params[0])]
+    if name == "each":
+        loop = _Loop(unit.setup.values, body, inverse)
+        return compound(getters, loop.entered, in_order=in_order, now=loop.write)
+    if name == "with":
+        return compound(getters, _with(body, inverse), in_order=in_order)
+    if name == "unless":
+        body, inverse = inverse, body
+    if "includeZero" in call.hash:
+        getters.append(compile_value(unit, call.hash["includeZero"]))
+    return compound(getters, _if(body, inverse), in_order=in_order, now=_if_now(body, inverse))
+
+
+def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
+    """Return the step of a call of a partial: a template of the language, an inline partial, or the block around it."""
+    call = node.call
+    if len(call.params) > 1:
+        unit.refuse(f"A partial takes one argument, its context, not {len(call.params)}.", call)
+    unit.needs_data = True
+    getters, names = compile_arguments(unit, call)
+    written = None if isinstance(node.name, nodes.Call) else node.name.original
+    if written is None:
+        getters.insert(0, compile_value(unit, node.name))
+    else:
+        unit.find_partial(written)  # Its mistakes are found now.
+
+    def entered(scope: Scope, write: Write, *arguments: Any) -> Iterator[Entered]:
         values = list(arguments)
-        name = self._called_name(values.pop(0)) if self.is_dynamic else self.name
-        context = self._context(scope, values)
-        run, around = scope.run, scope.around
+        name = unit.setup.values.text(values.pop(0)) if written is None else written
+        context = values.pop(0) if call.params else scope.context
+        if call.hash:
+            context = {**_as_mapping(unit.setup.values, context), **dict(zip(names, values, strict=True))}
+        run, around, data = scope.run, scope.around, scope.data
         if around.depth >= _DEEPEST:
             message = f"The partials call each other more than {_DEEPEST} deep, at last {name!r}."
-            raise LimitExceeded(str(self.unit.fault(message, self.call)))
-        block = around.block
+            raise LimitExceeded(str(unit.fault(message, call)))
         inner_around = around._replace(depth=around.depth + 1)
-        data = scope.data
         own = None
-        if self.block is not None:
-            own = Inline(self.block, scope, scope.params, around)
+        if block is not None:
+            own = Inline(block, scope, scope.params, around)
             data = Data({}, data)  # handlebars.js adds a level for the block, which `@../` sees.
-            inner_around = self.block.surroundings(scope, scope, inner_around)._replace(block=own)
-        if self.indent:
-            indented = Indented(self.indent)
+            inner_around = block.surroundings(scope, scope, inner_around)._replace(block=own)
+        if node.indent:
+            indented = Indented(node.indent)
             write(indented)
             write = indented.append
-        inline = around.inlines.get(name)
-        body = None
+        inline, body, is_block = around.inlines.get(name), None, False
         if name == "@partial-block":
-            inline, own = block, block
+            inline, is_block = around.block, True
         elif inline is None:
-            body = self.find(name)
-            inline = own if body is None else None
-        else:
-            own = None
-        if body is not None:
-            run.count(body.cost)
-            yield body, Scope(context, None, data, None, inner_around, run, scope.jobs), None, write
-        elif inline is None:
-            raise self._missing(name)
-        else:
-            run.count(inline.body.cost)
-            inner = self._scope_of(inline, scope, context, data, inner_around, is_block=inline is own)
-            yield inline.body, inner, None, write
+            body = unit.find_partial(name)
+            if body is None:  # Its block stands in for a partial that is missing.
+                inline, is_block = own, True
+        parent = params = None
+        if inline is not None:
+            body, parent, params = inline.body, inline.parent, inline.params
+            if parent is not None and context is parent.context:
+                parent = parent.parent
+            if is_block:
+                data = Data({}, data)
+                inlines = {**around.inlines, **inline.around.inlines}
+                inner_around = Surroundings(inlines, inline.around.block, around.depth + 1)
+        if body is None:
+            unit.refuse(f"The partial {name!r} could not be found.", call)
+        run.count(body.cost)
+        yield body, Scope(context, parent, data, params, inner_around, run, scope.jobs), None, write
 
-    def _scope_of(
-        self, inline: Inline, scope: Scope, context: Any, data: Data, around: Surroundings, *, is_block: bool
-    ) -> Scope:
-        """Return the scope of a body that stands in a template, with another context."""
-        parent = inline.parent
-        if parent is not None and context is parent.context:
-            parent = parent.parent
-        if is_block:
-            data = Data({}, data)
-            inlines = {**scope.around.inlines, **inline.around.inlines}
-            around = Surroundings(inlines, inline.around.block, scope.around.depth + 1)
-        return Scope(context, parent, data, inline.params, around, scope.run, scope.jobs)
+    return compound(getters, entered, in_order=unit.in_order)
 
-    def _called_name(self, value: Any) -> str:
-        if value is None or value is MISSING:
-            self.unit.refuse("The name of the partial is missing.", self.call)
-        return self.unit.setup.values.text(value)
 
-    def _context(self, scope: Scope, values: list[Any]) -> Any:
-        context = values.pop(0) if self.call.params else scope.context
-        if not self.call.hash:
-            return context
-        return {**self._as_mapping(context), **dict(zip(self.names, values, strict=True))}
-
-    def _as_mapping(self, context: Any) -> Mapping[str, Any]:
-        if isinstance(context, Mapping):
-            return context
-        if is_array(context) or isinstance(context, str):
-            return {str(index): item for index, item in enumerate(context)}
-        return dict(self.unit.setup.values.items(context) or ())
-
-    def _missing(self, name: str) -> TemplateError:
-        if name == "@partial-block":
-            return self.unit.fault("This partial was called without a block: there is no '@partial-block'.", self.call)
-        return self.unit.fault(f"The partial {name!r} could not be found.", self.call)
+def _as_mapping(values: Values, context: Any) -> Mapping[str, Any]:
+    if isinstance(context, Mapping):
+        return context
+    if is_array(context) or isinstance(context, str):
+        return {str(index): item for index, item in enumerate(context)}
+    return dict(values.items(context) or ())
 
 
 def _nothing(scope: Scope, write: Write) -> None:

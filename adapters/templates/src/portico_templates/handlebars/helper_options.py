@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from portico import Prompt
 from portico.errors import TemplateError
-from portico_templates.handlebars._running import Body, OfBlock, Scope, finish, joined
+from portico_templates.handlebars._running import Body, OfBlock, Scope, finish, flat, pieces_of
 from portico_templates.handlebars.values import MISSING
 
 Helper = Callable[..., Any]
@@ -93,6 +92,4 @@ class Options:
 
     def _joined(self, parts: list[Any]) -> str:
         run = self._scope.run
-        text = joined(parts, run.limits.characters, run.name, markup=True)
-        assert isinstance(text, Prompt)  # noqa: S101 - that is what is asked for
-        return OfBlock(text.pieces)
+        return OfBlock(pieces_of(flat(parts, run.limits.characters, run.name)))

@@ -13,7 +13,7 @@ from portico.ports import TypeCodec
 from portico_templates.handlebars import _nodes as nodes
 from portico_templates.handlebars._expressions import BUILT_IN, Setup, defined
 from portico_templates.handlebars._parsing import parse
-from portico_templates.handlebars._running import MARKUP, Body, Data, Limits, Run, Scope, Surroundings, finish, joined
+from portico_templates.handlebars._running import Body, Data, Limits, Run, Scope, Surroundings, finish, joined
 from portico_templates.handlebars._statements import Partials, compile_template
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.helper_options import Helper
@@ -67,9 +67,8 @@ class HandlebarsTemplates:
         setup, partials = self._setup, self._partials
         try:
             program = parse(source, name=name)
-            markup, sets = _features(program, partials, has_helpers=setup.semantic_kernel_helpers)
-            body = compile_template(program, source, name, setup, partials, in_order=sets)
-            return HandlebarsTemplate(name, source, program, setup, body, markup=markup)
+            body = compile_template(program, source, name, setup, partials)
+            return HandlebarsTemplate(name, source, program, setup, body)
         except RecursionError as error:
             raise LimitExceeded(f"{name}: the template is nested too deeply.") from error
 
@@ -191,34 +190,14 @@ class _WrittenNames:
         return kind in {"custom", "built-in"} or (kind is not None and path.parts[0] in BARE)
 
 
-def _features(program: nodes.Program, partials: Partials, *, has_helpers: bool) -> tuple[bool, bool]:
-    """Tell whether a template may write markup, and whether something may be set in it; both cost time."""
-    texts = []
-    markup = sets = False
-    for statement in nodes.walk(program):
-        if isinstance(statement, nodes.Content):
-            texts.append(statement.value)
-        elif isinstance(statement, nodes.Partial):
-            markup = markup or partials.have_markup
-            sets = sets or partials.may_set
-        elif isinstance(statement, nodes.Block):
-            markup = markup or (has_helpers and statement.call.path.original == "message")
-        elif isinstance(statement, nodes.Mustache):
-            sets = sets or (has_helpers and statement.call.path.original == "set" and not statement.call.is_bare)
-    return markup or MARKUP in "".join(texts), sets
-
-
 class HandlebarsTemplate:
     """A compiled prompt; it may be rendered many times, also at the same time."""
 
-    def __init__(
-        self, name: str, source: str, program: nodes.Program, setup: Setup, body: Body, *, markup: bool
-    ) -> None:
+    def __init__(self, name: str, source: str, program: nodes.Program, setup: Setup, body: Body) -> None:
         self.name = name
         self.source = source
         self._program = program
         self._setup = setup
-        self._markup = markup
         self._body = body
 
     def __str__(self) -> str:
@@ -246,7 +225,7 @@ class HandlebarsTemplate:
         return self._written.calls
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
-        """Return the prompt: a `portico.Prompt` where the template may have markup, else a text.
+        """Return the prompt: a `portico.Prompt` where a message opens in it, else a text.
 
         Raises ``TemplateError`` for a function or helper that is not there, arguments that do not fit and a value
         that has no text, and ``LimitExceeded``; what a function raises comes through unchanged. One without calls
@@ -275,7 +254,7 @@ class HandlebarsTemplate:
                 body.run(scope, parts.append)
             if scope.jobs:
                 await finish(scope.jobs)
-            return joined(parts, setup.limits.characters, self.name, markup=self._markup)
+            return joined(parts, setup.limits.characters, self.name)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: rendering is nested too deeply.") from error
         finally:
