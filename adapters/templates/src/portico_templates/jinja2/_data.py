@@ -15,7 +15,11 @@ from jinja2.runtime import AsyncLoopContext, BlockReference, LoopContext, Macro,
 from jinja2.utils import Cycler, Joiner, Namespace, missing
 
 from portico_templates.handlebars.values import declared_fields
-from portico_templates.jinja2._errors import Refused
+
+
+class Refused(Exception):
+    """What a template may not do, or cannot: the message for its author, not yet the place."""
+
 
 NOTHING: Any = missing
 """What a lookup returns where there is nothing: None is a value."""

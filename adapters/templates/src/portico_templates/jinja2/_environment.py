@@ -18,16 +18,22 @@ from jinja2.environment import TemplateModule
 from jinja2.loaders import split_template_path
 from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
-from jinja2.utils import Cycler, Joiner, Namespace
+from jinja2.utils import Cycler, Joiner
 
 from portico import Prompt, Trusted
 from portico.errors import LimitExceeded
 from portico.plugins import TextForm
-from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
-from portico_templates.jinja2._errors import Refused
+from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, Refused, kind_of, read_field, read_item
 from portico_templates.jinja2._filters import prompt_filters
-from portico_templates.jinja2._own_text import OwnText, Printed, pieces_of
-from portico_templates.jinja2._rendering import RENDERING, charge, check_format, check_growth
+from portico_templates.jinja2._rendering import (
+    RENDERING,
+    OwnText,
+    Printed,
+    charge,
+    check_format,
+    check_growth,
+    pieces_of,
+)
 from portico_templates.jinja2.config import Jinja2Settings
 
 _LARGEST_RANGE = 100_000
@@ -71,15 +77,6 @@ class CountedLoop(AsyncLoopContext):
 
     def __len__(self) -> int:
         raise Refused("The length of a loop is loop.length.")
-
-
-class CountedNamespace(Namespace):
-    """A namespace; putting a container into it counts, since in a loop that nests without end."""
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        if isinstance(value, list | tuple | dict):
-            RENDERING.get().step(1_000)
-        super().__setitem__(name, value)
 
 
 def counted_range(*args: int) -> range:
@@ -135,7 +132,7 @@ class Partials(BaseLoader):
 _LARGEST_BITS = 100_000
 _PLAIN = frozenset([bool, float, int, type(None)])
 _CONTAINERS = frozenset([dict, list, tuple])
-_GLOBALS = ("cycler", "dict", "joiner")
+_GLOBALS = ("cycler", "dict", "joiner", "namespace")
 _MESSAGE = re.compile(r"</?message\b")
 _WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
 
@@ -241,7 +238,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         self._text_form = text_form
         self.filters = prompt_filters()
         self.globals = {name: self.globals[name] for name in _GLOBALS}
-        self.globals |= {"range": counted_range, "namespace": CountedNamespace}
+        self.globals["range"] = counted_range
         self._callable = tuple(self.globals.values())
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -260,8 +257,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             text: str = Printed(value)
         elif type(value) is Trusted or isinstance(value, OwnText):
             text = self.own(value)
-        elif isinstance(value, TemplateModule):
-            text = self.concat(value._body_stream)  # noqa: SLF001 - what a module printed
         else:
             text = Printed(self.text(value))
         RENDERING.get().print(text)
@@ -276,16 +271,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(value, Undefined):
             return ""
         if isinstance(value, (*JINJA_OWN, Method)):
-            if isinstance(value, TemplateModule):
-                return str.__str__(self.concat(value._body_stream))  # noqa: SLF001 - what a module printed
             raise Refused(f"This is {kind_of(value)}, which has no text; a macro or method is called with (…).")
         if isinstance(value, Iterator | AsyncIterator):
             raise Refused("This gives one element after another and has no text: write |join or |list.")
-        return self._of(self.json(value) if type(value) in _CONTAINERS else value)
-
-    def _of(self, value: Any) -> str:
         try:
-            return self._text_form(value)
+            return self._text_form(self.json(value) if type(value) in _CONTAINERS else value)
         except ValueError as error:
             raise Refused(f"The value cannot be written as text. {error}") from error
 
@@ -298,6 +288,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return None
         if isinstance(value, OwnText):
             return str.__str__(value)
+        if kind in _CONTAINERS:
+            charge(value)  # One that shares its parts can be small in memory and without end on paper.
         if kind in (list, tuple):
             return kind(self.json(element) for element in value)
         if kind is dict:
@@ -377,7 +369,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return a field for a filter or a format, which cannot await it."""
-        return self.getitem(obj, attribute) if isinstance(obj, AsyncLoopContext) else self.field(obj, attribute)
+        return self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return an element or field for a filter or a format, which cannot await it."""
@@ -405,8 +397,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def _call_function(self, words: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         name = "-".join(words) if len(words) == 2 else ".".join(words)
-        if isinstance(kwargs.get("caller"), Macro):
-            raise Refused("A block is given to a macro by {% call %}, not to a function of the kernel.")
         arguments = {key: self.json(value) for key, value in _own_arguments(kwargs).items()}
         return RENDERING.get().call(name, arguments, [self.json(value) for value in args])
 

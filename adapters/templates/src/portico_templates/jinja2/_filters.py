@@ -15,9 +15,8 @@ from jinja2.nodes import EvalContext
 
 from portico import Trusted
 from portico.errors import LimitExceeded
-from portico_templates.jinja2._errors import Refused
-from portico_templates.jinja2._own_text import OwnText
-from portico_templates.jinja2._rendering import charge, check_growth
+from portico_templates.jinja2._data import Refused
+from portico_templates.jinja2._rendering import OwnText, charge, check_growth
 
 # They belong to modules above this one.
 PromptEnvironment: TypeAlias = Any
@@ -25,7 +24,7 @@ PromptEnvironment: TypeAlias = Any
 
 # They read or write HTML, or write Python's own idea of a value; wordwrap can make a text large out of nothing.
 _LEFT_OUT = ("forceescape", "pprint", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr")
-_LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000, "truncate": None}
+_LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000}
 
 
 def prompt_filters() -> dict[str, Callable[..., Any]]:
@@ -42,7 +41,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "replace": _replace,
         "safe": _safe,
         "string": _string,
-        "sum": _counted("sum", _sum),
+        "sum": _sum,
         "trim": _counted("trim", _trim),
         "tojson": _counted("tojson", _tojson),
     }
@@ -96,10 +95,7 @@ def _indent(environment: PromptEnvironment, value: Any, width: Any = 4, first: A
 @pass_eval_context
 async def _join(context: EvalContext, value: Any, d: Any = "", attribute: Any = None) -> Any:
     environment: Any = context.environment
-    charge(value)
-    elements = await auto_to_list(value)
-    if attribute is not None:
-        elements = [make_attrgetter(environment, attribute)(element) for element in elements]
+    elements = await _elements(environment, value, attribute)
     charge(elements)
     return environment.joined_with(d, elements)
 
@@ -126,10 +122,15 @@ def _string(environment: PromptEnvironment, value: Any) -> str:
 async def _sum(environment: PromptEnvironment, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
     if isinstance(start, str | list | tuple):
         raise Refused("The filter sum adds numbers; join puts texts together, and + lists.")
-    elements = await auto_to_list(iterable)
-    if attribute is not None:
-        elements = [make_attrgetter(environment, attribute)(element) for element in elements]
-    return sum(elements, start)
+    return sum(await _elements(environment, iterable, attribute), start)
+
+
+async def _elements(environment: PromptEnvironment, value: Any, attribute: Any) -> list[Any]:
+    charge(value)
+    elements = await auto_to_list(value)
+    if attribute is None:
+        return elements
+    return list(map(make_attrgetter(environment, attribute), elements))
 
 
 @pass_environment

@@ -1,17 +1,23 @@
-"""One rendering: how it reaches functions, and what it may use up."""
+"""One rendering: how it reaches functions, what it may use up, and what is the template's own text in its output.
+
+In a prompt with messages, a tag that the template wrote is markup and one in a value is not. Macros, set blocks and
+call blocks capture both as one string, `OwnText`, which remembers its parts; `~`, `+`, `join` and `trim` keep them.
+Whatever else is made of such a string is an ordinary string, and so a value when it is printed.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Mapping, Sequence, Sized
+from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
 from contextvars import ContextVar
 
 from jinja2.runtime import AsyncLoopContext
 
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
 from portico.ports import CallFunction
-from portico_templates.jinja2._errors import Refused
+from portico_templates.handlebars._running import merge_pieces
+from portico_templates.jinja2._data import Refused
 from portico_templates.jinja2.config import Jinja2Settings
 
 _CHECKED_EVERY = 16
@@ -125,3 +131,51 @@ def _too_large(most: int) -> LimitExceeded:
         f"The template makes a text or list of more than {most:,} characters or elements; max_characters sets how "
         "many it may have."
     )
+
+
+Piece = tuple[str, bool]
+"""A text, and whether it is a value."""
+
+
+class Printed(str):
+    """A value as it was printed; other plain strings in the output are the template's own text."""
+
+    __slots__ = ()
+
+
+class OwnText(str):
+    """A text that the template made, with the pieces that it consists of."""
+
+    pieces: tuple[Piece, ...]
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> OwnText:
+        """Return the text of pieces.
+
+        >>> OwnText.of([("<b>", False), ("<i>", True)]).pieces
+        (('<b>', False), ('<i>', True))
+        """
+        kept = tuple(pieces)
+        text = cls("".join([piece for piece, _ in kept]))
+        text.pieces = kept
+        return text
+
+    def trimmed(self, characters: str | None) -> OwnText:
+        """Return the text without these characters, or blanks, at its ends."""
+        start = len(self) - len(self.lstrip(characters))
+        end = max(start, len(self.rstrip(characters)))
+        pieces: list[Piece] = []
+        position = 0
+        for text, is_value in self.pieces:
+            kept = text[max(0, start - position) : max(0, end - position)]
+            pieces.append((kept, is_value))
+            position += len(text)
+        return OwnText.of(pieces)
+
+
+def pieces_of(parts: Iterable[str]) -> list[Piece]:
+    """Return the pieces of what was printed, neighbours that the template wrote as one."""
+    pieces: list[Piece] = []
+    for part in parts:
+        pieces += part.pieces if isinstance(part, OwnText) else [(str(part), isinstance(part, Printed))]
+    return merge_pieces(pieces)
