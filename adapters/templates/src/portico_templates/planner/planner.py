@@ -15,7 +15,6 @@ from portico.plans import (
     Asking,
     Emit,
     Expression,
-    Finding,
     FittedFunctions,
     From,
     Infeasible,
@@ -169,25 +168,21 @@ def messages_for(
     )
     if instructions.strip():
         told = f"{told}\n{instructions.strip()}\n"
-    return [
+    messages = [
         Message.of("system", told),
         Message.of("user", _EXAMPLE_GOAL),
         Message.of("assistant", _EXAMPLE),
         Message.of("user", "\n".join([_EXAMPLE_NOTE, *_variables(variables), *_failures(task), "", _GOAL, task.goal])),
-        *_corrections(task),
     ]
-
-
-def _corrections(task: Task) -> list[Message]:
-    """Return the templates that were refused, each with what was found in it."""
-    told: list[Message] = []
     for refusal in task.refused:
-        told.append(Message.of("assistant", f"```handlebars\n{_source(refusal.plan)}\n```"))
-        told.append(Message.of("user", repair(_shown(refusal.findings))))
-    return told
+        sources = [step.function.source for step in refusal.plan.steps if isinstance(step.function, PlanTemplate)]
+        findings = sorted(refusal.findings, key=lambda finding: finding.severity != "error")
+        messages.append(Message.of("assistant", f"```handlebars\n{''.join(sources[:1])}\n```"))
+        messages.append(Message.of("user", ask_again("\n".join(f"- {finding.words}" for finding in findings))))
+    return messages
 
 
-def repair(problem: str) -> str:
+def ask_again(problem: str) -> str:
     """Return the words that ask for another reply."""
     return (
         f"That template cannot be used:\n{problem}\n"
@@ -226,21 +221,6 @@ def _variables(variables: dict[str, Any]) -> list[str]:
     if any(name.startswith("done") for name in variables):
         lines.append("Those that begin with done are results of calls that were made: use them, do not call again.")
     return lines
-
-
-def _source(plan: Plan) -> str:
-    for step in plan.steps:
-        if isinstance(step.function, PlanTemplate):
-            return step.function.source
-    return ""
-
-
-def _shown(findings: Sequence[Finding]) -> str:
-    return "\n".join(f"- {finding.words}" for finding in _errors_first(findings))
-
-
-def _errors_first(findings: Iterable[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: finding.severity != "error")
 
 
 _WITHOUT_LOOP = {"if", "unless", "with", "raw"}
@@ -357,70 +337,57 @@ class HandlebarsPlanner:
         settings = self._settings
         number = task.plan_number(replans=settings.replans)
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
-        arguments = _arguments(task)
+        given = _given(task)
         messages = messages_for(
             task,
             fitted.text,
             allow_loops=settings.allow_loops,
             instructions=settings.instructions,
-            variables={name: _value(expression, task) for name, expression in arguments.items()},
+            variables={name: value for name, (_, value) in given.items()},
         )
-        written = await self._written(task, messages, arguments, emit)
+        written = await self._written(task, messages, given, emit)
         if isinstance(written, Infeasible):
             return fitted.explain(written)
+        arguments = {name: expression for name, (expression, _) in given.items()}
         step = Step(next(task.fresh_ids()), PlanTemplate(written, _LANGUAGE), arguments)
         return Plan(task.goal, (step,), From(step.id), {"plan": number})
 
     async def _written(
-        self, task: Task, messages: list[Message], arguments: Mapping[str, Expression], emit: Emit
+        self, task: Task, messages: list[Message], given: Collection[str], emit: Emit
     ) -> str | Infeasible:
         settings = self._settings
         chat = self._services.get(ChatService, settings.chat)
         language = self._services.get(TemplateLanguage, _LANGUAGE)
         catalogue = {spec.name: spec for spec in task.functions}
-        request = Asking.request(messages, settings)
 
         def read(text: str) -> str | Infeasible:
             written = read_reply(text)
-            if isinstance(written, str):
-                self._check(written, language, arguments, catalogue)
+            if isinstance(written, Infeasible):
+                return written
+            try:
+                template = language.compile(written, name="plan")
+            except (TemplateError, LimitExceeded) as error:
+                raise ReplyProblem(str(error)) from error
+            problems = template_problems(written, template, given, catalogue, allow_loops=settings.allow_loops)
+            if found := [f"- {problem}" for problem in problems]:
+                raise ReplyProblem("\n".join(found))
             return written
 
-        written, _ = await Asking.until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
+        request = Asking.request(messages, settings)
+        written, _ = await Asking.until_usable(
+            chat, request, emit, read=read, repair=ask_again, repairs=settings.repairs
+        )
         return written
 
-    def _check(
-        self,
-        source: str,
-        language: TemplateLanguage,
-        arguments: Mapping[str, Expression],
-        catalogue: Mapping[str, FunctionSpec],
-    ) -> None:
-        try:
-            template = language.compile(source, name="plan")
-        except (TemplateError, LimitExceeded) as error:
-            raise ReplyProblem(str(error)) from error
-        loops = self._settings.allow_loops
-        problems = list(template_problems(source, template, arguments, catalogue, allow_loops=loops))
-        if problems:
-            raise ReplyProblem("\n".join(f"- {problem}" for problem in problems))
 
-
-def _arguments(task: Task) -> dict[str, Expression]:
-    """Return the variables that the template has: the input, and the results of what was done."""
-    arguments: dict[str, Expression] = {}
+def _given(task: Task) -> dict[str, tuple[Expression, Any]]:
+    """Return the variables that the template has, each with its value: the input, and the results of what was done."""
+    given: dict[str, tuple[Expression, Any]] = {}
     if task.input is not None:
-        arguments["input"] = From("input")
-    _, children = failed_template(task)
-    done: list[Expression] = [From(record.step.id) for record in task.own_steps if record.error is None]
+        given["input"] = (From("input"), task.input)
+    done: list[tuple[Expression, Any]] = [
+        (From(record.step.id), record.result) for record in task.own_steps if record.error is None
+    ]
     # A call inside of a step is no step that a plan could refer to.
-    done += [Value(record.result) for record in children]
-    return arguments | {f"done{number}": expression for number, expression in enumerate(done, 1)}
-
-
-def _value(expression: Expression, task: Task) -> Any:
-    if isinstance(expression, Value):
-        return expression.value
-    if expression == From("input"):
-        return task.input
-    return task.result_of(expression.step) if isinstance(expression, From) else None
+    done += [(Value(record.result), record.result) for record in failed_template(task)[1]]
+    return given | {f"done{number}": each for number, each in enumerate(done, 1)}
