@@ -377,7 +377,7 @@ def test_an_alias_is_what_it_stands_for_and_may_contain_itself() -> None:
     assert tree.draft is not None
     assert tree.draft({"a": [1, ["2024-0"]]}) == {"a": [1, []]}
     assert faults(dict[str, TREE], {"a": [[True]]}) == [
-        "$.a[0][0]: expected a date (ISO 8601) or an integer or an array, got True"
+        "$.a[0][0]: expected an integer or an array or a date (ISO 8601), got True"
     ]
 
 

@@ -1,17 +1,15 @@
-"""Unions: whatever compiles gives every value back as it was; what cannot be told apart is refused, with advice."""
+"""Unions: the member that fits best reads a value, the first in the hint where several do."""
 
 from __future__ import annotations
 
 import datetime as dt
 import enum
 import json
-import re
-import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 from uuid import UUID
 
 import jsonschema
@@ -156,8 +154,10 @@ def cases(*, formats: bool = True) -> st.SearchStrategy[TypeCase]:
 
 
 @given(st.data(), st.lists(cases(), min_size=2, max_size=4))
-def test_whatever_union_compiles_gives_every_value_back_as_it_was(data: st.DataObject, drawn: list[TypeCase]) -> None:
-    hint = typing.Union[tuple(case.hint for case in drawn)]  # noqa: UP007 - drawn
+def test_what_any_union_writes_is_valid_and_read_as_a_value_that_stays(
+    data: st.DataObject, drawn: list[TypeCase]
+) -> None:
+    hint: Any = typing.Union[tuple(case.hint for case in drawn)]  # noqa: UP007 - drawn
     try:
         compiled = compile_type(hint)
     except SchemaUnsupported:
@@ -169,31 +169,8 @@ def test_whatever_union_compiles_gives_every_value_back_as_it_was(data: st.DataO
     assert PlainSchemaValidator().compile(compiled.schema)(written) == []
     assert jsonschema.Draft202012Validator(compiled.schema).is_valid(written)
     back = there_and_back(compiled, value)
-    assert same(back, value), f"{hint}: {value!r} was written as {written!r} and came back as {back!r}"
-
-
-@given(
-    st.data(),
-    st.lists(st.sampled_from(_CASES), min_size=2, max_size=3, unique=True),
-    st.sampled_from(["list", "dict", "field"]),
-)
-def test_so_it_is_inside_of_other_types(data: st.DataObject, drawn: list[TypeCase], where: str) -> None:
-    hint: Any = typing.Union[tuple(case.hint for case in drawn)]  # noqa: UP007 - drawn
-    values = st.one_of([case.values for case in drawn])
-    if where == "list":
-        hint, values = list[hint], st.lists(values, max_size=3)
-    elif where == "dict":
-        hint, values = dict[str, hint], st.dictionaries(st.sampled_from("ab"), values)
-    else:
-        hint = types.new_class("Holder", (), {}, lambda body: body.update(__annotations__={"held": hint}))
-        hint = dataclass(hint)
-        values = st.builds(hint, values)
-    try:
-        compiled = compile_type(hint)
-    except SchemaUnsupported:
-        assume(False)
-    value = data.draw(values)
-    assert same(there_and_back(compiled, value), value)
+    again = there_and_back(compiled, back)
+    assert same(again, back), f"{hint}: {value!r} was written as {written!r}, came back as {back!r}, then as {again!r}"
 
 
 @given(st.data(), st.lists(cases(formats=False), min_size=2, max_size=4))
@@ -212,36 +189,25 @@ def test_a_union_takes_just_what_its_schema_allows(data: st.DataObject, drawn: l
 
 
 @pytest.mark.parametrize(
-    "hint",
+    ("hint", "value", "read"),
     [
-        dt.date | str,
-        str | dt.date,
-        NewType("Day", dt.date) | str,  # type: ignore[operator]
-        Colour | str,
-        Colour | Literal["red"],
-        Literal["2024-01-01"] | dt.date,
-        Size | int,
-        float | Literal[1],
-        Size | float,
-        Any | dt.date,
-        list[dt.date] | list[str],
-        list[int] | list[float],
-        list[int] | tuple[int, ...],
-        list[str] | tuple[int, ...],
-        set[int] | list[int],
-        tuple[int, int] | tuple[int, dt.date] | list[Any],
-        dict[str, Any] | Circle,
-        dict[str, float] | Circle,
-        dict[str, dt.date] | dict[str, str],
-        Point | dict[str, int],
-        Literal["a", Colour.RED] | str,
-        Annotated[str, "a name"] | UUID,
+        (dt.date | str, "2024-01-01", dt.date(2024, 1, 1)),
+        (str | dt.date, "2024-01-01", dt.date(2024, 1, 1)),
+        (str | Colour, "red", Colour.RED),
+        (Literal["2024-01-01"] | dt.date, "2024-01-01", "2024-01-01"),
+        (float | Literal[1], 1.0, 1),
+        (Any | dt.date, "2024-01-01", dt.date(2024, 1, 1)),
+        (list[str] | list[dt.date], ["2024-01-01"], [dt.date(2024, 1, 1)]),
+        (dict[str, Any] | Circle, {"radius": 1.0}, Circle()),
+        (set[int] | list[int], [1], {1}),
+        (list[int] | set[int], {1}, [1]),
     ],
     ids=str,
 )
-def test_members_that_json_does_not_tell_apart_are_refused(hint: Any) -> None:
-    with pytest.raises(SchemaUnsupported, match="A union cannot hold"):
-        compile_type(hint)
+def test_what_several_members_take_is_read_by_the_one_that_takes_less_or_else_the_first(
+    hint: Any, value: Any, read: Any
+) -> None:
+    assert same(there_and_back(compile_type(hint), value), read)
 
 
 @dataclass
@@ -255,22 +221,27 @@ class OtherCat:
     name: str | None = None
 
 
+@dataclass
+class Dog:
+    """Has the same fields as a cat."""
+
+    lives: int
+
+
 @pytest.mark.parametrize(
     ("hint", "which"),
     [
-        (dt.date | str, "date and str"),
-        (dt.date | Colour | Literal["2024-01-01"], "date and Literal['2024-01-01']"),
-        (list[int] | tuple[int, ...], "list[int] and tuple[int, ...]"),
-        (Size | int, "Size and int"),
-        (bool | Literal[Bit.ON], "bool and Literal[<Bit.ON: True>]"),
-        (dict[str, dt.date] | dict[str, str], "dict[str, datetime.date] and dict[str, str]"),
-        (Cat | Place | dict[str, int], "Cat and dict[str, int]"),
+        (Cat | Dog, "Cat and Dog"),
+        (list[int] | tuple[int, ...], "list and tuple"),
+        (None | Dog | list[Cat] | Annotated[Cat, "a cat"], "Dog and Cat"),
     ],
     ids=str,
 )
-def test_a_refusal_says_which_two_and_what_to_do(hint: Any, which: str) -> None:
-    with pytest.raises(SchemaUnsupported, match=f"cannot hold {re.escape(which)}: .* give each a class"):
+def test_two_members_of_one_schema_are_refused(hint: Any, which: str) -> None:
+    with pytest.raises(SchemaUnsupported, match=f"cannot hold {which}: .* give each a class"):
         compile_type(hint)
+    with pytest.raises(SchemaUnsupported, match=which):
+        compile_type(dict[str, list[hint]])
 
 
 @pytest.mark.parametrize(
@@ -293,7 +264,7 @@ def test_a_refusal_says_which_two_and_what_to_do(hint: Any, which: str) -> None:
         (dt.datetime | dt.date, [dt.date(2024, 1, 1), dt.datetime(2024, 1, 1)]),
         (dt.time | dt.date | Decimal | UUID, [dt.time(15), Decimal("20240101"), UUID(int=1), Decimal("1" * 32)]),
         (list[dt.datetime] | list[dt.date], [[dt.date(2024, 1, 1)], [], [dt.datetime(2024, 1, 1)]]),
-        (list[int] | list[Any], [[], [1], [1.0], ["a"]]),
+        (list[int] | list[Any], [[], [1], ["a"]]),
         (list[int] | list[str], [[], [1], ["a"]]),
         (list[int] | list[dt.date], [[], [dt.date(2024, 1, 1)]]),
         (list[str] | list[Literal["a"]], [[], ["a"], ["b"]]),
@@ -309,13 +280,12 @@ def test_a_refusal_says_which_two_and_what_to_do(hint: Any, which: str) -> None:
         (Tree | None, [Leaf(), Fork(Leaf(), Leaf(value=1)), None]),
         (Chain | Leaf, [Chain(Chain()), Chain(), Leaf()]),
         (list[Tree] | Tree, [[Leaf()], Leaf()]),
-        (Point | Place, [Point(1), {"x": 1}, Point(1, 2)]),
         (Place | Named, [{"x": 1}, {"x": 1, "note": "n"}, {"name": "n"}]),
         (Annotated[Circle, "the round one"] | Circle | None, [Circle(), None]),
     ],
     ids=str,
 )
-def test_members_that_json_tells_apart_or_that_read_alike_may_stand_together(hint: Any, values: list[Any]) -> None:
+def test_every_value_of_members_that_json_tells_apart_comes_back(hint: Any, values: list[Any]) -> None:
     compiled = compile_type(hint)
     for value in values:
         back = there_and_back(compiled, value)
@@ -328,15 +298,6 @@ def test_the_schema_keeps_the_order_of_the_hint() -> None:
 
 def test_a_value_of_a_derived_class_is_written_by_its_own_member() -> None:
     assert compile_type(Circle | Round).unstructure(Round(2.0, "a")) == {"radius": 2.0, "label": "a"}
-
-
-def test_a_union_that_is_nowhere_in_the_open_is_found() -> None:
-    @dataclass
-    class Deep:
-        inner: list[dict[str, dt.date | str]]
-
-    with pytest.raises(SchemaUnsupported, match="date and str"):
-        compile_type(Deep)
 
 
 class Handle:
@@ -369,35 +330,22 @@ class Evens(TypedDict):
     x: Annotated[int, {"even": True}]
 
 
-class Odds(TypedDict):
-    x: float
-
-
 def test_a_hint_of_a_codec_need_not_have_a_hash() -> None:
     assert compile_type(Evens | Named, [HandleCodec()]).structure({"x": 2}) == {"x": 2}
-    with pytest.raises(SchemaUnsupported, match="Evens and Odds"):
-        compile_type(Evens | Odds, [HandleCodec()])
 
 
-@dataclass
 class TaggedCodec:
     """Two classes told apart by a tag that may be left out when they are read."""
 
-    whole: bool
-    name: str = "tagged"
+    name = "tagged"
 
     def compile(self, hint: object, inner: Any) -> Compiled | None:
         if not isinstance(hint, type) or hint.__name__ not in ("Ham", "Egg"):
             return None
-        tag = inner(Literal[hint.__name__])  # type: ignore[valid-type, misc]
+        tag = inner(Literal[hint.__name__])
         schema = {"type": "object", "properties": {"tag": tag.schema}, "additionalProperties": False}
         return Compiled(
-            {"$ref": "#/$defs/It", "$defs": {"It": schema}},
-            lambda value: (
-                hint() if value.get("tag", hint.__name__) == hint.__name__ else Mismatch.refuse("another", value)
-            ),
-            lambda value: {"tag": hint.__name__},
-            whole=self.whole,
+            {"$ref": "#/$defs/It", "$defs": {"It": schema}}, lambda value: hint(), lambda value: {"tag": hint.__name__}
         )
 
 
@@ -407,8 +355,6 @@ class Ham: ...
 class Egg: ...
 
 
-def test_a_codec_may_say_that_its_classes_are_always_written_whole() -> None:
-    compiled = compile_type(Ham | Egg, [TaggedCodec(whole=True)])
+def test_a_tag_tells_the_classes_of_a_codec_apart() -> None:
+    compiled = compile_type(Ham | Egg, [TaggedCodec()])
     assert isinstance(there_and_back(compiled, Egg()), Egg)
-    with pytest.raises(SchemaUnsupported, match="Ham and Egg"):
-        compile_type(Ham | Egg, [TaggedCodec(whole=False)])

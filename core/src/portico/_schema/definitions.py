@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from itertools import count
 from typing import Any
 
@@ -14,11 +14,7 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$def
 
 
 def hoisted(
-    schema: Mapping[str, Any],
-    definitions: MutableMapping[str, Mapping[str, Any]],
-    *,
-    taken: Collection[str] = (),
-    settled: Callable[[Mapping[str, Any]], bool] = lambda schema: False,
+    schema: Mapping[str, Any], definitions: MutableMapping[str, Mapping[str, Any]], *, taken: Collection[str] = ()
 ) -> Mapping[str, Any]:
     """Return a schema without its ``$defs``, which move to ``definitions``.
 
@@ -29,8 +25,7 @@ def hoisted(
     {'Node': {'type': 'string'}, 'Node2': {'type': 'object'}}
 
     Those that are there already, to the same effect, are not repeated. Where one of a name is another, or the name is
-    ``taken``, all get their own names. Schemas that are ``settled`` refer to ``definitions`` already and stay as they
-    are.
+    ``taken``, all get their own names.
     """
     if "$defs" not in schema:
         return schema
@@ -38,10 +33,10 @@ def hoisted(
     rest = {key: value for key, value in schema.items() if key != "$defs"}
     for number in count(1):
         names = {name: name if number == 1 else f"{name}{number}" for name in own}
-        bodies = {names[name]: _renamed(body, names, settled) for name, body in own.items()}
+        bodies = {names[name]: _renamed(body, names) for name, body in own.items()}
         if all(name not in taken and definitions.get(name, body) == body for name, body in bodies.items()):
             definitions.update(bodies)
-            return dict(_renamed(rest, names, settled))
+            return dict(_renamed(rest, names))
     raise AssertionError("numbers do not end")
 
 
@@ -57,11 +52,11 @@ def free_name(name: str, taken: Collection[str]) -> str:
     )
 
 
-def _renamed(schema: Any, names: Mapping[str, str], settled: Callable[[Mapping[str, Any]], bool]) -> Any:
+def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
     """Change the names of the definitions that a schema refers to."""
     if isinstance(schema, list):
-        return [_renamed(part, names, settled) for part in schema]
-    if not isinstance(schema, Mapping) or settled(schema):
+        return [_renamed(part, names) for part in schema]
+    if not isinstance(schema, Mapping):
         return schema
     changed: dict[str, Any] = {}
     for keyword, argument in schema.items():
@@ -69,7 +64,7 @@ def _renamed(schema: Any, names: Mapping[str, str], settled: Callable[[Mapping[s
             name = argument.removeprefix(_PREFIX)
             changed[keyword] = f"{_PREFIX}{names.get(name, name)}" if argument.startswith(_PREFIX) else argument
         elif keyword in _NAMED and isinstance(argument, Mapping):
-            changed[keyword] = {name: _renamed(part, names, settled) for name, part in argument.items()}
+            changed[keyword] = {name: _renamed(part, names) for name, part in argument.items()}
         else:
-            changed[keyword] = argument if keyword in _DATA else _renamed(argument, names, settled)
+            changed[keyword] = argument if keyword in _DATA else _renamed(argument, names)
     return changed

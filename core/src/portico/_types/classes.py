@@ -147,4 +147,4 @@ def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Com
         except Exception as error:  # a class may do anything when it is made of half of its values
             raise Mismatch([Fault((), f"more of a {kind.__name__}", str(error))]) from error
 
-    return Compiled(schema, structure, unstructure, draft, whole=not sparse)
+    return Compiled(schema, structure, unstructure, draft)

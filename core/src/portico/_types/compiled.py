@@ -56,15 +56,13 @@ class Compiled:
     of a JSON value so far: fields that are missing have their default or None, and what does not fit yet is left
     out; it raises `Mismatch` when there is nothing to show. Without one, only whole values are shown.
 
-    ``whole`` says that ``unstructure`` writes every property of the schema, also those that are not required: in a
-    union, keys and tags with a default then tell its members apart. A codec's schema may have its own ``$defs``.
+    A codec's schema may have its own ``$defs``.
     """
 
     schema: Mapping[str, Any]
     structure: Callable[[Any], Any]
     unstructure: Callable[[Any], Any]
     draft: Callable[[Any], Any] | None = None
-    whole: bool = False
 
     @staticmethod
     def documentation(kind: type) -> Documentation:
@@ -75,14 +73,15 @@ class Compiled:
     def likely(schemas: Sequence[Any], value: object, definitions: Mapping[str, Any]) -> list[int]:
         """Return the indexes of the alternatives that are worth trying on a value; all of them for no object.
 
-        The keys and tags of an object choose first. Trying every alternative of every level of a deep value would
-        take time without bound, and would report the faults of alternatives that were not meant.
+        The keys and tags of an object choose first, those that fit best before the others. Trying every alternative
+        of every level of a deep value would take time without bound, and would report the faults of alternatives that
+        were not meant.
         """
         if type(value) is not dict:
             return list(range(len(schemas)))
         resolved = [_resolved(schema, definitions) for schema in schemas]
-        fitting = [index for index, schema in enumerate(resolved) if _may_fit(schema, value)]
-        return fitting or [max(range(len(resolved)), key=lambda index: _keys_known(resolved[index], value))]
+        nearest = sorted(range(len(resolved)), key=lambda index: _distance(resolved[index], value))
+        return [index for index in nearest if _may_fit(resolved[index], value)] or nearest[:1]
 
     def json_default(self, default: object) -> dict[str, Any]:
         """Return the ``default`` of a schema, as a keyword or none: a default may have no JSON form, or not fit.
@@ -127,9 +126,11 @@ def _may_fit(schema: Any, value: dict[str, Any]) -> bool:
     )
 
 
-def _keys_known(schema: Any, value: dict[str, Any]) -> int:
+def _distance(schema: Any, value: dict[str, Any]) -> tuple[int, int]:
+    """Count the keys of an object that a schema does not know, then the properties that the object lacks."""
     properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
-    return sum(key in properties for key in value)
+    known = sum(key in properties for key in value)
+    return len(value) - known, len(properties) - known
 
 
 def _describe(value: object) -> str:

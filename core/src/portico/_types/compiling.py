@@ -6,7 +6,7 @@ import collections.abc
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
@@ -15,7 +15,7 @@ from portico._types.classes import QUALIFIERS, class_members, note, object_of
 from portico._types.compiled import Compiled, Fault, Mismatch, convert_each, drafting, drafts
 from portico._types.docstrings import Documentation
 from portico._types.scalars import SCALARS, choice, copied
-from portico._types.unions import AS_IT_IS, Form, Tried, UnionOf
+from portico._types.unions import OUTCOMES, UnionOf
 from portico.errors import PorticoError, SchemaUnsupported
 
 
@@ -131,9 +131,9 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
     >>> compiled.structure({"a": 2.0})
     {'a': 2}
 
-    Every value comes back from JSON as it was, but for those of no declared type, which come back as plain JSON.
-    Raises ``SchemaUnsupported`` for a type that JSON cannot hold or that no codec knows, and for a union whose
-    members JSON would not tell apart.
+    Every value comes back from JSON as it was, but for those of no declared type, which come back as plain JSON, and
+    values of a union that another member takes, too. Raises ``SchemaUnsupported`` for a type that JSON cannot hold or
+    that no codec knows, and for a union of two members with the same schema.
     """
     compiler = _Compiler(tuple(codecs))
     compiled = compiler.compile(hint)
@@ -145,13 +145,6 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
     return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure, draft)
 
 
-@dataclass(frozen=True, slots=True)
-class _Default:
-    schema: dict[str, Any]
-    compiled: Compiled
-    value: object
-
-
 class _Compiler:
     def __init__(self, codecs: tuple[_Codec, ...]) -> None:
         self.codecs = codecs
@@ -159,19 +152,17 @@ class _Compiler:
         self.open: dict[object, list[Compiled]] = {}
         self.recursive: dict[object, str] = {}
         self.done: dict[object, Compiled] = {}
-        self.forms: dict[int, tuple[Mapping[str, Any], Form]] = {}
-        """How the values of each schema made here are read; by identity, since equal schemas may be of two types."""
         self.unions: list[UnionOf] = []
-        self.defaults: list[_Default] = []
-        self.tried = Tried()
+        self.defaults: list[tuple[dict[str, Any], Compiled, object]] = []
+        """Schemas of fields, with their types and defaults."""
         self.written_by: dict[type, Callable[[Any], Any]] = {}
 
     def settle(self) -> None:
         """Finish what had to wait until every definition was there."""
         for union in self.unions:
-            union.settle(self.form)
-        for default in self.defaults:
-            default.schema.update(default.compiled.json_default(default.value))
+            union.settle()
+        for schema, compiled, default in self.defaults:
+            schema.update(compiled.json_default(default))
 
     def bounded(self, structure: Callable[[Any], Any], *, total: bool = False) -> Callable[[Any], Any]:
         """Give a recursive type's values an end: a bound on their depth, and each alternative tried once.
@@ -180,7 +171,7 @@ class _Compiler:
         """
 
         def bounded(value: Any) -> Any:
-            outer, self.tried.outcomes = self.tried.outcomes, {}
+            token = OUTCOMES.set({})
             try:
                 return structure(value)
             except RecursionError:
@@ -192,47 +183,31 @@ class _Compiler:
                     raise
                 raise Mismatch([Fault((), "more of the value", str(error))]) from error
             finally:
-                self.tried.outcomes = outer
+                OUTCOMES.reset(token)
 
         return bounded
-
-    def form(self, schema: Mapping[str, Any]) -> Form | None:
-        found = self.forms.get(id(schema))
-        return found[1] if found else None
-
-    def read_as(self, compiled: Compiled, kind: object) -> Compiled:
-        """Note how the values of a compiled type are read, at its schema and at the definition it refers to."""
-        schema: Mapping[str, Any] | None = compiled.schema
-        while schema is not None and id(schema) not in self.forms:
-            self.forms[id(schema)] = (schema, Form(kind, compiled.whole))
-            schema = self.definitions.get(str(schema.get("$ref")).removeprefix("#/$defs/"))
-        return compiled
-
-    def saying(self, compiled: Compiled, **keywords: object) -> Compiled:
-        """Add to what a schema says, not to what it allows."""
-        more = replace(compiled, schema={**compiled.schema, **keywords})
-        form = self.form(compiled.schema)
-        return self.read_as(more, form.kind) if form else more
 
     def compile(self, hint: object) -> Compiled:
         for codec in self.codecs:
             compiled = self.compiled_by(codec, hint)
             if compiled is not None:
-                return self.from_codec(hint, compiled)
+                # The definitions of the codec move to the root.
+                schema = hoisted(compiled.schema, self.definitions, taken=self.recursive.values())
+                return replace(compiled, schema=schema)
         if hint is None:
             hint = types.NoneType
         simple = SCALARS.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
         if simple is not None:
-            return self.read_as(simple(), hint)
+            return simple()
         if hint is Any or hint is object:
-            return self.read_as(Compiled({}, copied, self.write), AS_IT_IS)
+            return Compiled({}, copied, self.write)
         origin = typing.get_origin(hint)
         if origin is typing.Annotated:
             return self.annotated(hint)
         if origin is typing.Union or origin is types.UnionType:
             return self.union(typing.get_args(hint))
         if origin is Literal:
-            return self.literal(typing.get_args(hint))
+            return choice(typing.get_args(hint))
         if origin in QUALIFIERS:
             return self.compile(typing.get_args(hint)[0])
         supertype = getattr(hint, "__supertype__", None)
@@ -270,81 +245,66 @@ class _Compiler:
                 "Tell its author, or uninstall its package where the type is none of its kind."
             ) from error
 
-    def from_codec(self, hint: object, compiled: Compiled) -> Compiled:
-        """Take over what a codec made: its definitions move to the root, and its values are read in its own way."""
-        reserved = set(self.recursive.values())
-        schema = hoisted(compiled.schema, self.definitions, taken=reserved, settled=lambda part: id(part) in self.forms)
-        return self.read_as(replace(compiled, schema=dict(schema)), hint)
-
     def annotated(self, hint: object) -> Compiled:
         compiled = self.compile(typing.get_args(hint)[0])
         description = note(hint)
-        return compiled if description is None else self.saying(compiled, description=description)
+        return compiled if description is None else _described(compiled, description)
 
     def union(self, hints: Sequence[object]) -> Compiled:
         members = [self.compile(hint) for hint in hints]
-        union = UnionOf(hints, members, self.definitions, self.tried, self.write)
+        union = UnionOf(hints, members, self.definitions, self.write)
         self.unions.append(union)
         return union.compiled
-
-    def literal(self, options: Sequence[object]) -> Compiled:
-        compiled = choice(options)
-        kinds = {type(option) if isinstance(option, Enum) else AS_IT_IS for option in options}
-        return self.read_as(compiled, kinds.pop()) if len(kinds) == 1 else compiled
 
     def enumeration(self, hint: type[Enum]) -> Compiled:
         if not len(hint):
             raise SchemaUnsupported(f"The enumeration {hint.__qualname__} has no members, so it has no values.")
-        compiled = self.read_as(choice(hint), hint)
         summary = Documentation.of_class(hint).summary
-        return self.saying(compiled, description=summary) if summary else compiled
+        return _described(choice(hint), summary) if summary else choice(hint)
 
     def container(self, origin: object, arguments: tuple[Any, ...]) -> Compiled | None:
         if not isinstance(origin, type):
             return None
         if issubclass(origin, tuple) and not hasattr(origin, "_fields"):
             if not arguments or (len(arguments) == 2 and arguments[1] is Ellipsis):
-                return self.read_as(array(self.compile(arguments[0] if arguments else Any), tuple), tuple)
-            return self.read_as(fixed([self.compile(hint) for hint in arguments]), tuple)
+                return array(self.compile(arguments[0] if arguments else Any), tuple)
+            return fixed([self.compile(hint) for hint in arguments])
         item = arguments[0] if arguments else Any
         if issubclass(origin, set | frozenset) or origin in _SETS:
             kind = frozenset if issubclass(origin, frozenset) else set
-            return self.read_as(array(self.compile(item), kind, unique=True), kind)
+            return array(self.compile(item), kind, unique=True)
         if issubclass(origin, list) or origin in _LISTS:
-            return self.read_as(array(self.compile(item), list), list)
+            return array(self.compile(item), list)
         if (issubclass(origin, dict) or origin in _MAPPINGS) and not typing.is_typeddict(origin):
             if arguments and arguments[0] is not str:
                 raise SchemaUnsupported(f"The keys of a JSON object are strings, not {arguments[0]!r}.")
-            return self.read_as(mapping(self.compile(arguments[1] if arguments else Any)), dict)
+            return mapping(self.compile(arguments[1] if arguments else Any))
         return None
 
     def named(self, hint: Any) -> Compiled:
         """Compile a class with fields or an alias; what contains itself becomes a definition with references."""
-        kind = dict if typing.is_typeddict(hint) else hint
         if hint in self.open:
             name = self.recursive.setdefault(
                 hint, free_name(hint.__name__, {*self.recursive.values(), *self.definitions})
             )
             cell = self.open[hint]
-            reference = Compiled(
+            return Compiled(
                 {"$ref": f"#/$defs/{name}"},
                 lambda value: cell[0].structure(value),  # noqa: PLW0108 - the cell is filled later
                 lambda value: cell[0].unstructure(value),  # noqa: PLW0108
                 lambda value: drafting(cell[0])(value),  # noqa: PLW0108
             )
-            return self.read_as(reference, kind)
         if hint in self.done:
             return self.done[hint]
         cell = self.open[hint] = []
         try:
-            compiled = self.read_as(self.object(hint) if isinstance(hint, type) else self.compile(hint.__value__), kind)
+            compiled = self.object(hint) if isinstance(hint, type) else self.compile(hint.__value__)
         finally:
             del self.open[hint]
         cell.append(compiled)
         if hint in self.recursive:
             self.definitions[self.recursive[hint]] = compiled.schema
-            reference = replace(compiled, schema={"$ref": f"#/$defs/{self.recursive[hint]}"})
-            compiled = self.read_as(reference, kind)
+            compiled = replace(compiled, schema={"$ref": f"#/$defs/{self.recursive[hint]}"})
         self.done[hint] = compiled
         return compiled
 
@@ -355,14 +315,11 @@ class _Compiler:
             compiled = self.compile(member)
             description = members.documentation.parameters.get(name)
             if description and note(member) is None:
-                compiled = self.saying(compiled, description=description)
+                compiled = _described(compiled, description)
             if name in members.defaults:
                 schema = dict(compiled.schema)
-                form = self.form(compiled.schema)
                 compiled = replace(compiled, schema=schema)
-                if form is not None:
-                    self.read_as(compiled, form.kind)
-                self.defaults.append(_Default(schema, compiled, members.defaults[name]))
+                self.defaults.append((schema, compiled, members.defaults[name]))
             inner[name] = compiled
         return object_of(hint, members, inner)
 
@@ -383,3 +340,7 @@ class _Compiler:
         if kind not in self.written_by:
             self.written_by[kind] = compile_type(kind, self.codecs).unstructure
         return self.written_by[kind](value)
+
+
+def _described(compiled: Compiled, description: str) -> Compiled:
+    return replace(compiled, schema={**compiled.schema, "description": description})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import types
-from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -47,11 +46,6 @@ def copied(value: Any) -> Any:
     if type(value) is dict:
         return {key: copied(element) for key, element in value.items()}
     return value
-
-
-def strict_integer(value: Any) -> int:
-    """Take an integer that is written as one: ``int | float`` keeps 2 and 2.0 apart."""
-    return value if type(value) is int else Mismatch.refuse("an integer", value)
 
 
 def _text(value: Any) -> str:
@@ -132,35 +126,3 @@ SCALARS: Mapping[str, Callable[[], Compiled]] = {
         ("decimal.Decimal", "decimal", "a decimal number in a string"),
     )
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """What a string of a format is: ``fits`` tells what its reader takes.
-
-    What is written in the format fits no other known one, but for those that it is ``taken_by``.
-    """
-
-    fits: Callable[[str], bool]
-    taken_by: frozenset[str] = frozenset()
-
-
-def _format(name: str, *taken_by: str) -> Format:
-    def fits(text: str) -> bool:
-        try:
-            SCALARS[name]().structure(text)
-        except Mismatch:
-            return False
-        return True
-
-    return Format(fits, frozenset(taken_by))
-
-
-FORMATS: Mapping[str, Format] = {
-    "date-time": _format("datetime.datetime"),
-    "date": _format("datetime.date", "date-time"),
-    "time": _format("datetime.time"),
-    "uuid": _format("uuid.UUID"),
-    "decimal": _format("decimal.Decimal", "date-time", "date", "time", "uuid"),
-}
-"""The formats written here. Python reads digits alone as dates, times and UUIDs, too."""

@@ -77,7 +77,7 @@ def compile_validated(hint: Any, inner: Callable[[object], Compiled]) -> Compile
         return made
 
     schema = {**compiled.schema, **_limits(field, compiled.schema.get("type"))}
-    return Compiled(schema, structure, compiled.unstructure, compiled.draft or structure, compiled.whole)
+    return Compiled(schema, structure, compiled.unstructure, compiled.draft or structure)
 
 
 @lru_cache(256)

@@ -52,8 +52,7 @@ def compile_type(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
     def unstructure(value: Any) -> Any:
         return msgspec.to_builtins(value, str_keys=True, enc_hook=lambda part: compiled(type(part)).unstructure(part))
 
-    config = getattr(kind, "__struct_config__", None)
-    return Compiled(plain_schema(schema), structure, unstructure, whole=config is not None and not config.omit_defaults)
+    return Compiled(plain_schema(schema), structure, unstructure)
 
 
 def _fault(error: msgspec.ValidationError) -> Fault:

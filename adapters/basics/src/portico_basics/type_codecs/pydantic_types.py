@@ -78,7 +78,7 @@ def compile_pydantic(hint: Any, codec: TypeCodec) -> Compiled:
     draft = None
     if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel) and "root" not in kind.model_fields:
         draft = _draft_of(kind, structure, codec, aliased=aliased)
-    return Compiled(schema, structure, unstructure, draft, whole=True)
+    return Compiled(schema, structure, unstructure, draft)
 
 
 class _Schema(GenerateJsonSchema):
