@@ -335,6 +335,16 @@ async def test_progress_is_told_with_a_total(make_search, folder, monkeypatch) -
     assert {progress.total for progress in told[1:]} == {7}
 
 
+async def test_every_update_names_the_files_that_are_skipped(make_search, folder) -> None:
+    write(folder / "a.md", "Alpha.\n")
+    (folder / "b.pdf").write_bytes(b"%PDF-1.7 and nothing else")
+    first, again = [await make_search().index.update() for _ in range(2)]
+    assert (first.added, again.unchanged) == (1, 1)
+    for report in (first, again):
+        assert report.skipped["damaged"] == 1
+        assert [problem.startswith("b.pdf is skipped: damaged") for problem in report.problems] == [True]
+
+
 async def test_two_updates_of_one_index_take_turns(make_search, folder, monkeypatch, embeddings) -> None:
     monkeypatch.setattr(scan, "_BATCH_FILES", 2)
     for number in range(20):

@@ -316,7 +316,7 @@ class Scan:
         if known[3] is None:
             batch.unchanged += 1
         else:
-            batch.skipped[known[3]] += 1
+            self._note_skipped(batch, known[3])
         return None
 
     def _note_seen(self, path: bytes) -> None:
@@ -346,10 +346,13 @@ class Scan:
             reason, detail = error.reason, error.detail
         except Exception as error:  # noqa: BLE001 - one odd file must never stop the rest
             reason, detail = "damaged", f"{type(error).__name__}: {error}"
+        self._note_skipped(batch, reason, detail)
+        return (), reason
+
+    def _note_skipped(self, batch: Batch, reason: str, detail: str = "") -> None:
         batch.skipped[reason] += 1
         if reason not in {"binary", "empty"}:
             self._note(batch, f"{batch.current} is skipped: {reason}{detail and f' ({detail})'}.")
-        return (), reason
 
     def _note(self, batch: Batch, problem: str) -> None:
         self._problems += 1
