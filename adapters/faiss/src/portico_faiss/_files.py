@@ -1,13 +1,12 @@
 """The files of a namespace: their names, the errors about them, and the vectors.
 
-A generation's vectors are rows of native float32 without a header; row number = slot. Rows that the database counts
-are never written again, so a reader's map of them stays true.
+The vectors of a generation are rows of native float32 without a header; the row number is the slot. Rows that the
+database counts never change, so readers can map the file.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -30,6 +29,8 @@ BLOCK = 4_096
 
 _NEARLY_ONE = 2e-6
 """How far a squared length may be from 1 for a vector to be kept bit for bit."""
+ROUNDING = 3e-5
+"""How far a score of a matrix product may be from the one that `rank` computes: more than 3,000 dimensions need."""
 _DEAD_BEFORE_COMPACTION = 1_000
 
 
@@ -38,9 +39,9 @@ def as_rows(vectors: Vectors) -> Rows:
 
 
 def unit_blocks(rows: Rows) -> Iterator[Rows]:
-    """Yield the rows at length one, block by block; rows of zeros stay zeros, unit rows keep every bit.
+    """Yield the rows at length one, block by block. Rows of zeros stay zeros, and unit rows stay bit for bit.
 
-    Raises ``ValueError``, which names the row, for a number that is not finite.
+    Raises ``ValueError`` with the row for a number that is not finite.
     """
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]
@@ -68,24 +69,14 @@ def unit_queries(queries: Vectors) -> Rows:
 
 
 def is_wasteful(dead: int, slots: int) -> bool:
-    """Tell whether so many slots are dead that the others should move to a new generation."""
+    """Tell whether so many slots are dead that the others should be copied to a new generation."""
     return dead > max(_DEAD_BEFORE_COMPACTION, slots - dead)
 
 
-def margin(dimensions: int) -> float:
-    """Return how far a fast product may be off the one that `ranked` makes.
-
-    A matrix product sums in an order that depends on where a row lies; rounding errors of float32 sums grow
-    with the square root of their number (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
-    """
-    return 4e-7 * math.sqrt(dimensions) + 1e-7
-
-
-def ranked(rows: Rows, slots: Slots, query: Rows, top: int) -> tuple[list[int], list[float]]:
+def rank(rows: Rows, slots: Slots, query: Rows, top: int) -> tuple[list[int], list[float]]:
     """Return the best ``top`` of the slots with their cosines; of equal ones the oldest first.
 
-    ``slots`` ascend. Each row is multiplied on its own, so that equal vectors have equal scores wherever they
-    lie and whichever way they were found.
+    ``slots`` ascend. Each row is multiplied on its own: so equal vectors have equal scores, wherever they lie.
     """
     if len(slots) <= BLOCK:
         scores = np.vecdot(rows.take(slots, axis=0), query)
@@ -97,8 +88,8 @@ def ranked(rows: Rows, slots: Slots, query: Rows, top: int) -> tuple[list[int], 
     return slots[order].tolist(), [min(1.0, max(-1.0, score)) for score in scores[order].tolist()]
 
 
-def best(scores: Rows, top: int, slack: float) -> Slots:
-    """Return the slots of the ``top`` highest scores and of all within ``slack`` of the last, ascending.
+def best(scores: Rows, top: int) -> Slots:
+    """Return the slots of the ``top`` highest scores and of all that rounding may have put below them, ascending.
 
     Slots with a score of minus infinity are never among them.
     """
@@ -107,7 +98,7 @@ def best(scores: Rows, top: int, slack: float) -> Slots:
     # The smallest of the negated are found in half the time of the largest.
     negated = -scores
     negated.partition(top - 1)
-    return (scores >= max(-float(negated[top - 1]) - slack, -2.0)).nonzero()[0]
+    return (scores >= max(-float(negated[top - 1]) - ROUNDING, -2.0)).nonzero()[0]
 
 
 DATABASE = "store.sqlite"
@@ -119,10 +110,10 @@ _DERIVED = "what is derived from documents is then built again."
 
 
 def folder_name(namespace: str) -> str:
-    """Return the name of a namespace's folder: safe on any file system, different for different namespaces.
+    """Return the name of a namespace's folder: valid on any file system, different for different namespaces.
 
-    Everything but small letters, digits, ``-`` and ``_`` is percent-encoded, capital letters too, since some file
-    systems do not tell them from small ones. A long name is cut and a hash put in; the database has the true name.
+    All but small letters, digits, ``-`` and ``_`` is percent-encoded. Capital letters are too, since some file systems
+    ignore case. A long name is cut and gets a hash; the database has the full name.
     """
     data = namespace.encode("utf-8", "surrogatepass")
     encoded = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in data)
@@ -142,14 +133,14 @@ def generation_of_vectors(name: str) -> int | None:
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:
-    """Return the error for a file that is not what was written."""
+    """Return the error for a damaged file."""
     return StoreDamaged(
         f"The vector store's file {file} is damaged: {why}. Delete the folder {file.parent}; {_DERIVED}"
     )
 
 
 def mapped_errors(folder: Path) -> AbstractContextManager[None]:
-    """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for what goes wrong around the database of a folder."""
+    """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for the errors of a folder's database."""
     return Sqlite.errors(
         f"The vector store's file {folder / DATABASE}",
         damaged=f"Delete the folder {folder}; {_DERIVED}",
@@ -158,9 +149,9 @@ def mapped_errors(folder: Path) -> AbstractContextManager[None]:
 
 
 def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows]) -> None:
-    """Write blocks of rows from slot ``slots`` on, over what a killed writer may have left, and wait for the disk.
+    """Write blocks of rows from slot ``slots`` on, and sync to disk. Rows there are those of a killed writer.
 
-    Raises ``StoreDamaged`` when the file holds fewer rows than the database counts.
+    Raises ``StoreDamaged`` if the file has fewer rows than the database counts.
     """
     start = slots * dimensions * 4
     if slots == 0:
@@ -174,20 +165,20 @@ def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows])
 
 
 def map_rows(file: Path, slots: int, dimensions: int) -> Rows:
-    """Return the rows as a read-only map of the file.
+    """Map the rows of the file, read-only.
 
-    Raises ``FileNotFoundError`` when a newer generation has replaced it, ``StoreDamaged`` when it is too short.
+    Raises ``FileNotFoundError`` if a newer generation has replaced the file, ``StoreDamaged`` if it is too short.
     """
     with file.open("rb") as stream:
         _check_size(file, stream.fileno(), slots * dimensions * 4)
         if slots == 0:
             return np.empty((0, dimensions), dtype=np.float32)
-        # A plain array over the map: every operation on np.memmap itself costs some microseconds more.
+        # Operations on np.memmap itself take some microseconds more.
         return np.memmap(stream, dtype=np.float32, mode="r", shape=(slots, dimensions)).view(np.ndarray)
 
 
 def copy_rows(rows: Rows, slots: Slots, target: Path) -> None:
-    """Write the rows of some slots to a new file, one after the other, and wait for the disk."""
+    """Write the rows of some slots to a new file, and sync to disk."""
     with target.open("wb") as stream:
         _write(stream, (rows[slots[start : start + BLOCK]] for start in range(0, len(slots), BLOCK)))
     _sync_folder(target.parent)
@@ -209,7 +200,7 @@ def _write(stream: BinaryIO, blocks: Iterable[Rows]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make new names in a folder last through a power failure, where the system can do that."""
+    """Sync the names in a folder to disk, so that a power failure does not lose them. Windows cannot do it."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

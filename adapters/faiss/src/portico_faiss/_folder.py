@@ -1,7 +1,6 @@
 """A namespace in a folder: a database with ids and metadata, a file of vectors, and perhaps an index.
 
-A commit of the database is the only moment at which a namespace changes. Vectors are written before it and count when
-it says so; an index is only a cache.
+A namespace changes only when the database commits. The vectors are written before that. The index is only a cache.
 """
 
 from __future__ import annotations
@@ -57,16 +56,16 @@ _TABLES = (
 
 _LOADED_SLOTS = 10_000
 _LOADED_TEXT = 8_000_000
-"""Up to so many slots, and characters of metadata, are held in memory; larger namespaces are asked by slot."""
+"""Up to so many slots and characters of metadata are kept in memory; larger namespaces are read by slot."""
 _LOOK_EVERY = 1.0
-"""Seconds between two looks at whether another folder is in this one's place. Commits are seen at once."""
+"""Seconds between two checks of whether the folder was replaced. Commits are seen at once."""
 _ATTEMPTS = 10
 _SECONDS_A_PART_MAY_TAKE = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The one row that says which vectors are in force; no dimensions mean that the namespace is empty."""
+    """The row that names the current vectors. An empty namespace has no dimensions."""
 
     dimensions: int | None
     generation: int
@@ -74,7 +73,7 @@ class _State:
 
 
 class _Database:
-    """A connection to a namespace's database; one thread at a time has ``lock`` and uses it."""
+    """A connection to a namespace's database. A thread needs ``lock`` to use it."""
 
     def __init__(self, folder: Path, namespace: str, wait: float) -> None:
         self.lock = threading.RLock()
@@ -86,11 +85,11 @@ class _Database:
         self._identity: tuple[int, int] | None = None
 
     def is_same_file(self) -> bool:
-        """Tell whether the file that is open still is the one in the folder."""
+        """Tell whether the open file is still the one in the folder."""
         return self._identity == _identity(self._file)
 
     def open(self, *, create: bool = False) -> sqlite3.Connection | None:
-        """Return the connection; None where the namespace is not there and is not to be made."""
+        """Return the connection; None if the namespace does not exist, unless ``create`` is set."""
         if self.connection is not None and self.is_same_file():
             return self.connection
         self.close()
@@ -106,7 +105,7 @@ class _Database:
             check_same_thread=False,
         )
         try:
-            # FULL: a commit must not be lost to a power failure after the file that it replaced was removed.
+            # FULL: a power failure must not undo a commit after older files were deleted.
             connection.execute("PRAGMA synchronous = FULL")
             if create:
                 self._create(connection)
@@ -135,7 +134,7 @@ class _Database:
                 connection.execute("INSERT INTO state VALUES (1, ?, ?, NULL, 1, 0)", (_FORMAT, self._namespace))
 
     def _check(self, connection: sqlite3.Connection) -> bool:
-        """Tell whether the tables are there; raise ``StoreDamaged`` when they are not this namespace's."""
+        """Tell whether the tables exist. Raises ``StoreDamaged`` if they belong to another namespace."""
         if not self._has_tables(connection):
             return False
         row = connection.execute("SELECT format, namespace FROM state").fetchone()
@@ -148,7 +147,7 @@ class _Database:
     def _has_tables(self, connection: sqlite3.Connection) -> bool:
         found = "SELECT 1 FROM sqlite_master WHERE name = 'state'"
         there = connection.execute(found).fetchone() is not None
-        # The tables are made before the first vector. Another process may make both since the question was asked.
+        # Tables are made before vectors. Another process may have made both after the first query: ask again.
         if not there and any(generation_of_vectors(name) for name in os.listdir(self._folder)):  # noqa: PTH208
             there = connection.execute(found).fetchone() is not None
             if not there:
@@ -157,9 +156,9 @@ class _Database:
 
 
 class FolderNamespace:
-    """The database is the truth; vectors count when it says so. All calls block, except `current`.
+    """A namespace in a folder. All calls block, except `current`.
 
-    It has a connection for reading and one for writing, so that searches do not wait for writers.
+    There is one connection for reading and one for writing, so that searches do not wait for writers.
     """
 
     def __init__(self, root: Path, namespace: str, settings: FaissSettings) -> None:
@@ -176,7 +175,7 @@ class FolderNamespace:
         self._stopped = False
 
     def current(self) -> View | None:
-        """Return the state if it is in memory and did not change since; None when that takes longer to say."""
+        """Return the state if it is in memory and still valid; None if checking would block."""
         reading = self._reading
         if not reading.lock.acquire(blocking=False):
             return None
@@ -190,13 +189,13 @@ class FolderNamespace:
                 self._looked = time.monotonic()
             return self._view if self._seen == (connection, _version(connection)) else None
         except (sqlite3.Error, UnicodeDecodeError, OSError):
-            # The slow way meets the same error and names it.
+            # The slow path gets the same error and reports it.
             return None
         finally:
             reading.lock.release()
 
     def search(self, queries: Rows, top: int, filter: Filter | None) -> list[list[VectorMatch]]:
-        """Search the state as it is now, along the index when there is one; make it first where it is due."""
+        """Search the current state, along the index where there is one. Extends the index first if it is behind."""
         self._stopped = False
         if filter is None:
             self._link()
@@ -213,7 +212,7 @@ class FolderNamespace:
         return search(view, queries, top=top, filter=filter, index=index)
 
     def write(self, records: Sequence[Entry], rows: Rows) -> None:
-        """Add or replace records, all or none; then extend the index when many are new.
+        """Add or replace records, all or none; then extend the index if many are new.
 
         Raises ``ValueError`` for other dimensions than the namespace's.
         """
@@ -244,7 +243,7 @@ class FolderNamespace:
             return 0 if change is None else _bury(change[0], ids)
 
     def get(self, ids: Sequence[str]) -> tuple[list[VectorRecord], Rows | None]:
-        """Return the records known among ``ids`` and a copy of their vectors."""
+        """Return the known records among ``ids`` and a copy of their vectors."""
         with self._snapshot() as snapshot:
             if snapshot is None:
                 return [], None
@@ -270,10 +269,9 @@ class FolderNamespace:
             return [decoded_id(id) for (id,) in rows]
 
     def drop(self) -> None:
-        """Remove every record and the dimensions; a damaged folder goes as a whole.
+        """Remove every record and the dimensions. A damaged folder is removed whole.
 
-        Otherwise folder and database stay, so that processes which have it open see that it is empty rather than
-        write into files that are gone.
+        Otherwise the folder and the database stay: other processes may have them open.
         """
         try:
             with self._change() as change:
@@ -285,13 +283,13 @@ class FolderNamespace:
         except StoreDamaged:
             self.close()
             with mapped_errors(self._folder):
-                # Renamed first, so that a kill leaves all of it or nothing under its name.
+                # Renamed first, so that a kill leaves the whole folder or nothing under its name.
                 self._folder.replace(self._root / f"removed-{uuid.uuid4().hex}")
         for folder in self._root.glob("removed-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _link(self) -> None:
-        """Extend the index over the slots that came since it was written; one thread does, others skip it."""
+        """Extend the index over the new slots, in one thread at a time; other threads skip it."""
         if self._settings.index != "hnsw" or not self._linking.acquire(blocking=False):
             return
         try:
@@ -317,7 +315,7 @@ class FolderNamespace:
 
     @contextmanager
     def _snapshot(self) -> Iterator[tuple[View, sqlite3.Connection] | None]:
-        """Give the state as it is now, the same until the block ends; None when the namespace is empty."""
+        """Give the current state, unchanged until the block ends; None if the namespace is empty."""
         with self._reading.lock, mapped_errors(self._folder):
             connection = self._reading.open()
             if connection is None:
@@ -329,7 +327,7 @@ class FolderNamespace:
                     try:
                         view = self._view_of(connection, state)
                     except FileNotFoundError:
-                        # Between our look at the state and at the file, a writer moved on to the next generation.
+                        # A writer began the next generation after the state was read.
                         continue
                     yield None if view is None else (view, connection)
                     return
@@ -367,7 +365,7 @@ class FolderNamespace:
 
     @contextmanager
     def _change(self, *, create: bool = False) -> Iterator[tuple[sqlite3.Connection, _State] | None]:
-        """Give the state to be changed in one transaction; None when the namespace is not there."""
+        """Give the state, to change it in one transaction; None if the namespace does not exist."""
         with self._writing.lock, mapped_errors(self._folder):
             connection = self._writing.open(create=create)
             if connection is None:
@@ -379,7 +377,7 @@ class FolderNamespace:
             self._tidy(state.generation)
 
     def _compacted(self, connection: sqlite3.Connection, state: _State) -> _State:
-        """Move the living to a new generation when most slots are dead; return the state that results."""
+        """Copy the records to a new generation if most slots are dead; return the new state."""
         dead = connection.execute("SELECT max(number) FROM dead").fetchone()[0] or 0
         if state.dimensions is None or not is_wasteful(dead, state.next_slot):
             return state
@@ -387,7 +385,7 @@ class FolderNamespace:
         slots = np.fromiter((slot for (slot,) in living), dtype=np.int64)
         rows = map_rows(vectors_file(self._folder, state.generation), state.next_slot, state.dimensions)
         copy_rows(rows, slots, vectors_file(self._folder, state.generation + 1))
-        # A record only ever moves down, in ascending order, so its new slot is free.
+        # Records move to lower slots, in ascending order, so each new slot is free.
         connection.executemany("UPDATE records SET slot = ? WHERE slot = ?", enumerate(slots.tolist()))
         connection.execute("DELETE FROM dead")
         compacted = replace(state, generation=state.generation + 1, next_slot=len(slots))
@@ -395,19 +393,18 @@ class FolderNamespace:
         return compacted
 
     def _tidy(self, generation: int) -> None:
-        """Remove files of older generations, and parts that a killed process left.
+        """Remove files of older generations, and old parts that a killed process left.
 
-        A newer generation may be what another process is about to commit.
+        Another process may be about to commit a newer generation.
         """
         with suppress(OSError):
             for file in self._folder.iterdir():
-                of_vectors, of_index = generation_of_vectors(file.name), parts_of_index(file.name)
-                found = of_index[0] if of_index else of_vectors
-                if found is None and file.name.startswith("part-"):
-                    forgotten = time.time() - file.stat().st_mtime > _SECONDS_A_PART_MAY_TAKE
-                else:
-                    forgotten = found is not None and found < generation
-                if forgotten:
+                of_index = parts_of_index(file.name)
+                found = of_index[0] if of_index else generation_of_vectors(file.name)
+                old = found is not None and found < generation
+                if file.name.startswith("part-"):
+                    old = time.time() - file.stat().st_mtime > _SECONDS_A_PART_MAY_TAKE
+                if old:
                     file.unlink()
 
     def _state(self, connection: sqlite3.Connection) -> _State:
@@ -431,13 +428,13 @@ def _bury(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """Return a number that changes with every commit of another connection."""
+    """Return a number that changes when another connection commits."""
     version: int = connection.execute("PRAGMA data_version").fetchone()[0]
     return version
 
 
 def _identity(file: str) -> tuple[int, int] | None:
-    """Return what tells the file from another one put in its place; None when there is none."""
+    """Return device and inode of a file; None if it does not exist."""
     try:
         status = os.stat(file)  # noqa: PTH116 - this is asked before every search
     except FileNotFoundError:

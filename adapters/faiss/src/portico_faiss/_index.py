@@ -1,6 +1,6 @@
-"""The index of FAISS (an HNSW graph) and its files: a cache, which may be missing, behind or thrown away at any time.
+"""The index of FAISS (an HNSW graph) and its files. It is a cache: it may be missing or old, or be deleted.
 
-FAISS is imported here and only when an index is wanted: it takes 300 ms, and exact search does without.
+FAISS is imported only when an index is needed: the import takes 300 ms, and exact search does not use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portico_faiss._files import Rows, Slots, remove_if_possible
 from portico_faiss.config import FaissSettings
 
 _ADDED_AT_ONCE = 1_000
-"""Rows added between two looks at whether to stop; some tenths of a second."""
+"""Rows added between two checks of whether to stop; that takes some tenths of a second."""
 _READ_AT_ONCE = 1 << 20
 _UNUSABLE = (RuntimeError, OSError, ValueError, TypeError)
 """What FAISS and the file system raise for an index that cannot be read or written."""
@@ -49,7 +49,7 @@ class FaissIndex:
 
     @classmethod
     def read(cls, file: Path, dimensions: int, settings: FaissSettings, *, mapped: bool) -> FaissIndex:
-        """Read an index; ``mapped`` leaves it in the file and cannot be extended.
+        """Read an index. A ``mapped`` one stays in the file and cannot be extended.
 
         Raises ``RuntimeError`` for a file that FAISS cannot read, ``ValueError`` for one of another kind.
         """
@@ -60,7 +60,7 @@ class FaissIndex:
         return cls(index, settings)
 
     def extend(self, rows: Rows, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Add the rows from ``self.rows`` on, until ``stopped`` says so."""
+        """Add the rows from ``self.rows`` on, until ``stopped`` returns true."""
         while self.rows < len(rows) and not stopped():
             block = np.ascontiguousarray(rows[self.rows : self.rows + _ADDED_AT_ONCE])
             with self._lock:
@@ -77,7 +77,7 @@ class FaissIndex:
                 alive = np.ones(-(-slots // 8) * 8, dtype=np.bool_)
                 alive[dead] = False
                 options["sel"] = faiss.IDSelectorBitmap(np.packbits(alive, bitorder="little"))
-            # A few more than asked for, so that equal scores can be put in order.
+            # Some more, so that equal scores can be put in order.
             _, found = self._index.search(
                 np.ascontiguousarray(queries), min(top + 8, self.rows), params=faiss.SearchParametersHNSW(**options)
             )
@@ -92,8 +92,8 @@ class FaissIndex:
 class IndexFiles:
     """The index files of one namespace.
 
-    A name has generation, rows and a checksum of the content, since FAISS follows the links of a damaged graph to
-    wherever they lead. A file that does not fit its name is removed, and the next write or search makes another.
+    A file's name has the generation, the number of rows and a checksum: FAISS would follow any link of a damaged
+    graph. A file that does not match its name is deleted, and the next write or search makes another.
     """
 
     def __init__(self, folder: Path, settings: FaissSettings) -> None:
@@ -121,7 +121,7 @@ class IndexFiles:
         return index or FaissIndex.empty(dimensions, self._settings)
 
     def publish(self, generation: int, index: FaissIndex) -> None:
-        """Write an index in the place of the others; when that fails there is none."""
+        """Write an index and delete older ones. If that fails, there is no index."""
         part = self._folder / f"part-{uuid.uuid4().hex}.faiss"
         try:
             index.write(part)
@@ -166,7 +166,7 @@ def parts_of_index(name: str) -> tuple[int, int, int] | None:
 
 
 def is_behind(slots: int, linked: int, settings: FaissSettings) -> bool:
-    """Tell whether so many slots came since ``linked`` that the index should be extended."""
+    """Tell whether the index should be extended: many slots were added after the first ``linked`` ones."""
     return slots >= settings.hnsw_from and slots - linked > max(1_000, linked // 10)
 
 

@@ -1,4 +1,4 @@
-"""Searching one state of a namespace: exactly, along an index, or through a filter."""
+"""Search one state of a namespace: exactly, along an index, or with a filter."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorMatch, VectorRecord
-from portico_faiss._files import DATABASE, Rows, Slots, best, damaged, margin, ranked
+from portico.search import And, Equal, Filter, FilterSupport, VectorMatch, VectorRecord
+from portico_faiss._files import DATABASE, ROUNDING, Rows, Slots, best, damaged, rank
 from portico_faiss._index import FaissIndex
 
 Entry: TypeAlias = tuple[str, dict[str, Any]]
@@ -21,8 +21,7 @@ _SCORES_AT_ONCE = 4_000_000
 """Scores held at a time (16 MB), so that many queries do not multiply memory."""
 
 _ONE_BY_ONE = 4
-"""Queries that cost less one after another than in one product, which copies all rows into another order first: half
-of it with 1,000 or 4,000 rows, as much with 15,000. With eight queries it is the other way round from 10,000 on."""
+"""Up to so many queries are quicker one after another than in one product, which first copies all rows."""
 
 _MOST_ALONG_INDEX = 1_000
 """The highest ``top`` that an index is asked for; beyond it comparing all is as quick."""
@@ -30,22 +29,22 @@ _MOST_ALONG_INDEX = 1_000
 _WALK_FIRST = 64
 _WALK_LAST = 4_096
 _READ_AT_ONCE = 1_000
-_LONGEST_CONDITION = 200
-"""Terms in a prefilter. SQLite refuses expressions deeper than 1,000, and a longer one gains little."""
+_MOST_TEXTS = 20
+"""Texts that SQLite looks for in the metadata before they are decoded; more gain little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One state of a namespace, which no later write touches.
+    """One state of a namespace. No later write changes it.
 
-    ``rows`` has one unit vector a slot, the oldest first; the slots in ``dead`` hold no record any more.
+    ``rows`` has one unit vector for each slot, the oldest first. The slots in ``dead`` have no record any more.
     """
 
     generation: int
     rows: Rows
     dead: Slots
     entries: list[Entry | None] | None = None
-    """The record of each slot, when they are few enough to be held; may be longer than ``rows``."""
+    """The record of each slot, where they are few enough for memory. The list may be longer than ``rows``."""
 
     @property
     def count(self) -> int:
@@ -57,7 +56,7 @@ class View:
         return [entry for slot in slots if (entry := entries[slot]) is not None]
 
     def scan(self, filter: Filter) -> Slots:
-        """Return every slot that the filter keeps, ascending; slots without a record may be among them."""
+        """Return every slot that the filter keeps, ascending. Dead slots may be among them."""
         entries = (self.entries or [])[: len(self.rows)]
         kept = [
             slot for slot, entry in enumerate(entries) if entry is not None and FilterSupport.matches(filter, entry[1])
@@ -66,7 +65,7 @@ class View:
 
 
 class StoredEntries:
-    """The entries of a view that does not hold them, read from the database inside one transaction."""
+    """Reads the entries of a large view from the database, inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, folder: Path) -> None:
         self._connection = connection
@@ -86,17 +85,17 @@ class StoredEntries:
             raise damaged(self._folder / DATABASE, f"it has no record in slot {error}") from error
 
     def scan(self, filter: Filter) -> Slots:
-        condition, parameters = prefilter(filter)
-        rows = self._connection.execute(
-            f"SELECT slot, metadata FROM records WHERE {condition} ORDER BY slot", parameters
-        )
+        # Metadata without a text that the filter asks for need not be decoded.
+        texts = _asked_texts(filter)[:_MOST_TEXTS]
+        condition = " AND ".join(["instr(metadata, ?)"] * len(texts)) or "1"
+        rows = self._connection.execute(f"SELECT slot, metadata FROM records WHERE {condition} ORDER BY slot", texts)
         return np.fromiter(
             (slot for slot, text in rows if FilterSupport.matches(filter, decoded(text, self._folder))), dtype=np.int64
         )
 
 
 def encoded_id(id: str) -> bytes:
-    """Return an id as SQLite keeps it: any string, also one that is not valid Unicode."""
+    """Return the bytes of an id for SQLite. The id may be any string, also one that is not valid Unicode."""
     return id.encode("utf-8", "surrogatepass")
 
 
@@ -105,7 +104,7 @@ def decoded_id(id: bytes) -> str:
 
 
 def decoded(text: str, folder: Path) -> dict[str, Any]:
-    """Return the metadata of their text. Raises ``StoreDamaged`` for what was never written."""
+    """Parse metadata. Raises ``StoreDamaged`` for anything that this store did not write."""
     try:
         return VectorRecord.decode_metadata(text)
     except ValueError as error:
@@ -121,10 +120,10 @@ def search(
     index: FaissIndex | None = None,
     stored: StoredEntries | None = None,
 ) -> list[list[VectorMatch]]:
-    """Return the ``top`` best records for each query. Only an index may miss one; with a filter it is not used.
+    """Return the ``top`` best records for each query.
 
-    ``stored`` has the entries where the view does not. Raises ``ValueError`` for queries of other dimensions than the
-    namespace's.
+    An index may miss some; a search with a filter does not use it. ``stored`` reads the entries where the view has
+    none. Raises ``ValueError`` for queries of other dimensions than the namespace's.
     """
     if queries.shape[1] != view.rows.shape[1]:
         raise ValueError(
@@ -135,7 +134,7 @@ def search(
     entries = stored or view
 
     def records(slots: Slots, query: Rows) -> list[VectorMatch]:
-        chosen, scores = ranked(view.rows, slots, query, top)
+        chosen, scores = rank(view.rows, slots, query, top)
         return [
             VectorMatch(id, score, metadata.copy())
             for (id, metadata), score in zip(entries.read(chosen), scores, strict=True)
@@ -146,11 +145,7 @@ def search(
         return [records(choose(scores), query) for query, scores in _scored(view, queries)]
     if index is not None and index.rows and top <= _MOST_ALONG_INDEX:
         return [records(slots, query) for query, slots in _walked(view, queries, top, index)]
-    slack = margin(view.rows.shape[1])
-    if len(queries) == 1:
-        # The usual case, which has to be quick.
-        return [records(best(_scores(view, queries[0]), top, slack), queries[0])]
-    return [records(best(scores, top, slack), query) for query, scores in _scored(view, queries)]
+    return [records(best(scores, top), query) for query, scores in _scored(view, queries)]
 
 
 def _scores(view: View, query: Rows) -> Rows:
@@ -181,67 +176,49 @@ def _walked(view: View, queries: Rows, top: int, index: FaissIndex) -> Iterator[
     # Read once: another thread may be extending the index.
     linked = min(index.rows, len(view.rows))
     tail = View(view.generation, view.rows[linked:], view.dead[view.dead >= linked] - linked)
-    slack = margin(view.rows.shape[1])
     for query, slots in zip(queries, index.candidates(queries, top, view.dead, linked), strict=True):
         if len(slots) < min(top, view.count - tail.count):
-            # The index led nowhere, as it can when most of what it links is dead.
-            yield query, best(_scores(view, query), top, slack)
+            # The index found too few: most of its slots may be dead.
+            yield query, best(_scores(view, query), top)
         elif len(tail.rows):
-            yield query, np.concatenate([slots, best(_scores(tail, query), top, slack) + linked])
+            yield query, np.concatenate([slots, best(_scores(tail, query), top) + linked])
         else:
             yield query, slots
 
 
 def _filtered(view: View, entries: View | StoredEntries, filter: Filter, top: int) -> Callable[[Rows], Slots]:
-    """Return a function from the scores of a query to the best slots that the filter keeps.
+    """Return a function that takes the scores of a query and returns the best slots that the filter keeps.
 
-    It asks `FilterSupport.matches` about the best records, and about eight times as many where too few pass. A filter
-    that keeps next to nothing would be asked about nearly all, so after `_WALK_LAST` records the entries find
-    everything that it keeps, once for all queries.
+    It tries the filter on the best records, then on eight times as many where too few pass. After `_WALK_LAST` records
+    it scans the entries for all that the filter keeps, once for all queries.
     """
-    slack = margin(view.rows.shape[1])
     everything: list[Slots] = []
 
     def choose(scores: Rows) -> Slots:
         size = max(_WALK_FIRST, 4 * top)
         while not everything and size <= _WALK_LAST and size < len(scores):
-            candidates = best(scores, size, 0.0)
+            candidates = best(scores, size)
             records = entries.read(candidates.tolist())
             passed = [FilterSupport.matches(filter, metadata) for _, metadata in records]
             kept = candidates[np.array(passed, dtype=np.bool_)]
             if len(kept) >= top:
                 last = np.sort(scores[kept])[-top]
-                # Rounding may hide a slot just below the candidates that `ranked` would put before the last one.
-                if last - slack >= scores[candidates].min():
-                    near: Slots = kept[scores[kept] >= last - slack]
-                    return near
+                # Rounding may have put a better slot just below the candidates.
+                if last - ROUNDING >= scores[candidates].min():
+                    return kept
             size *= 8
         if not everything:
             everything.append(entries.scan(filter))
-        return everything[0][best(scores[everything[0]], top, slack)]
+        return everything[0][best(scores[everything[0]], top)]
 
     return choose
 
 
-def prefilter(filter: Filter) -> tuple[str, list[str]]:
-    """Return a condition on the column ``metadata`` that everything ``filter`` keeps fulfils, and its parameters.
-
-    It looks for encoded names and strings in the text, so it keeps too much but never too little; `matches` has the
-    last word. It says nothing about Or and Not. Values are bound, never part of the SQL.
-    """
-    parts = _parts(filter)[:_LONGEST_CONDITION]
-    return " AND ".join(["instr(metadata, ?)"] * len(parts)) or "1", parts
-
-
-def _parts(filter: Filter) -> list[str]:
-    """Return texts that all metadata contain which the filter keeps."""
+def _asked_texts(filter: Filter) -> list[str]:
+    """Return strings that the encoded metadata of every record contain which the filter keeps."""
     match filter:
-        case Equal(field, str(value)):
-            # Equal numbers may be written differently (1 and 1.0), so only strings are looked for.
-            return [json.dumps(field) + ":", json.dumps(value)]
-        case Equal(field) | AnyOf(field) | Range(field):
-            return [json.dumps(field) + ":"]
+        case Equal(_, str(value)):
+            return [json.dumps(value)]
         case And(parts):
-            return [text for part in parts for text in _parts(part)]
-        case Or() | Not():
-            return []
+            return [text for part in parts for text in _asked_texts(part)]
+    return []

@@ -21,10 +21,10 @@ _FIRST_ROWS = 64
 
 
 class _MemoryNamespace:
-    """Vectors in one array that doubles when it is full; every write makes a new `View` in one assignment.
+    """Vectors in one array, which doubles when it is full. Every write makes a new `View`.
 
-    A replaced or deleted record leaves a dead slot. When more slots are dead than alive, a new array is made.
-    So a search on an older view, in another thread, is never disturbed.
+    A replaced or deleted record leaves a dead slot; when most slots are dead, a new array is made. So writes do not
+    disturb a search on an older view in another thread.
     """
 
     def __init__(self, settings: FaissSettings) -> None:
@@ -36,11 +36,11 @@ class _MemoryNamespace:
         self._index: tuple[int, FaissIndex] | None = None
 
     def current(self) -> View | None:
-        """Return the state; None before the first write. Never waits."""
+        """Return the state; None before the first write. Never blocks."""
         return self._view
 
     def search(self, queries: Rows, top: int, filter: Filter | None) -> list[list[VectorMatch]]:
-        """Search the state as it is now, along the index when there is one."""
+        """Search the current state, along the index where there is one."""
         view = self._view
         if view is None:
             return [[] for _ in queries]
@@ -62,7 +62,7 @@ class _MemoryNamespace:
                 end += len(block)
             dead = [slot for id, _ in records if (slot := self._slots.get(id)) is not None]
             entries = view.entries or []
-            # Slots beyond a view are not looked at through it, so one list serves all views of a generation.
+            # A view reads no slots beyond its rows, so all views of a generation share one list.
             entries[used:] = records
             self._slots.update((id, used + row) for row, (id, _) in enumerate(records))
             self._put(View(view.generation, room[:end], _with(view, dead), entries))
@@ -99,7 +99,7 @@ class _MemoryNamespace:
         return room
 
     def _put(self, view: View) -> None:
-        """Put a state in force: the living in a new generation where most slots are dead, and an index of them."""
+        """Make a state the current one. Copies the records first if most slots are dead, and extends the index."""
         if is_wasteful(len(view.dead), len(view.rows)):
             slots = np.setdiff1d(np.arange(len(view.rows)), view.dead)
             entries = view.read(slots.tolist())
@@ -120,10 +120,10 @@ def _with(view: View, dead: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int
 
 
 _INLINE_PRODUCTS = 4_000_000
-"""Multiplications that take less time than the way to a thread and back, some tenths of a millisecond."""
+"""Up to so many multiplications take less time than starting a thread, some tenths of a millisecond."""
 
 _INLINE_RECORDS = 2_000
-"""Records whose metadata are looked at without a thread."""
+"""Up to so many records are filtered without a thread."""
 
 
 class FaissVectorStore(VectorStore):
@@ -139,15 +139,15 @@ class FaissVectorStore(VectorStore):
     >>> asyncio.run(nearest())
     [('blue', 0.8)]
 
-    Vectors are kept at length one: `get` gives back unit vectors, and those that were put in as such bit for
-    bit. A row of zeros is kept and scores 0. Of equal scores the record written first comes first. An id that
-    stands twice in one `upsert`, or metadata that is no scalar or list of scalars, is a ``ValueError`` or
-    ``TypeError``, and nothing is written.
+    Vectors are stored at length one: `get` returns unit vectors, and those that were unit vectors before bit for
+    bit. A row of zeros stays zeros and scores 0. Of equal scores the oldest record comes first. An `upsert` with
+    the same id twice, or with metadata that are not scalars or lists of scalars, raises ``ValueError`` or
+    ``TypeError`` and writes nothing.
 
-    Searches compare with every vector; with ``index="hnsw"`` and enough of them they walk a graph, which may
-    miss some, except under a filter. Small ones run at once, large ones and all writing in threads. A
-    cancelled write happens as a whole or not at all. With a path, several processes may share the folder
-    (not over a network file system); `aclose` lets go of it.
+    A search compares with every vector. With ``index="hnsw"`` a large namespace is searched along a graph, which may
+    miss some; a search with a filter still compares with all. Small searches run at once, large ones and all writes in
+    threads. A cancelled write happens completely or not at all. With a path, several processes may share the folder,
+    but not over a network file system; `aclose` closes its files.
     """
 
     name = "faiss"
@@ -159,7 +159,7 @@ class FaissVectorStore(VectorStore):
         self.persistent = self._settings.path is not None
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
-        """Add records or replace those of the same id, all or none."""
+        """Add records or replace those with the same id, all or none."""
 
         def write() -> None:
             vectors.check_records(records)
@@ -177,7 +177,7 @@ class FaissVectorStore(VectorStore):
         return 0 if place is None else await asyncio.to_thread(place.delete, ids)
 
     async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
-        """Return the records known among ``ids``, in that order, and their unit vectors."""
+        """Return the known records among ``ids``, in that order, and their unit vectors."""
         place = self._place(namespace)
         if place is None:
             return [], None
@@ -187,7 +187,7 @@ class FaissVectorStore(VectorStore):
     async def search(
         self, namespace: str, queries: Vectors, *, top: int = 10, filter: Filter | None = None
     ) -> list[list[VectorMatch]]:
-        """Return the ``top`` best records that pass the filter, best first, one list for each query row."""
+        """Return the ``top`` best records that match the filter, best first, one list for each query row."""
         if top < 1:
             raise ValueError(f"top is {top}; it must be at least 1")
         if filter is not None:
@@ -207,13 +207,13 @@ class FaissVectorStore(VectorStore):
         return 0 if place is None else await asyncio.to_thread(place.count)
 
     async def ids(self, namespace: str) -> AsyncIterator[str]:
-        """Yield every id of the namespace, as it is when the first one is asked for."""
+        """Yield every id that the namespace has when the first one is read."""
         place = self._place(namespace)
         for id in [] if place is None else await asyncio.to_thread(place.ids):
             yield id
 
     async def drop(self, namespace: str) -> None:
-        """Remove a namespace with everything in it, also one whose files are damaged."""
+        """Remove a namespace and all its records, also if its files are damaged."""
         place = self._place(namespace)
         if isinstance(place, FolderNamespace):
             await asyncio.to_thread(place.drop)
@@ -221,7 +221,7 @@ class FaissVectorStore(VectorStore):
             self._namespaces.pop(namespace, None)
 
     async def aclose(self) -> None:
-        """Close every file; a later call opens them again. What is in memory only stays."""
+        """Close every file; a later call opens them again. Namespaces in memory stay."""
         for place in list(self._namespaces.values()):
             if isinstance(place, FolderNamespace):
                 await asyncio.to_thread(place.close)
