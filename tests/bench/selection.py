@@ -16,11 +16,12 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from portico import FunctionSpec
 from portico_basics.contextual import ContextualSelector
-from portico_basics.contextual.lexical import LexicalIndex, RequestScores, function_text, fuse
+from portico_basics.contextual.lexical import LexicalIndex, function_text, fuse
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings
@@ -52,18 +53,16 @@ def some_functions(count: int, *, seed: int = 0) -> list[FunctionSpec]:
 def fused(count: int, rounds: int) -> dict[str, float]:
     """Measure the words alone, the fusion alone, and a selection from beginning to end."""
     functions = some_functions(count)
-    index = LexicalIndex()
     started = time.perf_counter()
-    for spec in functions:
-        index.put(spec.name, function_text(spec))
+    index = LexicalIndex({spec.name: function_text(spec) for spec in functions})
     result = {"index_s": time.perf_counter() - started}
     draw = random.Random(1)
     sentences = [" ".join(draw.choice(functions).description.split()[:8]) + "." for _ in range(3 * rounds)]
     result["words_ms"] = _median([_timed(index, sentence) for sentence in sentences[:rounds]])
-    found = [list(index.score(sentence, top=_LOOKED_AT).scores)[:_LOOKED_AT] for sentence in sentences[:3]]
+    found = [list(index.score(sentence, top=_LOOKED_AT).lexical)[:_LOOKED_AT] for sentence in sentences[:3]]
     candidates = [name for names in found for name in names]
     scores = [index.score_of(sentence, candidates) for sentence in sentences[:3]]
-    requests = [RequestScores(each, dict.fromkeys(candidates, 0.5)) for each in scores]
+    requests = [replace(each, cosines=dict.fromkeys(candidates, 0.5)) for each in scores]
     taken = []
     for _ in range(rounds):
         started = time.perf_counter()

@@ -60,12 +60,9 @@ async def measure(functions: Sequence[FunctionSpec], queries: Sequence[Query]) -
     """Rank the functions for each query in all three ways, and return the recalls."""
     started = time.perf_counter()
     embeddings, store = WordllamaEmbeddings(), FaissVectorStore(FaissSettings())
-    index = LexicalIndex()
-    texts = [function_text(spec) for spec in functions]
-    for spec, text in zip(functions, texts, strict=True):
-        index.put(spec.name, text)
-    records = [VectorRecord(spec.name) for spec in functions]
-    await store.upsert("plain", records, await embeddings.embed(texts))
+    texts = {spec.name: function_text(spec) for spec in functions}
+    index = LexicalIndex(texts)
+    await store.upsert("plain", list(map(VectorRecord, texts)), await embeddings.embed(list(texts.values())))
     # With a minimum, however low, functions are ranked also where there is room for all.
     options = SelectionOptions(limit=max(_DEPTHS), minimum_score=-math.inf)
     selector = ContextualSelector(store, embeddings, options=options)
@@ -74,7 +71,7 @@ async def measure(functions: Sequence[FunctionSpec], queries: Sequence[Query]) -
         for number, query in enumerate(queries, 1):
             vector = await embeddings.embed([query.text], purpose="query")
             (matches,) = await store.search("plain", vector, top=max(_DEPTHS))
-            scores = index.score(query.text).scores
+            scores = index.score(query.text).lexical
             rankings = {
                 "lexical": sorted(scores, key=lambda name: (-scores[name], name)),
                 "vector": [match.id for match in matches],

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from heapq import nlargest
-from typing import Literal
 
 from portico import Considered, FunctionSpec, Selection
 from portico.errors import FunctionNotFound
@@ -15,8 +13,8 @@ from portico.plugins import Services, words
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import Vectors
 from portico_basics.config import ContextualSettings
-from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
-from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near
+from portico_basics.contextual.lexical import Ranking, RequestScores, best, function_text, fuse
+from portico_basics.contextual.records import FunctionRecords, KnownFunctions
 
 _RANKINGS = ("fused", "lexical", "vector")
 _REMEMBERED = 8
@@ -192,34 +190,30 @@ class ContextualSelector:
         self._recent = [(functions, known), *self._recent[: _REMEMBERED - 1]]
         return known
 
-    async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], int]:
+    async def _ranked(
+        self, known: KnownFunctions, requests: Sequence[str], wanted: int
+    ) -> tuple[list[Considered], int]:
         looked_at = max(_LOOKED_AT, 2 * wanted)
-        words = [LexicalScores() for _ in requests]
-        if self.options.ranking != "vector":
-            words = [known.index.score(request, top=looked_at) for request in requests]
-        by_words = [_first(each.scores, looked_at) for each in words]
-        cosines: Sequence[Near] = [{} for _ in requests]
+        lexical = self.options.ranking != "vector"
+        by_words = [
+            best(known.index.score(each, top=looked_at).lexical, looked_at) if lexical else [] for each in requests
+        ]
+        cosines: Sequence[Mapping[str, float]] = [{} for _ in requests]
         embedded = 0
         if self._records is not None:
             queries = await self._records.embedded(requests)
             cosines, embedded = await self._records.cosines(known, queries, looked_at, by_words)
         candidates = {name for some in (*by_words, *cosines) for name in some}
-        words = [_among(candidates, known, request, each) for request, each in zip(requests, words, strict=True)]
-        return fuse(list(map(RequestScores, words, cosines)), self.options.ranking), embedded
+        found = [known.index.score_of(each, candidates) if lexical else RequestScores() for each in requests]
+        scores = [replace(each, cosines=near) for each, near in zip(found, cosines, strict=True)]
+        return fuse(scores, self.options.ranking), embedded
 
-    def _split(self, ranked: Sequence[Fused], limit: int) -> tuple[tuple[Considered, ...], tuple[Considered, ...]]:
-        chosen: list[Considered] = []
-        left_out: list[Considered] = []
-        for each in ranked:
-            reason: Literal["chosen", "below the minimum score", "beyond the limit"] = "chosen"
-            if self.options.minimum_score is not None and each.score < self.options.minimum_score:
-                reason = "below the minimum score"
-            elif len(chosen) == limit:
-                reason = "beyond the limit"
-            (chosen if reason == "chosen" else left_out).append(
-                Considered(each.name, reason, each.score, each.lexical, each.vector)
-            )
-        return tuple(chosen), tuple(left_out)
+    def _split(self, ranked: Sequence[Considered], limit: int) -> tuple[tuple[Considered, ...], tuple[Considered, ...]]:
+        least = self.options.minimum_score
+        enough = [each for each in ranked if least is None or each.score >= least]
+        left_out = [replace(each, reason="beyond the limit") for each in enough[limit:]]
+        left_out += [replace(each, reason="below the minimum score") for each in ranked[len(enough) :]]
+        return tuple(enough[:limit]), tuple(left_out)
 
 
 def configured(settings: ContextualSettings, services: Services) -> ContextualSelector:
@@ -253,16 +247,3 @@ def _requests(context: Sequence[str]) -> tuple[str, ...]:
     whole = "\n".join(text for text in Vectors.check_texts(context) if text.strip())[-_MOST_CHARACTERS:]
     parts = requests_in(whole)
     return (whole, *parts[1 - _MOST_REQUESTS :]) if len(parts) > 1 else parts
-
-
-def _first(scores: Mapping[str, float], count: int) -> list[str]:
-    """Return the names of the best; equal scores are sorted by name."""
-    least = nlargest(count, scores.values())[-1] if len(scores) > count else 0.0
-    return sorted((name for name in scores if scores[name] >= least), key=lambda name: (-scores[name], name))[:count]
-
-
-def _among(names: Collection[str], known: KnownFunctions, request: str, found: LexicalScores) -> LexicalScores:
-    """Return the scores of these functions."""
-    if not found.whole:
-        return known.index.score_of(request, names)
-    return LexicalScores({name: found.scores[name] for name in names if name in found.scores}, found.greatest)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from portico import FunctionSpec
+from portico import Considered, FunctionSpec
 from portico.plugins import spaced, words
 
 
@@ -46,81 +46,48 @@ best, and 20,000 lose 0.07 in twice the time."""
 _DEPTH = 5
 """How many times ``top`` functions are kept for the remaining words."""
 
-_Posting: TypeAlias = int
-"""How often a word is in a text, and how many words the text has, in 32 bits each."""
-_Wanted: TypeAlias = tuple[Mapping[str, _Posting], float]
-"""The postings of a word of a request, and the most that it can score."""
-_NOWHERE: Mapping[str, _Posting] = {}
+_Wanted: TypeAlias = tuple[Mapping[str, float], float]
+"""A word of a request: the share of its highest score that each function gets, by name, and this score."""
 
 
 @dataclass(frozen=True, slots=True)
-class LexicalScores:
-    """BM25 of functions for one request, by name, all above 0.
+class RequestScores:
+    """The scores of functions for one request, by name: ``lexical`` is BM25, above 0, ``cosines`` are -1 to 1.
 
-    ``greatest`` is the limit: the score of a function that has every word of the request infinitely often. It makes
-    scores of different requests comparable. ``whole`` is whether every function that scores is in ``scores``.
+    ``greatest`` is the limit of BM25: the score of a function that has every word of the request infinitely often. It
+    makes scores of different requests comparable.
     """
 
-    scores: Mapping[str, float] = field(default_factory=dict)
+    lexical: Mapping[str, float] = field(default_factory=dict)
     greatest: float = 0.0
-    whole: bool = field(default=True, compare=False)
+    cosines: Mapping[str, float] = field(default_factory=dict)
 
 
 class LexicalIndex:
     """Score the texts of functions for requests, by Okapi BM25 (Robertson and Zaragoza 2009).
 
-    >>> index = LexicalIndex()
-    >>> index.put("rain", "Tell whether it rains in a city.")
-    >>> index.put("poem", "Write a poem.")
+    >>> index = LexicalIndex({"rain": "Tell whether it rains in a city.", "poem": "Write a poem."})
     >>> found = index.score("Poems on Ada")
-    >>> list(found.scores), 0 < found.scores["poem"] < found.greatest
+    >>> list(found.lexical), 0 < found.lexical["poem"] < found.greatest
     (['poem'], True)
 
     Each word of a request counts once, with ``ln(1 + (N - n + 0.5) / (n + 0.5))`` when n of N functions have it.
     k1 = 1.5 and b = 0.75. k1 = 1.2 is as good; 0.9 and 0.4, as for passages, lose 0.03 of recall@5 in the mean of 16
-    collections. Scores do not depend on what was added and removed before.
+    collections.
     """
 
-    __slots__ = ("_lengths", "_postings", "_shares", "_total", "_words")
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._functions = len(texts)
+        self._shares: dict[str, dict[str, float]] = {}
+        counted = {name: Counter(words(text)) for name, text in texts.items()}
+        average = sum(counts.total() for counts in counted.values()) / (len(counted) or 1)
+        for name, counts in counted.items():
+            # A longer text gets less for each word.
+            divisor = _K1 * (1 - _B + _B * counts.total() / (average or 1))
+            for word, count in counts.items():
+                self._shares.setdefault(word, {})[name] = count / (count + divisor)
 
-    def __init__(self) -> None:
-        self._postings: dict[str, dict[str, _Posting]] = {}
-        self._words: dict[str, tuple[str, ...]] = {}
-        self._lengths: dict[str, int] = {}
-        self._total = 0
-        self._shares = _Shares()
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._words
-
-    def put(self, name: str, text: str) -> None:
-        """Add or replace the text of a function."""
-        self.remove(name)
-        counts = Counter(words(text))
-        length = counts.total()
-        self._words[name] = tuple(counts)
-        self._lengths[name] = length
-        self._total += length
-        self._shares.clear()
-        for word, count in counts.items():
-            self._postings.setdefault(word, {})[name] = count << 32 | length
-
-    def remove(self, name: str) -> None:
-        """Remove a function, if it is there."""
-        if name not in self._words:
-            return
-        self._total -= self._lengths.pop(name)
-        self._shares.clear()
-        for word in self._words.pop(name):
-            postings = self._postings[word]
-            del postings[name]
-            if not postings:
-                del self._postings[word]
-
-    def score(self, request: str, *, top: int | None = None) -> LexicalScores:
+    def score(self, request: str, *, top: int | None = None) -> RequestScores:
         """Score the functions that have a word of the request; with ``top``, about that number of the best, or more.
 
         That limits the cost for many functions. The rarest words come first. When enough functions are found, common
@@ -128,71 +95,50 @@ class LexicalIndex:
         ``top``.
         """
         wanted = self._wanted(request)
-        shares = self._shares
         scores: dict[str, float] = {}
         visits = 0
-        for place, (postings, most) in enumerate(wanted):
-            visits += len(postings)
+        for place, (shares, most) in enumerate(wanted):
+            visits += len(shares)
             if top is not None and visits > _VISITS and len(scores) >= top:
-                found = self._completed(_best(scores, _DEPTH * top), wanted[place:])
-                return LexicalScores(found, _greatest(wanted), whole=False)
-            for name, posting in postings.items():
-                scores[name] = scores.get(name, 0.0) + most * shares[posting]
-        return LexicalScores(scores, _greatest(wanted))
+                scores = _add({name: scores[name] for name in best(scores, _DEPTH * top)}, wanted[place:])
+                break
+            for name, share in shares.items():
+                scores[name] = scores.get(name, 0.0) + most * share
+        return RequestScores(scores, _greatest(wanted))
 
-    def score_of(self, request: str, names: Iterable[str]) -> LexicalScores:
+    def score_of(self, request: str, names: Iterable[str]) -> RequestScores:
         """Score only these functions, as `score` does."""
         wanted = self._wanted(request)
-        found = self._completed(dict.fromkeys(names, 0.0), wanted)
-        return LexicalScores({name: score for name, score in found.items() if score}, _greatest(wanted), whole=False)
+        found = _add(dict.fromkeys(names, 0.0), wanted)
+        return RequestScores({name: score for name, score in found.items() if score}, _greatest(wanted))
 
     def _wanted(self, request: str) -> list[_Wanted]:
-        """Return the postings of the words of a request, the rarest first."""
-        known = len(self._words)
-        if not known:
-            return []
-        self._shares.average = self._total / known
-        found = [(self._postings.get(word, _NOWHERE), word) for word in dict.fromkeys(words(request))]
+        """Return the words of a request, the rarest first."""
+        found = [(self._shares.get(word, {}), word) for word in dict.fromkeys(words(request))]
         found.sort(key=lambda each: (len(each[0]), each[1]))
         return [
-            (postings, (_K1 + 1) * math.log1p((known - len(postings) + 0.5) / (len(postings) + 0.5)))
-            for postings, _ in found
+            (shares, (_K1 + 1) * math.log1p((self._functions - len(shares) + 0.5) / (len(shares) + 0.5)))
+            for shares, _ in found
         ]
 
-    def _completed(self, scores: dict[str, float], wanted: Sequence[_Wanted]) -> dict[str, float]:
-        """Add the scores of these words to the functions."""
-        shares = self._shares
-        for postings, most in wanted:
-            for name in scores:
-                posting = postings.get(name)
-                if posting is not None:
-                    scores[name] += most * shares[posting]
-        return scores
 
-
-class _Shares(dict[_Posting, float]):
-    """The part of a word's highest score that a text gets: more for each time, less for a longer text."""
-
-    __slots__ = ("average",)
-
-    average: float
-
-    def __missing__(self, posting: _Posting) -> float:
-        count, length = posting >> 32, posting & 0xFFFFFFFF
-        self[posting] = share = count / (count + _K1 * (1 - _B + _B * length / self.average))
-        return share
+def _add(scores: dict[str, float], wanted: Sequence[_Wanted]) -> dict[str, float]:
+    """Add the scores of these words to the functions."""
+    for shares, most in wanted:
+        for name in scores:
+            if name in shares:
+                scores[name] += most * shares[name]
+    return scores
 
 
 def _greatest(wanted: Sequence[_Wanted]) -> float:
     return sum(most for _, most in wanted)
 
 
-def _best(scores: Mapping[str, float], count: int) -> dict[str, float]:
-    """Return the ``count`` best, and those that score as much as the last of them."""
-    if len(scores) <= count:
-        return dict(scores)
-    least = heapq.nlargest(count, scores.values())[-1]
-    return {name: score for name, score in scores.items() if score >= least}
+def best(scores: Mapping[str, float], count: int) -> list[str]:
+    """Return the names of the ``count`` best; equal scores are sorted by name."""
+    least = heapq.nlargest(count, scores.values())[-1] if len(scores) > count else -math.inf
+    return sorted((name for name in scores if scores[name] >= least), key=lambda name: (-scores[name], name))[:count]
 
 
 Ranking: TypeAlias = Literal["fused", "lexical", "vector"]
@@ -205,31 +151,10 @@ _FIELD = 10
 """The rank of the function whose fit is subtracted from all, besides the best one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestScores:
-    """The scores of one request: ``lexical`` from the index, ``cosines`` by name, -1 to 1."""
-
-    lexical: LexicalScores = field(default_factory=LexicalScores)
-    cosines: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """A function in the ranking, with its best scores for any request.
-
-    ``score`` is the rank's, ``lexical`` the BM25 as a share of the greatest, 0 to 1, ``vector`` a cosine or 0.
-    """
-
-    name: str
-    score: float
-    lexical: float = 0.0
-    vector: float = 0.0
-
-
-def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[Fused]:
+def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[Considered]:
     """Rank the functions that fit any request, the best first; equal scores are sorted by name.
 
-    >>> rain = RequestScores(LexicalScores({"forecast": 6.0}, greatest=20.0), {"forecast": 0.5, "poem": 0.1})
+    >>> rain = RequestScores({"forecast": 6.0}, 20.0, {"forecast": 0.5, "poem": 0.1})
     >>> [(each.name, round(each.score, 3)) for each in fuse([rain])]
     [('forecast', 0.725), ('poem', 0.1)]
 
@@ -253,10 +178,11 @@ def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[
                 scores[name] = score
     ranked = sorted(scores.items(), key=lambda each: (-each[1], each[0]))
     return [
-        Fused(
+        Considered(
             name,
+            "chosen",
             score,
-            max(each.lexical.scores.get(name, 0.0) / (each.lexical.greatest or 1.0) for each in requests),
+            max(each.lexical.get(name, 0.0) / (each.greatest or 1.0) for each in requests),
             max((each.cosines[name] for each in requests if name in each.cosines), default=0.0),
         )
         for name, score in ranked
@@ -266,9 +192,9 @@ def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[
 def _fits(request: RequestScores, ranking: Ranking) -> dict[str, float]:
     """Return how well the functions fit a request, those that do at all."""
     fits: dict[str, float] = {}
-    if ranking != "vector" and request.lexical.greatest > 0:
-        worth = request.lexical.greatest * _WORTH
-        fits = {name: score * score / worth for name, score in request.lexical.scores.items() if score > 0}
+    if ranking != "vector" and request.greatest > 0:
+        worth = request.greatest * _WORTH
+        fits = {name: score * score / worth for name, score in request.lexical.items()}
     if ranking != "lexical":
         for name, cosine in request.cosines.items():
             if cosine > 0:
@@ -278,5 +204,5 @@ def _fits(request: RequestScores, ranking: Ranking) -> dict[str, float]:
 
 def _taken(fits: Mapping[str, float]) -> float:
     """Return what to take from the fits of a request so that those of several compare."""
-    best = heapq.nlargest(_FIELD + 1, fits.values())
-    return _OF_THE_BEST * best[0] + _OF_THE_FIELD * (best[_FIELD] if len(best) > _FIELD else 0.0)
+    highest = heapq.nlargest(_FIELD + 1, fits.values())
+    return _OF_THE_BEST * highest[0] + _OF_THE_FIELD * (highest[_FIELD] if len(highest) > _FIELD else 0.0)

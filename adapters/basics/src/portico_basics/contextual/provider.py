@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico import AgentTurn, Context, Function, FunctionPlugin, FunctionSpec, Message, Turn
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 Offerable: TypeAlias = "Function | FunctionPlugin | Callable[..., Any]"
 """A function, a function plugin, or a callable that becomes a function."""
 
+_MOST_MADE = 1_000
+"""Callables whose functions are kept from turn to turn."""
 _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 
 
@@ -81,7 +84,7 @@ class ContextualFunctionProvider:
         self.options = options or ContextualFunctionOptions()
         self.functions: list[Offerable] | Callable[[], _Some]
         self.functions = functions if callable(functions) else _listed(functions)
-        self._made: dict[int, tuple[object, Function]] = {}
+        self._function_of = lru_cache(_MOST_MADE)(Function.of)
         self._selector = ContextualSelector(
             vector_store,
             embeddings,
@@ -102,7 +105,7 @@ class ContextualFunctionProvider:
 
     async def before(self, turn: AgentTurn) -> Context:
         """Return the functions for this turn: those in ``always``, then the others, the best first."""
-        functions = {function.full_name: function for function in await self._present()}
+        functions = await self._present()
         specs = tuple(function.spec for function in functions.values())
         selection = await self._selector.select(specs, await self._texts(turn))
         if selection.absent:
@@ -125,30 +128,23 @@ class ContextualFunctionProvider:
             raise TypeError(f"context_text returned {type(text).__name__}, not str")
         return (text,)
 
-    async def _present(self) -> list[Function]:
-        given = self.functions
-        some: Any = given() if callable(given) else given
+    async def _present(self) -> dict[str, Function]:
+        """Return the functions that there are now, by their names."""
+        some: Any = self.functions() if callable(self.functions) else self.functions
         if inspect.isawaitable(some):
             some = await some
-        found: list[Function] = []
-        made: dict[int, tuple[object, Function]] = {}
+        found: dict[str, Function] = {}
         for each in some:
-            if isinstance(each, FunctionPlugin):
-                found.extend(each)
-            elif isinstance(each, Function):
-                found.append(each)
+            if isinstance(each, Function | FunctionPlugin):
+                made: Iterable[Function] = each if isinstance(each, FunctionPlugin) else (each,)
             elif callable(each):
-                # Made once. The callable is kept, so that no other one gets its id.
-                made[id(each)] = self._made.get(id(each)) or (each, Function.of(each))
-                found.append(made[id(each)][1])
+                made = (self._function_of(each),)
             else:
                 raise TypeError(f"{each!r:.80} is neither a function nor a plugin")
-        self._made = made
-        names: set[str] = set()
-        for function in found:
-            if function.full_name in names:
-                raise ValueError(f"the provider has two functions called {function.full_name!r}")
-            names.add(function.full_name)
+            for function in made:
+                if function.full_name in found:
+                    raise ValueError(f"the provider has two functions called {function.full_name!r}")
+                found[function.full_name] = function
         return found
 
 

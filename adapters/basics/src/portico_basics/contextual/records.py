@@ -50,10 +50,7 @@ class KnownFunctions:
     @cached_property
     def index(self) -> LexicalIndex:
         """The lexical index of the texts."""
-        index = LexicalIndex()
-        for name, text in self.texts.items():
-            index.put(name, text)
-        return index
+        return LexicalIndex(self.texts)
 
 
 def _text(spec: FunctionSpec, text: Callable[[FunctionSpec], str]) -> str:
@@ -67,9 +64,7 @@ Near: TypeAlias = dict[str, float]
 """Cosines of functions with one request, by name."""
 
 _GRID = 2.0**32
-"""Adding and subtracting this rounds to a multiple of 2**-20, ten times as fast as `round`."""
-_TIE = 2e-6
-"""Cosines that differ by less are equal: stores sum in different orders."""
+"""Adding and subtracting this rounds to a multiple of 2**-20: stores sum in different orders."""
 _ATTEMPTS = 4
 _MOST_OTHERS = 10
 _SHOWN = 300
@@ -107,17 +102,15 @@ class FunctionRecords:
     ) -> tuple[list[Near], int]:
         """Bring the store up to date, and return the cosines for each query and how many texts were embedded.
 
-        A query has the cosines above 0 of its ``top`` nearest functions, of those that are as near as the last of
-        these, and of those named in ``also`` for it. Raises ``StoreError`` and what embedding raises.
+        A query has the cosines above 0 of its ``top`` nearest functions and of those named in ``also`` for it. Raises
+        ``StoreError`` and what embedding raises.
         """
         embedded = 0
         for attempt in range(_ATTEMPTS):
             made = await self._in_step(known)
             embedded += made
             try:
-                cosines, complete = await nearest(
-                    self._store, self._vectors, known, queries, top=min(top, len(known.names)), also=also
-                )
+                cosines, complete = await self._nearest(known, queries, min(top, len(known.names)), also)
             except (StoreError, ValueError) as error:
                 raise self._failed(error) from error
             # When nothing is missing, the store's search is an approximate one.
@@ -170,6 +163,37 @@ class FunctionRecords:
         self._present = present | known.names.keys()
         return len(rows)
 
+    async def _nearest(
+        self, known: KnownFunctions, queries: Vectors, top: int, also: Sequence[Collection[str]]
+    ) -> tuple[list[Near], bool]:
+        """Search once for all queries, then read the vectors of those in ``also`` that were not found.
+
+        Return the cosines for each query, and whether they are complete. When records of other functions take the
+        places, the search is repeated for more.
+        """
+        if not top:
+            return [{} for _ in queries], True
+        asked = top
+        while True:
+            results = await self._store.search(self._vectors, queries, top=asked)
+            found = [_own(matches, known.names, top) for matches in results]
+            complete = all(len(near) == top for near in found)
+            if complete or all(len(matches) < asked for matches in results):
+                break
+            asked *= 4
+        names = {name for some, near in zip(also, found, strict=True) for name in some if name not in near}
+        if names:
+            records, vectors = await self._store.get(self._vectors, [known.keys[name] for name in names])
+            complete &= len(records) == len(names)
+            if vectors is not None:
+                read = {known.names[each.id]: row.buffer.tolist() for each, row in zip(records, vectors, strict=True)}
+                for query, some, near in zip(queries, also, found, strict=True):
+                    numbers = query.buffer.tolist()
+                    for name in some:
+                        if name not in near and name in read:
+                            near[name] = sum(map(mul, read[name], numbers)) + _GRID - _GRID
+        return [{name: cosine for name, cosine in near.items() if cosine > 0} for near in found], complete
+
     def _failed(self, error: Exception) -> StoreError:
         """Return an error that names the store. A ``ValueError`` means vectors of another length."""
         self._present = None
@@ -193,73 +217,12 @@ class FunctionRecords:
         return vectors
 
 
-async def nearest(
-    store: VectorStore,
-    namespace: str,
-    known: KnownFunctions,
-    queries: Vectors,
-    *,
-    top: int,
-    also: Sequence[Collection[str]],
-) -> tuple[list[Near], bool]:
-    """Search once for all queries, then read the vectors of those in ``also`` that were not found.
-
-    Return the cosines for each query, and whether they are complete. When records of other functions take the places,
-    the search is repeated for more.
-    """
-    if not queries.rows or not top:
-        return [{} for _ in range(queries.rows)], True
-    asked = top + 1  # one more shows whether others are as near as the last
-    found: list[Near] = []
-    while not found:
-        for matches in await store.search(namespace, queries, top=asked):
-            near = _own(matches, known.names, top, asked)
-            if near is None:
-                found.clear()
-                break
-            found.append(near)
-        asked *= 4
-    complete = all(len(near) >= top for near in found)
-    if any(also):
-        complete &= await _add_missing(store, namespace, known, queries, found=found, also=also)
-    return [{name: cosine for name, cosine in near.items() if cosine > 0} for near in found], complete
-
-
-def _own(matches: Sequence[VectorMatch], names: Mapping[str, str], top: int, asked: int) -> Near | None:
-    """Return the cosines of the ``top`` first functions and of those as near as the last; None if there may be more."""
+def _own(matches: Sequence[VectorMatch], names: Mapping[str, str], top: int) -> Near:
+    """Return the cosines of the ``top`` first functions."""
     near: Near = {}
-    least = -2.0
     for match in matches:
-        score = match.score
-        if score < least:
-            return near
-        name = names.get(match.id)
-        if name is not None:
-            near[name] = cosine = score + _GRID - _GRID
+        if match.id in names:
+            near[names[match.id]] = match.score + _GRID - _GRID
             if len(near) == top:
-                least = cosine - _TIE
-    return near if len(matches) < asked or -2.0 < least <= -_TIE else None
-
-
-async def _add_missing(
-    store: VectorStore,
-    namespace: str,
-    known: KnownFunctions,
-    queries: Vectors,
-    *,
-    found: Sequence[Near],
-    also: Sequence[Collection[str]],
-) -> bool:
-    """Add the missing cosines of those in ``also``; return whether the store had all of them."""
-    names = dict.fromkeys(name for some, near in zip(also, found, strict=True) for name in some if name not in near)
-    if not names:
-        return True
-    records, vectors = await store.get(namespace, [known.keys[name] for name in names])
-    if vectors is not None:
-        rows = {known.names[record.id]: row.buffer.tolist() for record, row in zip(records, vectors, strict=True)}
-        for query, some, near in zip(queries, also, found, strict=True):
-            numbers = query.buffer.tolist()
-            for name in some:
-                if name not in near and name in rows:
-                    near[name] = sum(map(mul, rows[name], numbers)) + _GRID - _GRID
-    return len(records) == len(names)
+                break
+    return near
