@@ -48,16 +48,11 @@ def keys_of(model: str, purpose: Purpose, texts: Iterable[str]) -> list[bytes]:
     >>> one == other, [one] == keys_of("m", "query", ["a red door"]), [one] == keys_of("n", "query", ["a red door"])
     (False, True, False)
     """
-    beginning = blake2b(digest_size=24, person=b"portico-embed")
-    for part in (model.encode("utf-8", "surrogatepass"), purpose.encode()):
-        # The length keeps the parts apart.
-        beginning.update(len(part).to_bytes(8, "big") + part)
-    keys = []
-    for text in texts:
-        state = beginning.copy()
-        state.update(text.encode("utf-8", "surrogatepass"))
-        keys.append(state.digest())
-    return keys
+    # The lengths keep the parts apart.
+    parts = (model.encode("utf-8", "surrogatepass"), purpose.encode())
+    beginning = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    encoded = (beginning + text.encode("utf-8", "surrogatepass") for text in texts)
+    return [blake2b(key, digest_size=24, person=b"portico-embed").digest() for key in encoded]
 
 
 class Cache:
@@ -96,32 +91,31 @@ class Cache:
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
-            for attempt in (1, 2):
-                try:
-                    with Sqlite.errors(
-                        f"The cache of embeddings in {self._folder}",
-                        damaged="Set another `path` in [embeddings.cached].",
-                        advice="Make it writable, or set another `path` in [embeddings.cached].",
-                    ):
-                        if not self._file.exists():
-                            self._close()  # somebody removed it
-                        if self._connection is None:
-                            self._open()
-                        assert self._connection is not None  # noqa: S101 - it was opened
-                        return work(self._connection)
-                except StoreDamaged as error:
-                    self._close()
-                    if attempt == 2:
-                        raise  # the file was begun a moment ago: it is the disk
-                    self._remove(error)
-                except StoreError:
-                    self._close()
-                    raise
-        raise AssertionError
+            try:
+                return self._try(work)
+            except StoreDamaged as error:
+                self._remove(error)
+                return self._try(work)
 
-    def _open(self) -> None:
+    def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            with Sqlite.errors(
+                f"The cache of embeddings in {self._folder}",
+                damaged="Set another `path` in [embeddings.cached].",
+                advice="Make it writable, or set another `path` in [embeddings.cached].",
+            ):
+                if self._connection is None or not self._file.exists():  # somebody may have removed it
+                    self._close()
+                    self._connection = self._open()
+                return work(self._connection)
+        except StoreError:
+            self._close()
+            raise
+
+    def _open(self) -> sqlite3.Connection:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _make(self._file)
+        # Vectors reveal much of their texts; the log beside the file gets the same permissions from SQLite.
+        os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))
         connection = sqlite3.connect(self._file, timeout=self._wait, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
@@ -132,7 +126,7 @@ class Cache:
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        return connection
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
@@ -168,11 +162,6 @@ class Cache:
             )
 
 
-def _make(file: Path) -> None:
-    # Vectors reveal much of their texts; the log beside the file gets the same permissions from SQLite.
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-
-
 def _find(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for start in range(0, len(keys), _AT_ONCE):
@@ -197,8 +186,6 @@ def _bytes_used(connection: sqlite3.Connection) -> int:
 
 _REST = 60.0
 """Seconds without the cache after it could not be used."""
-_JOINED_INLINE = 1 << 20
-"""Bytes that are put together in well under a millisecond."""
 
 
 class CachedEmbeddings:
@@ -252,8 +239,7 @@ class CachedEmbeddings:
         keys = dict(zip(texts, keys_of(self.model, purpose, texts), strict=True))
         if not keys:
             return await self._generator.embed((), purpose=purpose)
-        rows: dict[bytes, bytes | memoryview] = {}
-        rows.update(await self._find(list(keys.values())))
+        rows: dict[bytes, bytes | memoryview] = {**await self._find(list(keys.values()))}
         missing = [text for text in keys if keys[text] not in rows]
         if missing:
             rows.update(await self._ask(missing, keys, purpose))
@@ -261,10 +247,7 @@ class CachedEmbeddings:
             # The generator's vectors have another length than they had: the old ones do not compare.
             rows = dict(await self._ask(list(keys), keys, purpose))
         wanted = [rows[keys[text]] for text in texts]
-        size = len(wanted[0])
-        small = size * len(wanted) <= _JOINED_INLINE
-        buffer = b"".join(wanted) if small else await asyncio.to_thread(b"".join, wanted)
-        return Vectors(buffer, len(texts), size // 4)
+        return Vectors(b"".join(wanted), len(texts), len(wanted[0]) // 4)
 
     async def aclose(self) -> None:
         """Close the cache; the next call opens it again."""

@@ -9,10 +9,9 @@ from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
-from portico.plugins import Mismatch, Services, compile_type
+from portico.plugins import JsonSchema, Mismatch, Services, compile_type
 from portico.ports import EmbeddingGenerator, HybridSearch, TypeCodec, VectorStore
 from portico.search import (
-    Filter,
     FilterSupport,
     Scalar,
     SearchCapabilities,
@@ -22,7 +21,6 @@ from portico.search import (
     TextSearchResult,
     VectorMatch,
     VectorRecord,
-    Vectors,
     search_method,
 )
 from portico_basics.config import VectorsSettings
@@ -32,7 +30,6 @@ Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 
 _WHOLE = "portico:record"
 _CLAUSES = frozenset({"Equal", "AnyOf", "Range"})
-_SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 class Records(Generic[Record]):
@@ -53,7 +50,7 @@ class Records(Generic[Record]):
         self._filterable: frozenset[str] | None = None
         if "properties" in schema:
             self.properties = frozenset(schema["properties"])
-            self._filterable = frozenset(_filterable(schema, self._compiled.schema, "", ()))
+            self._filterable = frozenset(_filterable(schema, self._compiled.schema))
 
     def support(self, store: FilterSupport, offered: Iterable[str]) -> FilterSupport:
         """Return the filters that the store supports on the fields of a record."""
@@ -87,7 +84,7 @@ class Records(Generic[Record]):
         return found
 
 
-def reader(
+def _reader(
     field: str | Callable[[Any], Any], record_type: type[Any], known: frozenset[str] | None
 ) -> Callable[..., Any]:
     """Return a function that reads a field of a record; ``ValueError`` for an unknown field.
@@ -96,22 +93,14 @@ def reader(
     """
     if callable(field):
         return field
-    if (
-        known is not None
-        and field not in known
-        and not hasattr(record_type, field)
-        and field not in _annotated(record_type)
-    ):
+    attributes = {name for kind in getattr(record_type, "__mro__", ()) for name in getattr(kind, "__annotations__", ())}
+    if known is not None and field not in known | attributes and not hasattr(record_type, field):
         raise ValueError(f"{record_type.__name__} has no field {field!r}; there are {', '.join(sorted(known))}")
 
     def read(record: Any) -> Any:
         return record.get(field) if isinstance(record, Mapping) else getattr(record, field)
 
     return read
-
-
-def _annotated(record_type: type[Any]) -> set[str]:
-    return {name for kind in getattr(record_type, "__mro__", ()) for name in getattr(kind, "__annotations__", ())}
 
 
 def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar | list[Scalar]]]:
@@ -122,44 +111,22 @@ def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar |
             yield prefix + name, part
 
 
-def _filterable(
-    schema: Mapping[str, Any], root: Mapping[str, Any], prefix: str, within: tuple[str, ...]
-) -> Iterator[str]:
-    """Yield the dotted names of the fields to filter by, from a schema."""
+def _filterable(schema: Mapping[str, Any], root: Mapping[str, Any], within: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the dotted names of the fields to filter by: all but lists of objects, and objects of any keys."""
     for name, part in schema["properties"].items():
-        for choice in _choices(part, root):
-            reference = str(part.get("$ref") or choice.get("$ref") or "")
+        for choice in part.get("anyOf", [part]):
+            reference = choice.get("$ref", "")
             resolved = _resolved(choice, root)
             if "properties" in resolved and (not reference or reference not in within):
-                yield from _filterable(resolved, root, f"{prefix}{name}.", (*within, reference))
-            elif _is_scalar(resolved) or (resolved.get("type") == "array" and _is_scalar(_items(resolved, root))):
-                yield prefix + name
-
-
-def _choices(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    resolved = _resolved(schema, root)
-    choices: list[Mapping[str, Any]] = resolved.get("anyOf") or resolved.get("oneOf") or [schema]
-    return choices
-
-
-def _items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    items = schema.get("items")
-    return _resolved(items, root) if isinstance(items, Mapping) else {}
-
-
-def _is_scalar(schema: Mapping[str, Any]) -> bool:
-    kinds = schema.get("type", ())
-    if _SCALARS & ({kinds} if isinstance(kinds, str) else set(kinds)):
-        return True
-    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    return any(isinstance(value, str | int | float) for value in values)
+                yield from (f"{name}.{inner}" for inner in _filterable(resolved, root, (*within, reference)))
+            elif resolved.get("type") not in ("null", "object") and not _resolved(
+                resolved.get("items") or {}, root
+            ).get("properties"):
+                yield name
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    reference = schema.get("$ref")
-    if not isinstance(reference, str):
-        return schema
-    found: Mapping[str, Any] = root["$defs"][reference.removeprefix("#/$defs/")]
+    found: Mapping[str, Any] = JsonSchema.resolve(schema["$ref"], root) if "$ref" in schema else schema
     return found
 
 
@@ -236,10 +203,10 @@ class VectorsTextSearch(SearchConnector[Record]):
         self._minimum_score = minimum_score
         self._hybrid = _hybrid_of(store) if words else None
         known = self._records.properties
-        self._key = reader(key, record_type, known)
-        self._text = reader(text, record_type, known)
-        self._title = None if title is None else reader(title, record_type, known)
-        self._link = None if link is None else reader(link, record_type, known)
+        self._key = _reader(key, record_type, known)
+        self._text = _reader(text, record_type, known)
+        self._title = None if title is None else _reader(title, record_type, known)
+        self._link = None if link is None else _reader(link, record_type, known)
 
     async def add(self, records: Iterable[Record]) -> int:
         """Embed and store records, replace those with equal keys, and return how many there are.
@@ -286,34 +253,26 @@ class VectorsTextSearch(SearchConnector[Record]):
         return TextSearchResult(self._value(record), name or None, link or None)
 
     async def _hits(self, query: str, options: TextSearchOptions) -> list[Hit[Record]]:
-        question = await self.embeddings.embed([query], purpose="query")
+        embedded = await self.embeddings.embed([query], purpose="query")
+        question = embedded if any(embedded.buffer) else None
         count = options.skip + options.top
+        matches: Sequence[VectorMatch] = ()
         try:
-            matches = await self._matches(query, question if any(question.buffer) else None, count, options.filter)
+            if self._hybrid is not None:
+                matches = await self._hybrid.search(self.namespace, query, question, top=count, filter=options.filter)
+            elif question is not None:
+                [matches] = await self.store.search(self.namespace, question, top=count, filter=options.filter)
         except ValueError as error:
             raise self._mixed(error) from error
-        return list(self._read(matches[options.skip :]))
+        if (least := self._minimum_score) is not None:
+            matches = [match for match in matches if (match.vector if self._hybrid else match.score) >= least]
+        return [self._hit(match) for match in matches[options.skip :]]
 
-    async def _matches(
-        self, query: str, question: Vectors | None, count: int, filter: Filter | None
-    ) -> Sequence[VectorMatch]:
-        if self._hybrid is None:
-            if question is None:
-                return []
-            [matches] = await self.store.search(self.namespace, question, top=count, filter=filter)
-            return [match for match in matches if self._is_like(match.score)]
-        found = await self._hybrid.search(self.namespace, query, question, top=count, filter=filter)
-        return [match for match in found if self._is_like(match.vector)]
-
-    def _is_like(self, cosine: float) -> bool:
-        return self._minimum_score is None or cosine >= self._minimum_score
-
-    def _read(self, matches: Sequence[VectorMatch]) -> Iterator[Hit[Record]]:
-        for match in matches:
-            try:
-                yield Hit(self._records.record(match.id, match.metadata), match.score)
-            except StoreDamaged as error:
-                raise StoreDamaged(f"{self._whose}: {error}. Add it again, or remove it.") from error
+    def _hit(self, match: VectorMatch) -> Hit[Record]:
+        try:
+            return Hit(self._records.record(match.id, match.metadata), match.score)
+        except StoreDamaged as error:
+            raise StoreDamaged(f"{self._whose}: {error}. Add it again, or remove it.") from error
 
     def _id(self, record: Record) -> str:
         id = self._key(record)
