@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_basics.prompts._files import PromptInvalid, PromptSettings, read_document, read_settings
+from portico_basics.prompts._files import PromptFile, PromptInvalid, read_document, read_settings
 
 WORDS = [
     "name", "description", "language", "template", "template_format", "inputs", "input_variables", "input", "returns",
@@ -33,7 +33,7 @@ sources = st.lists(st.sampled_from(PARTS), max_size=20).map("".join) | st.text(m
 @given(values)
 def test_any_json_is_settings_or_refused(value: object) -> None:
     try:
-        assert isinstance(read_settings(value), PromptSettings)
+        assert isinstance(read_settings(value), PromptFile)
     except PromptInvalid as error:
         assert 5 < len(str(error)) < 800
 
@@ -42,7 +42,7 @@ def test_any_json_is_settings_or_refused(value: object) -> None:
 @given(st.dictionaries(keys, values, max_size=5))
 def test_any_table_is_settings_or_refused(value: object) -> None:
     try:
-        assert isinstance(read_settings(value), PromptSettings)
+        assert isinstance(read_settings(value), PromptFile)
     except PromptInvalid as error:
         assert 5 < len(str(error)) < 800
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +29,10 @@ class PromptInvalid(Exception):
 
 
 def read_document(text: str, kind: str) -> Any:
-    """Return the value of a document; ``kind`` is ``yaml``, ``toml`` or ``json``. Raises `PromptInvalid`."""
+    """Return the value of a document without its nulls; ``kind`` is ``yaml``, ``toml`` or ``json``.
+
+    Raises `PromptInvalid`.
+    """
     try:
         match kind:
             case "toml":
@@ -43,8 +46,7 @@ def read_document(text: str, kind: str) -> Any:
         raise PromptInvalid(f"this is not {kind.upper()}: {reason}") from error
     except RecursionError:
         raise PromptInvalid(f"it nests deeper than {_DEEPEST} levels") from None
-    _require_json(value, 0)
-    return value
+    return _plain(value)
 
 
 def _read_yaml(text: str) -> Any:
@@ -62,23 +64,20 @@ def _read_yaml(text: str) -> Any:
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is a safe one
 
 
-def _require_json(value: Any, depth: int) -> None:
+def _plain(value: Any, depth: int = 0) -> Any:
     """Refuse what JSON does not hold: YAML and TOML have dates, infinite numbers and keys that are no text."""
     if depth > _DEEPEST:
         raise PromptInvalid(f"it nests deeper than {_DEEPEST} levels")
+    if type(value) is list:
+        return [_plain(inner, depth + 1) for inner in value]
     if type(value) is dict:
-        for key, inner in value.items():
+        for key in value:
             if type(key) is not str:
                 raise PromptInvalid(f"the key {str(key)[:_SHOWN]} is a {type(key).__name__}: write it in quotes")
-            _require_json(inner, depth + 1)
-    elif type(value) is list:
-        for inner in value:
-            _require_json(inner, depth + 1)
-    elif (type(value) is float and not math.isfinite(value)) or type(value) not in (
-        *(str, int, float, bool),
-        type(None),
-    ):
-        raise PromptInvalid(f"{str(value)[:_SHOWN]} is a {type(value).__name__}: write it as text, in quotes")
+        return {key: _plain(inner, depth + 1) for key, inner in value.items() if inner is not None}
+    if value is None or type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value)):
+        return value
+    raise PromptInvalid(f"{str(value)[:_SHOWN]} is a {type(value).__name__}: write it as text, in quotes")
 
 
 _KINDS = ["string", "integer", "number", "boolean", "array", "object"]
@@ -179,34 +178,35 @@ _SCHEMA = _table(
 
 
 @dataclass(frozen=True, slots=True)
-class PromptSettings:
-    """The settings of one prompt. ``options`` are those of a turn."""
+class PromptFile:
+    """A prompt as it was read. ``options`` are those of a turn, ``place`` is its file."""
 
-    name: str | None = None
+    name: str = ""
     description: str = ""
-    language: str | None = None
-    template: str | None = None
+    language: str = ""
+    template: str = ""
     inputs: Mapping[str, PromptInput] = field(default_factory=dict)
     trusted: frozenset[str] = frozenset()
     returns: Mapping[str, Any] | None = None
     effects: bool = False
     tags: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
 
 
-def read_settings(document: object) -> PromptSettings:
+def read_settings(document: object) -> PromptFile:
     """Return what a document says; raises `PromptInvalid` for keys that are not known or do not fit."""
-    given: dict[str, Any] = {} if document is None else _without_nulls(document)
+    given: Any = {} if document is None else document
     faults = _validate()(given)
     if faults:
         raise PromptInvalid("; ".join(faults[:3]))
     inputs = _inputs(given)
     trusted = {name for name, one in inputs.items() if one.get("trusted")}
-    return PromptSettings(
-        name=given.get("name"),
+    return PromptFile(
+        name=given.get("name", ""),
         description=given.get("description", "").strip(),
-        language=given.get("language") or given.get("template_format"),
-        template=given.get("template"),
+        language=given.get("language") or given.get("template_format", ""),
+        template=given.get("template", ""),
         inputs={name: _input(one) for name, one in inputs.items()},
         trusted=frozenset(inputs if given.get("allow_dangerously_set_content") else trusted),
         returns=_returns(given),
@@ -221,12 +221,6 @@ def _validate() -> Callable[[Any], list[str]]:
     from portico_basics.jsonschema.validator import JsonschemaValidator
 
     return JsonschemaValidator().compile(_SCHEMA)
-
-
-def _without_nulls(value: Any) -> Any:
-    if type(value) is dict:
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [_without_nulls(inner) for inner in value] if type(value) is list else value
 
 
 def _inputs(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -324,20 +318,9 @@ _LANGUAGES = {
     ".jinja": "jinja2",
 }
 _TEMPLATES = {**{f"prompt{suffix}": language for suffix, language in _LANGUAGES.items()}, "skprompt.txt": OWN_LANGUAGE}
-_SETTINGS = {"prompt.yaml": "yaml", "prompt.yml": "yaml", "prompt.toml": "toml", "config.json": "json"}
-_SINGLE = {".prompt.yaml": "yaml", ".prompt.yml": "yaml", ".prompt.toml": "toml"}
+_SETTINGS = ("prompt.yaml", "prompt.yml", "prompt.toml", "config.json")
+_SINGLE = (".prompt.yaml", ".prompt.yml", ".prompt.toml")
 _NOT_IN_A_NAME = re.compile(r"[^0-9A-Za-z_]+")
-
-
-@dataclass(frozen=True, slots=True)
-class PromptFile:
-    """A prompt as it was read; ``place`` is its file."""
-
-    place: str
-    name: str
-    template: str
-    language: str
-    settings: PromptSettings
 
 
 def read_prompts(directory: Path) -> tuple[list[PromptFile], list[Lost]]:
@@ -347,7 +330,7 @@ def read_prompts(directory: Path) -> tuple[list[PromptFile], list[Lost]]:
     """
     try:
         entries = sorted(each for each in directory.iterdir() if each.name[0] not in "._")
-        found = [each for each in entries if each.is_dir() or (_single(each) and each.is_file())]
+        found = [each for each in entries if each.is_dir() or (each.name.endswith(_SINGLE) and each.is_file())]
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(f"The directory of prompts {directory} cannot be read: {reason}.") from error
@@ -362,7 +345,7 @@ def read_prompts(directory: Path) -> tuple[list[PromptFile], list[Lost]]:
     lost: list[Lost] = []
     for entry in found:
         try:
-            prompt = _read_folder(entry) if entry.is_dir() else _read_single(entry)
+            prompt = _read_folder(entry) if entry.is_dir() else _named(_settings(entry), entry, entry)
             if prompt.name in prompts:
                 raise PromptInvalid(f"the name {prompt.name!r} is taken by {prompts[prompt.name].place}")
             prompts[prompt.name] = prompt
@@ -373,61 +356,48 @@ def read_prompts(directory: Path) -> tuple[list[PromptFile], list[Lost]]:
     return list(prompts.values()), lost
 
 
-def _single(path: Path) -> str | None:
-    """Return the ending of a file that holds a prompt and its settings."""
-    return next((end for end in _SINGLE if path.name.endswith(end) and path.name != end), None)
-
-
-def _read_single(path: Path) -> PromptFile:
-    ending = _single(path)
-    assert ending is not None  # noqa: S101 - only such files are looked for
-    settings = _settings(path, _SINGLE[ending])
-    return _prompt(path.name, path.name.removesuffix(ending), settings)
-
-
 def _read_folder(folder: Path) -> PromptFile:
-    files = sorted(each.name for each in folder.iterdir() if each.is_file())
+    files = [each.name for each in folder.iterdir() if each.is_file()]
     template = _only(files, _TEMPLATES, "templates")
     settings_file = _only(files, _SETTINGS, "settings")
-    if template is None and settings_file is None:
-        raise PromptInvalid(f"it holds no prompt: {', '.join(_TEMPLATES)} or one of {', '.join(_SETTINGS)}")
-    settings = PromptSettings()
-    if settings_file is not None:
-        settings = _settings(folder / settings_file, _SETTINGS[settings_file])
+    prompt = PromptFile() if settings_file is None else _settings(folder / settings_file)
     if template is None:
-        return _prompt(f"{folder.name}/{settings_file}", folder.name, settings)
-    if settings.template is not None:
+        if settings_file is None:
+            raise PromptInvalid(f"it holds no prompt: {', '.join(_TEMPLATES)} or one of {', '.join(_SETTINGS)}")
+        return _named(prompt, folder, folder / settings_file)
+    if prompt.template:
         raise PromptInvalid(f"{settings_file}: template: {template} is the template already: keep one")
     language = _TEMPLATES[template]
-    if settings.language not in (None, language):
-        if language != OWN_LANGUAGE:
-            raise PromptInvalid(f"{settings_file}: language: {settings.language!r} is not that of {template}")
-        language = settings.language
-    settings = replace(settings, template=_text(folder / template), language=language)
-    return _prompt(f"{folder.name}/{template}", folder.name, settings)
+    if prompt.language and language not in (OWN_LANGUAGE, prompt.language):
+        raise PromptInvalid(f"{settings_file}: language: {prompt.language!r} is not that of {template}")
+    prompt = replace(prompt, template=_text(folder / template), language=prompt.language or language)
+    return _named(prompt, folder, folder / template)
 
 
-def _prompt(place: str, natural: str, settings: PromptSettings) -> PromptFile:
-    if settings.template is None or not settings.template.strip():
+def _named(prompt: PromptFile, entry: Path, file: Path) -> PromptFile:
+    """Return a prompt with its place and its name: that of the settings, of the file or of the folder."""
+    if not prompt.template.strip():
         raise PromptInvalid("it has no template: write it under `template`, or in a file such as prompt.txt beside it")
     # An accent is its own letter in this form, and goes: Résumé is Resume.
-    letters = "".join(letter for letter in normalize("NFKD", natural) if not combining(letter))
-    name = settings.name or _NOT_IN_A_NAME.sub("_", letters).strip("_")
+    natural = normalize("NFKD", entry.name if file != entry else re.sub(r"\.prompt\.\w+$", "", entry.name))
+    letters = "".join(letter for letter in natural if not combining(letter))
+    name = prompt.name or _NOT_IN_A_NAME.sub("_", letters).strip("_")
     if not name:
         raise PromptInvalid("its name has no letters or digits; give it one with the key 'name'")
-    return PromptFile(place, name, settings.template, settings.language or OWN_LANGUAGE, settings)
+    place = file.relative_to(entry.parent).as_posix()
+    return replace(prompt, place=place, name=name, language=prompt.language or OWN_LANGUAGE)
 
 
-def _only(files: list[str], known: dict[str, str], noun: str) -> str | None:
+def _only(files: list[str], known: Iterable[str], noun: str) -> str | None:
     there = [name for name in known if name in files]
     if len(there) > 1:
         raise PromptInvalid(f"it holds two {noun}, {' and '.join(there)}: keep one")
     return there[0] if there else None
 
 
-def _settings(path: Path, kind: str) -> PromptSettings:
+def _settings(path: Path) -> PromptFile:
     try:
-        return read_settings(read_document(_text(path), kind))
+        return read_settings(read_document(_text(path), path.suffix[1:].replace("yml", "yaml")))
     except PromptInvalid as error:
         raise PromptInvalid(f"{path.name}: {error}") from error
 

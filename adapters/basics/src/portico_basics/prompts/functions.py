@@ -62,9 +62,8 @@ class PromptFiles:
         return FunctionPlugin(name, tuple(functions), f"The prompts of {path.name or path}.")
 
     def _function(self, plugin: str, prompt: PromptFile, validator: SchemaValidator | None) -> Function:
-        settings = prompt.settings
         try:
-            for name, given in settings.inputs.items():
+            for name, given in prompt.inputs.items():
                 parameter = PromptInput.parameter(name, given, validator=validator)
                 # None is how an input is left empty that has no default.
                 if not parameter.required and parameter.default is not None:
@@ -73,14 +72,14 @@ class PromptFiles:
                 prompt.name,
                 self._template(prompt),
                 plugin=plugin,
-                description=settings.description or f"Ask with the prompt {prompt.name}.",
-                inputs=settings.inputs,
-                returns=settings.returns,
-                trusted=settings.trusted,
-                effects=settings.effects,
-                tags=settings.tags,
+                description=prompt.description or f"Ask with the prompt {prompt.name}.",
+                inputs=prompt.inputs,
+                returns=prompt.returns,
+                trusted=prompt.trusted,
+                effects=prompt.effects,
+                tags=prompt.tags,
                 validator=validator,
-                **cast("dict[str, Any]", settings.options),
+                **cast("dict[str, Any]", prompt.options),
             )
         except Mismatch as error:
             raise PromptInvalid(f"the default of the input {name!r}: {error}") from error
