@@ -7,10 +7,11 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -35,29 +36,18 @@ class Presence:
         self._folder = folder
         self._descriptor: int | None = None
         self.name = ""
-        try:
-            self._lock()
-        except OSError:
-            self.close()
+        if _LOCKS:
+            with suppress(OSError):
+                self._lock(uuid.uuid4().hex)
 
-    def _lock(self) -> None:
-        if not _LOCKS:
-            return
+    def _lock(self, name: str) -> None:
         self._folder.mkdir(exist_ok=True, mode=0o700)
-        while not self.name:
-            name = uuid.uuid4().hex
-            file = self._folder / name
-            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                # Another process took it for the file of a killed one, between the two lines above.
-                os.close(self._descriptor)
-                continue
-            if _is_same(file, self._descriptor):
-                self.name = name
-            else:
-                os.close(self._descriptor)
+        hidden = self._folder / f".{name}"
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Other processes look at the name that it gets now, when it is locked.
+        hidden.rename(self._folder / name)
+        self.name = name
 
     def close(self) -> None:
         """Remove the file."""
@@ -91,18 +81,11 @@ def is_gone(folder: Path, name: str | None) -> bool:
 
 
 def sweep(folder: Path, most: int) -> None:
-    """Remove the files of killed processes, at most ``most`` files at a time."""
-    for number, name in enumerate(os.listdir(folder) if folder.is_dir() else ()):  # noqa: PTH208 - names are enough
-        if number == most:
-            break
-        is_gone(folder, name)
-
-
-def _is_same(file: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(file.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+    """Remove the files of killed processes, looking at ``most`` files at a time."""
+    names = os.listdir(folder) if folder.is_dir() else ()  # noqa: PTH208 - names are enough
+    for name in islice(names, most):
+        if not name.startswith("."):
+            is_gone(folder, name)
 
 
 _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
@@ -318,47 +301,39 @@ class SqliteRunStore(RunStore):
     # The methods below run in the thread. Each is one transaction.
 
     def _acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        connection = self._open()
-        if self._presence is None:
-            self._presence = Presence(self._processes)
-        with _mapped_errors(self._file), self._writing(connection, synchronous=False):
+        with self._writing() as connection:
+            if self._presence is None:
+                self._presence = Presence(self._processes)
             now = self._clock()
-            row = connection.execute(
-                "SELECT owner, expires, presence FROM runs WHERE name = ?", (Rows.encode_name(run),)
-            ).fetchone()
-            if row is not None and row[0] not in (None, Rows.encode_name(owner)) and row[1] > now:
-                if not is_gone(self._processes, row[2]):
+            name = Rows.encode_name(run)
+            row = connection.execute("SELECT owner, expires, presence FROM runs WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (name, now))
+            else:
+                held = row[0] not in (None, Rows.encode_name(owner)) and row[1] > now
+                if held and not is_gone(self._processes, row[2]):
                     raise self._busy(run, row[1] - now, known=bool(row[2]))
-            elif row is None:
-                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (Rows.encode_name(run), now))
             connection.execute("UPDATE tokens SET last = last + 1")
             (token,) = connection.execute("SELECT last FROM tokens").fetchone()
             connection.execute(
                 "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
-                (token, Rows.encode_name(owner), self._presence.name, now + seconds, Rows.encode_name(run)),
+                (token, Rows.encode_name(owner), self._presence.name, now + seconds, name),
             )
         return Lease(run, owner, token)
 
     def _renew(self, lease: Lease, seconds: float) -> None:
-        connection = self._open()
         presence = self._presence.name if self._presence else None
-        with _mapped_errors(self._file), self._writing(connection, synchronous=False):
+        owner, name = Rows.encode_name(lease.owner), Rows.encode_name(lease.run)
+        with self._writing() as connection:
             changed = connection.execute(
                 "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
-                (
-                    Rows.encode_name(lease.owner),
-                    presence,
-                    self._clock() + seconds,
-                    Rows.encode_name(lease.run),
-                    lease.token,
-                ),
+                (owner, presence, self._clock() + seconds, name, lease.token),
             )
             if not changed.rowcount:
                 raise Rows.stale(lease)
 
     def _release(self, lease: Lease) -> None:
-        connection = self._open()
-        with _mapped_errors(self._file), self._writing(connection, synchronous=False):
+        with self._writing() as connection:
             given = connection.execute(
                 "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
                 "RETURNING finished",
@@ -367,11 +342,10 @@ class SqliteRunStore(RunStore):
         if given is not None and given[0]:
             # The run has ended well, also if old runs cannot be removed.
             with suppress(StoreError):
-                self._clean(connection)
+                self._clean()
 
     def _append(self, lease: Lease, entries: Sequence[str], *, synchronous: bool, finished: bool | None) -> None:
-        connection = self._open()
-        with _mapped_errors(self._file), self._writing(connection, synchronous=synchronous):
+        with self._writing(synchronous=synchronous) as connection:
             row = connection.execute(
                 "SELECT id, token, expires FROM runs WHERE name = ?", (Rows.encode_name(lease.run),)
             ).fetchone()
@@ -387,53 +361,39 @@ class SqliteRunStore(RunStore):
                 connection.execute("UPDATE runs SET finished = ? WHERE id = ?", (finished, row[0]))
 
     def _read(self, run: str) -> list[Mapping[str, Any]]:
-        if not self._is_begun():
-            return []
-        connection = self._open()
-        with _mapped_errors(self._file):
-            rows = connection.execute(
-                "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
-                (Rows.encode_name(run),),
-            ).fetchall()
+        rows = self._select(
+            "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
+            Rows.encode_name(run),
+        )
         return [self._entry(run, number, entry) for number, entry in rows]
 
     def _held(self, run: str) -> bool:
-        if not self._is_begun():
-            return False
-        connection = self._open()
-        with _mapped_errors(self._file):
-            row = connection.execute(
-                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (Rows.encode_name(run),)
-            ).fetchone()
-            return row is not None and row[0] > self._clock() and not is_gone(self._processes, row[1])
+        rows = self._select(
+            "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", Rows.encode_name(run)
+        )
+        return any(expires > self._clock() and not is_gone(self._processes, presence) for expires, presence in rows)
 
     def _runs(self) -> list[str]:
-        if not self._is_begun():
-            return []
-        connection = self._open()
-        with _mapped_errors(self._file):
-            return [Rows.decode_name(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
+        return [Rows.decode_name(name) for (name,) in self._select("SELECT name FROM runs ORDER BY id")]
 
-    def _clean(self, connection: sqlite3.Connection) -> None:
-        with _mapped_errors(self._file):
-            rows = connection.execute(
-                "SELECT id FROM runs WHERE finished ORDER BY id DESC LIMIT ? OFFSET ?",
-                (_REMOVED_AT_ONCE, self._settings.keep),
-            ).fetchall()
-            if rows:
-                with self._writing(connection, synchronous=False):
-                    for (run,) in rows:
-                        self._remove(connection, run)
-                    sweep(self._processes, _SWEPT_AT_ONCE)
-
-    def _remove(self, connection: sqlite3.Connection, run: int) -> None:
-        # Another process may have resumed it since.
-        gone = connection.execute(
-            "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
-            (run, self._clock()),
+    def _clean(self) -> None:
+        """Remove a few of the oldest runs, unless another process has resumed one since."""
+        rows = self._select(
+            "SELECT id FROM runs WHERE finished ORDER BY id DESC LIMIT ? OFFSET ?",
+            _REMOVED_AT_ONCE,
+            self._settings.keep,
         )
-        if gone.rowcount:
-            connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+        if not rows:
+            return
+        with self._writing() as connection:
+            for (run,) in rows:
+                gone = connection.execute(
+                    "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
+                    (run, self._clock()),
+                )
+                if gone.rowcount:
+                    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+            sweep(self._processes, _SWEPT_AT_ONCE)
 
     def _close(self) -> None:
         if self._presence is not None:
@@ -445,20 +405,27 @@ class SqliteRunStore(RunStore):
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            with _mapped_errors(self._file):
-                self._connection = connect(self._file, self._settings.wait)
+            self._connection = connect(self._file, self._settings.wait)
             self._synchronous = False
         return self._connection
 
-    def _is_begun(self) -> bool:
-        return self._connection is not None or self._file.exists()
+    def _select(self, query: str, *values: Any) -> list[Any]:
+        """Return the rows of a query; none where there is no file yet."""
+        if self._connection is None and not self._file.exists():
+            return []
+        with _mapped_errors(self._file):
+            return self._open().execute(query, values).fetchall()
 
-    def _writing(self, connection: sqlite3.Connection, *, synchronous: bool) -> Any:
+    @contextmanager
+    def _writing(self, *, synchronous: bool = False) -> Iterator[sqlite3.Connection]:
         # What follows a lost entry is lost too, so leases need not wait for the disk.
-        if synchronous != self._synchronous:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
-            self._synchronous = synchronous
-        return Sqlite.transaction(connection)
+        with _mapped_errors(self._file):
+            connection = self._open()
+            if synchronous != self._synchronous:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
+                self._synchronous = synchronous
+            with Sqlite.transaction(connection):
+                yield connection
 
     def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
         try:
