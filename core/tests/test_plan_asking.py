@@ -56,7 +56,7 @@ async def test_what_the_service_raises_comes_through() -> None:
 
 
 def test_what_the_settings_leave_open_is_the_service_s() -> None:
-    settings = SimpleNamespace(temperature=0.2, max_tokens=500, seed=0)
+    settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=0)
     assert sampled_request(iter(REQUEST.messages), settings) == ChatRequest(
         REQUEST.messages, temperature=0.2, max_tokens=500, seed=0
     )

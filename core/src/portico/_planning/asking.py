@@ -22,14 +22,19 @@ def sampled_request(messages: Iterable[Message], settings: Any) -> ChatRequest:
     """Make a planner's request of messages and of the settings that say how its model writes.
 
     >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(temperature=0.2, max_tokens=500, seed=7)
+    >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
     >>> sampled_request([Message.of("user", "Plan.")], settings).max_tokens
     500
 
-    The settings have ``temperature`` (0 to 2), ``max_tokens`` of a reply, and ``seed``; None leaves one to the service.
+    The settings have ``temperature`` (0 to 2), ``top_p``, ``max_tokens`` of a reply, and ``seed``; None leaves one to
+    the service.
     """
     return ChatRequest(
-        tuple(messages), temperature=settings.temperature, max_tokens=settings.max_tokens, seed=settings.seed
+        tuple(messages),
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens,
+        seed=settings.seed,
     )
 
 

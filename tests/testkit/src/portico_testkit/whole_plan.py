@@ -36,7 +36,7 @@ class WholePlanKit(PlannerKit):
 
     It is the `PlannerKit` with what a prompt, its repair and a plan after a failure owe to whoever pays for them. A
     plan is one reply. The goal speaks of a function of the kernel. Settings come by the names that the planners of
-    Portico have: ``repairs``, ``replans``, ``manual_tokens``, ``instructions``, ``temperature``,
+    Portico have: ``repairs``, ``replans``, ``manual_tokens``, ``instructions``, ``temperature``, ``top_p``,
     ``max_tokens`` and ``seed``; where yours have other names, ``planner_with`` translates.
     """
 
@@ -67,7 +67,7 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_instructions_and_sampling_are_the_application_s(self, kernel: Kernel, goal: str) -> None:
-        sampling = {"temperature": 0.2, "max_tokens": 500, "seed": 7}
+        sampling = {"temperature": 0.2, "max_tokens": 500, "seed": 7, "top_p": 0.5}
         chat = ScriptedChat(self.reply_to, capabilities=ChatCapabilities(sampling=frozenset(sampling)))
         await _proposed(self.planner_with(chat, instructions="Be kind.", **sampling), _task(kernel, goal))
         [request] = chat.requests

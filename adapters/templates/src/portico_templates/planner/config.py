@@ -41,6 +41,11 @@ class HandlebarsPlannerSettings:
         validator=validators.optional([validators.ge(0), validators.le(2)]),
         metadata={"doc": "How freely the model writes, 0 to 2; the service's own value by default."},
     )
+    top_p: float | None = field(
+        default=None,
+        validator=validators.optional([validators.ge(0), validators.le(1)]),
+        metadata={"doc": "Which share of the likely tokens is drawn from, 0 to 1; the service's own by default."},
+    )
     max_tokens: int | None = field(
         default=None,
         validator=validators.optional(validators.ge(1)),
