@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from portico import Prompt
@@ -46,22 +46,20 @@ class Setup:
         return None
 
 
+@dataclass(slots=True, eq=False)
 class Unit:
     """One source that is compiled: its text and name, for errors, and the block parameters that can be named.
 
     ``find_partial`` gives the body of a partial of the language. ``in_order`` says that partials may set variables.
     """
 
-    def __init__(
-        self, source: str, name: str, setup: Setup, find_partial: Callable[[str], Body | None], *, in_order: bool
-    ) -> None:
-        self.source = source
-        self.name = name
-        self.setup = setup
-        self.find_partial = find_partial
-        self.in_order = in_order
-        self.block_params: list[tuple[str, ...]] = []
-        self.needs_data = False
+    source: str
+    name: str
+    setup: Setup
+    find_partial: Callable[[str], Body | None]
+    in_order: bool
+    block_params: list[tuple[str, ...]] = field(default_factory=list)
+    needs_data: bool = False
 
     def fault(self, message: str, node: Expression) -> TemplateError:
         """Return the error of a node."""
@@ -270,12 +268,9 @@ def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None) -> Callee:
     except ValueError:
         pass  # It is written in C, and its signature is not known.
 
-    def fault(message: str) -> TemplateError:
-        return unit.fault(message, call)
-
     def callee(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         by_name = dict(zip(named, _plain(named.values()), strict=True))
-        options = Options(name, scope, bodies, is_async=is_async, fault=fault)
+        options = Options(name, scope, bodies, is_async, lambda message: unit.fault(message, call))
         result = helper(options, *_plain(arguments), **by_name)
         return scope.run.later(result) if inspect.isawaitable(result) else result
 

@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,23 +34,19 @@ class Limits(NamedTuple):
     characters: int = 16_000_000
 
 
+@dataclass(slots=True, eq=False)
 class Later:
     """A value that has to be awaited; whoever receives one awaits it, once."""
 
-    __slots__ = ("awaitable",)
-
-    def __init__(self, awaitable: Awaitable[Any]) -> None:
-        self.awaitable = awaitable
+    awaitable: Awaitable[Any]
 
 
+@dataclass(slots=True, eq=False)
 class Data:
     """Values whose names begin with ``@``; the ones around are asked for what is not here."""
 
-    __slots__ = ("parent", "values")
-
-    def __init__(self, values: Mapping[str, Any], parent: Data | None = None) -> None:
-        self.values = values
-        self.parent = parent
+    values: Mapping[str, Any]
+    parent: Data | None = None
 
     def get(self, name: str, up: int = 0) -> Any:
         """Return a value, after going ``up`` so many levels."""
@@ -62,19 +59,17 @@ class Data:
         return MISSING
 
 
+@dataclass(slots=True, eq=False)
 class Run:
     """One rendering: what it calls, and how much it has done."""
 
-    __slots__ = ("call", "limits", "made", "name", "root", "steps", "unknown")
-
-    def __init__(self, call: CallFunction, root: Any, limits: Limits, name: str) -> None:
-        self.call = call
-        self.root = root
-        self.limits = limits
-        self.name = name
-        self.steps = 0
-        self.made: list[Awaitable[Any]] = []
-        self.unknown: set[str] = set()
+    call: CallFunction
+    root: Any
+    limits: Limits
+    name: str
+    steps: int = 0
+    made: list[Awaitable[Any]] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
 
     def count(self, steps: int) -> None:
         """Count what is about to be done; raises ``LimitExceeded``."""
@@ -116,25 +111,20 @@ class Inline(NamedTuple):
     around: Surroundings
 
 
+@dataclass(slots=True, eq=False)
 class Scope:
     """Where a body is rendered: its context, the scope around it for ``../``, and what else can be named there.
 
     ``jobs`` are the calls that are not awaited yet.
     """
 
-    __slots__ = ("around", "context", "data", "jobs", "params", "parent", "run")
-
-    def __init__(  # noqa: PLR0917 - one is made for every block that is entered
-        self, context: Any, parent: Scope | None, data: Data, params: Any, around: Surroundings, run: Run,
-        jobs: list[Job],
-    ) -> None:  # fmt: skip
-        self.context = context
-        self.parent = parent
-        self.data = data
-        self.params = params
-        self.around = around
-        self.run = run
-        self.jobs = jobs
+    context: Any
+    parent: Scope | None
+    data: Data
+    params: Any
+    around: Surroundings
+    run: Run
+    jobs: list[Job]
 
     def inner(self, context: Any) -> Scope:
         """Return the scope of a block; one of the same context adds no level to ``../``."""
@@ -173,6 +163,7 @@ Entered = tuple["Body", Scope, tuple[Any, ...] | None, Write]
 """A body that a statement writes, its scope, its block parameters (None if it has none), and where it writes to."""
 
 
+@dataclass(slots=True, eq=False)
 class Body:
     """What stands between two tags: texts, each with the step that follows it, and the text after the last.
 
@@ -180,19 +171,16 @@ class Body:
     steps in which something is set; ``cost`` counts the statements.
     """
 
-    __slots__ = ("_text", "cost", "in_order", "inlines", "needs_data", "params", "run", "same_context", "steps", "tail")
-
-    def __init__(self, params: tuple[str, ...] = (), *, same_context: bool = False) -> None:
-        self.params = params
-        self.same_context = same_context
-        self.needs_data = False
-        self.steps: list[tuple[str, Step]] = []
-        self.tail = Own()
-        self.in_order: set[int] = set()
-        self.inlines: list[tuple[str, Body]] = []
-        self.cost = 1
-        self.run: Callable[[Scope, Write], None]
-        self._text: list[str] = []
+    params: tuple[str, ...] = ()
+    same_context: bool = field(default=False, kw_only=True)
+    needs_data: bool = field(default=False, init=False)
+    steps: list[tuple[str, Step]] = field(default_factory=list, init=False)
+    tail: str = field(default="", init=False)
+    in_order: set[int] = field(default_factory=set, init=False)
+    inlines: list[tuple[str, Body]] = field(default_factory=list, init=False)
+    cost: int = field(default=1, init=False)
+    run: Callable[[Scope, Write], None] = field(init=False)
+    _text: list[str] = field(default_factory=list, init=False)
 
     def add_text(self, text: str) -> None:
         """Add a text."""

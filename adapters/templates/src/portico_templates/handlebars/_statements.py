@@ -57,7 +57,7 @@ def compile_template(
 ) -> Body:
     """Return the body of a template; ``in_order`` is for a partial of a template in which something may be set."""
     in_order = in_order or partials.may_set or (setup.semantic_kernel_helpers and _SETS.search(source) is not None)
-    return _body(Unit(source, name, setup, partial(partials.find, in_order=in_order), in_order=in_order), program)
+    return _body(Unit(source, name, setup, partial(partials.find, in_order=in_order), in_order), program)
 
 
 class Partials:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import TemplateError
@@ -13,6 +14,7 @@ Helper = Callable[..., Any]
 """Called as ``helper(options, *arguments, **named)``; it may be asynchronous."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Options:
     """Where a helper is called: its context, and the block that it stands before.
 
@@ -28,22 +30,11 @@ class Options:
     ``async def`` they are awaited; in another they return at once, and their block cannot call functions.
     """
 
-    __slots__ = ("_bodies", "_fault", "_is_async", "_scope", "name")
-
-    def __init__(
-        self,
-        name: str,
-        scope: Scope,
-        bodies: tuple[Body | None, Body | None] | None,
-        *,
-        is_async: bool,
-        fault: Callable[[str], TemplateError],
-    ) -> None:
-        self.name = name
-        self._scope = scope
-        self._bodies = bodies
-        self._is_async = is_async
-        self._fault = fault
+    name: str
+    _scope: Scope
+    _bodies: tuple[Body | None, Body | None] | None
+    _is_async: bool
+    _fault: Callable[[str], TemplateError]
 
     @property
     def is_block(self) -> bool:

@@ -7,6 +7,7 @@ import decimal
 import enum
 import uuid
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Undefined
@@ -83,14 +84,12 @@ class Missing(Undefined):
         return further
 
 
+@dataclass(slots=True, eq=False)
 class Method:
     """A method of a value that a template may call."""
 
-    __slots__ = ("name", "of")
-
-    def __init__(self, of: Any, name: str) -> None:
-        self.of = of
-        self.name = name
+    of: Any
+    name: str
 
 
 def read_field(value: Any, name: str) -> Any:
