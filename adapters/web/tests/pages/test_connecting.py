@@ -103,15 +103,6 @@ async def test_the_next_address_is_tried_when_one_is_dead(world: Any) -> None:
     assert world.network.connected == [("2606:2800:21f::1", 80), (PUBLIC, 80)]
 
 
-async def test_both_families_are_tried_where_all_of_one_are_dead(world: Any) -> None:
-    world.serve("/page", "A page.")
-    dead = [f"2606:2800:21f::{number}" for number in range(1, 9)]
-    world.names["site.example"] = [[*dead, PUBLIC]]
-    world.network.dead |= set(dead)
-    assert (await world.reader(robots=False).read(PAGE)).text == "A page."
-    assert [address for address, _ in world.network.connected] == [dead[0], PUBLIC]
-
-
 async def test_a_name_with_very_many_dead_addresses_is_given_up(world: Any) -> None:
     world.names["site.example"] = [[f"93.184.215.{number}" for number in range(1, 200)]]
     world.network.dead |= set(world.names.answers["site.example"][0])

@@ -78,7 +78,6 @@ WORDS = "Die Tür führt zur Küche – „öffne“ sie."
         ("text/html", '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-1">', "cp1252"),
         ("text/html", "", "utf-8"),
         ("text/html", "", "cp1252"),
-        ("text/html; charset=utf-16le", "", "utf-16-le"),
         ("text/html", "", "utf-8-sig"),
         ("text/html; charset=iso-8859-1", "", "utf-16"),
         ("text/html; charset=iso-8859-1", "", "utf-8"),

@@ -28,8 +28,6 @@ def test_both_are_registered() -> None:
         {"contact": "two words"},
         {"contact": "a\r\nX-Injected: 1"},
         {"contact": "(remark)"},
-        {"agent": "Two Words"},
-        {"agent": ""},
         {"ports": ()},
         {"ports": (70_000,)},
         {"allow": ("10.0.0.1/8",)},

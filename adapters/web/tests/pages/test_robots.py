@@ -101,12 +101,12 @@ async def test_what_robots_txt_forbids_is_not_asked_for(world: Any) -> None:
 
 async def test_it_is_read_for_the_name_that_is_sent(world: Any) -> None:
     world.serve("/page", "A page.")
-    world.serve("/robots.txt", b"User-agent: AcmeReader\nDisallow: /")
-    reader = world.reader(agent="AcmeReader", contact="https://acme.example/bot")
-    with pytest.raises(AccessRefused, match="AcmeReader"):
-        await reader.read(PAGE)
+    world.serve("/robots.txt", b"User-agent: PorticoPageReader\nDisallow: /")
+    with pytest.raises(AccessRefused, match="PorticoPageReader"):
+        await world.reader(contact="https://acme.example/bot").read(PAGE)
     (request,) = world.site.requests
-    assert request.headers["user-agent"] == "AcmeReader/0.1.0 (+https://acme.example/bot)"
+    assert request.headers["user-agent"] == "PorticoPageReader/0.1.0 (+https://acme.example/bot)"
+    world.serve("/robots.txt", b"User-agent: AcmeReader\nDisallow: /")
     assert (await world.reader().read(PAGE)).text == "A page."
 
 

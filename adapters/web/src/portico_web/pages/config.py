@@ -10,8 +10,6 @@ from attrs import Attribute, field, frozen, validators
 from portico.plugins import Secret
 from portico_web.pages.addresses import Allowed
 
-# RFC 9309 §2.2.1: what a robots.txt can name has letters, "-" and "_" only.
-_PRODUCT = validators.matches_re(r"[A-Za-z_-]+")
 _ONE_WORD = validators.optional(validators.matches_re(r"[!-'*-~]+"))
 _PORT = validators.and_(validators.ge(1), validators.le(65535))
 _SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))
@@ -42,12 +40,9 @@ class WebPagesSettings:
         validator=_ONE_WORD,
         metadata={"doc": "Who answers for the requests: a mail address or a page, sent in the User-Agent."},
     )
-    agent: str = field(
-        default="PorticoPageReader",
-        validator=_PRODUCT,
-        metadata={"doc": "The name in the User-Agent; robots.txt is read for it."},
+    robots: bool = field(
+        default=True, metadata={"doc": "Whether robots.txt is honoured; it is read for `PorticoPageReader`."}
     )
-    robots: bool = field(default=True, metadata={"doc": "Whether robots.txt is honoured."})
     allow: tuple[str, ...] = field(
         default=(),
         validator=_allowed,

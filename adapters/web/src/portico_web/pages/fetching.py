@@ -31,6 +31,7 @@ from portico_web.pages.network import CheckedNetwork, MeteredStream, Resolve
 from portico_web.pages.robots import MOST_BYTES, Robots
 from portico_web.pages.worker import kind_of, media_type_of
 
+_AGENT = "PorticoPageReader"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 5  # RFC 9309 §2.3.1.2 asks for at least five
 _ROBOTS_SECONDS = 24 * 3600.0  # §2.4: no longer than a day
@@ -68,7 +69,7 @@ class Fetcher:
         self._rules = rules
         contact = f" (+{settings.contact})" if settings.contact else ""
         self._headers: dict[bytes | str, bytes | str] = {
-            "User-Agent": f"{settings.agent}/{version('portico-web')}{contact}",
+            "User-Agent": f"{_AGENT}/{version('portico-web')}{contact}",
             "Accept": "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,application/json;q=0.8,*/*;q=0.1",
             "Accept-Encoding": ACCEPTED,
         }
@@ -165,7 +166,7 @@ class Fetcher:
                 self._robots[str(site)] = (time.monotonic() + _ROBOTS_SECONDS, rules)
         if not rules.allows(url.raw_path.decode("ascii", "replace")):
             raise AccessRefused(
-                f"The page {show(str(url))} is not read: robots.txt of its site forbids it to {self._settings.agent}. "
+                f"The page {show(str(url))} is not read: robots.txt of its site forbids it to {_AGENT}. "
                 "`robots` of [pages.web-pages] says whether that counts."
             )
 
@@ -176,7 +177,7 @@ class Fetcher:
                 if 200 <= status < 300:
                     encoding = headers.get("content-encoding", "")
                     data = await unpack(pieces, encoding, MOST_BYTES, f"The file {show(str(url))}", truncate=True)
-                    return Robots.parse(data, self._settings.agent)
+                    return Robots.parse(data, _AGENT)
                 if status == 429:
                     _raise_for_status(str(url), status, headers)
                 if 400 <= status < 500:

@@ -9,7 +9,6 @@ import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import ip_address
-from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
 import httpcore
@@ -126,7 +125,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         if self._rules is not None:
             addresses = await self._look_up(host, port)
             self._rules.check_addresses(host, port, addresses)
-            targets = [str(address) for address in _alternate(addresses)[:_MOST_ADDRESSES]]
+            targets = list(map(str, addresses[:_MOST_ADDRESSES]))
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         seconds = _SECONDS_AN_ADDRESS if timeout is None else min(timeout, _SECONDS_AN_ADDRESS)
         for target in targets:
@@ -151,10 +150,3 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         if not found:
             raise ServiceUnavailable(f"The host {name!r} has no address.")
         return list(dict.fromkeys(found))
-
-
-def _alternate(addresses: list[Address]) -> list[Address]:
-    """Return addresses of both families by turns: often all of one family lead nowhere."""
-    first = [address for address in addresses if address.version == addresses[0].version]
-    second = [address for address in addresses if address.version != addresses[0].version]
-    return [address for address in chain.from_iterable(zip_longest(first, second)) if address is not None]

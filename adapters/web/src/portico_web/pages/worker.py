@@ -166,28 +166,25 @@ def decode(data: bytes, header: str | None, kind: Kind) -> str | None:
     r"""Return the text of a page, or None for binary data: NUL, or more than one control character in twenty.
 
     A byte order mark decides. Otherwise UTF-8 is tried, then the charset of the header, then that of the page. What
-    fits none is read as windows-1252, with ``\ufffd`` for what it lacks.
+    fits none is read as windows-1252, with ``\ufffd`` for what it lacks. UTF-16 needs a mark.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _normalize(data[len(mark) :].decode(encoding, "replace"))
     in_header = _CHARSET.search((header or "")[:500])
     in_page = _META.search(data, 0, 1024) if kind == "html" else None
-    of_header = _codec(in_header[1]) if in_header else None
-    of_page = _codec(in_page[1].decode("ascii", "replace")) if in_page else None
-    if of_header and of_header.startswith("utf-16"):
-        return _normalize(data.decode(of_header, "replace"))
+    declared = [in_header[1]] if in_header else []
+    declared += [in_page[1].decode("ascii", "replace")] if in_page else []
+    codecs_of_page = [name for name in map(_codec, declared) if name]
     if b"\0" in data or len(data) - len(data.translate(None, _CONTROLS)) > len(data) * _MOST_CONTROLS:
         return None
-    # A declaration that could be read is not in UTF-16.
-    declared = [name for name in (of_header, of_page) if name and not name.startswith("utf-16")]
-    # Text in another encoding is valid UTF-8 by chance only when it is very short or escaped in ASCII.
-    for name in sorted([*declared, "utf-8"], key=lambda name: (not name.startswith("iso2022"), name != "utf-8")):
+    # Text in another encoding is valid UTF-8 by chance only when it is very short.
+    for name in ("utf-8", *codecs_of_page):
         try:
             return _normalize(data.decode(name))
         except UnicodeError:
             continue
-    return _normalize(data.decode("utf-8" if (of_header or of_page) == "utf-8" else "cp1252", "replace"))
+    return _normalize(data.decode("utf-8" if codecs_of_page[:1] == ["utf-8"] else "cp1252", "replace"))
 
 
 def _codec(declared: str) -> str | None:
@@ -200,7 +197,7 @@ def _codec(declared: str) -> str | None:
         return "cp1252"  # what such pages are in truth (WHATWG)
     if name == "gb2312":
         return "gb18030"
-    return name if re.match(r"utf-(?:8|16)|iso8859-|cp\d|koi8|gb|big5|shift_|euc_|iso2022|mac-|tis-620", name) else None
+    return name if re.match(r"utf-8|iso8859-|cp\d|koi8|gb|big5|shift_|euc_|mac-|tis-620", name) else None
 
 
 def _normalize(text: str) -> str | None:
