@@ -35,15 +35,17 @@ class Setup:
     semantic_kernel_helpers: bool
     values: Values
 
-    def helper_kind(self, name: str) -> str | None:
-        """Tell whose helper a name is: the application's, of the language, or of Semantic Kernel's."""
+    def helper_kind(self, name: str, *, is_bare: bool = False) -> str | None:
+        """Tell whose helper a name is: the application's, of the language, or of Semantic Kernel's.
+
+        ``is_bare`` is for a name without arguments: those of Semantic Kernel's helpers are then variables, as a rule.
+        """
         if name in self.helpers:
             return "custom"
         if name in BUILT_IN:
             return "built-in"
-        if self.semantic_kernel_helpers and (name in VALUES or name in BLOCKS or name == "set"):
-            return "semantic-kernel"
-        return None
+        known = BARE if is_bare else {*VALUES, *BLOCKS, "set"}
+        return "semantic-kernel" if self.semantic_kernel_helpers and name in known else None
 
 
 @dataclass(slots=True, eq=False)
@@ -76,11 +78,11 @@ class Unit:
                 return hops, names.index(name)
         return None
 
-    def helper_kind(self, path: Path) -> str | None:
+    def helper_kind(self, path: Path, *, is_bare: bool = False) -> str | None:
         """Tell whose helper a path is, if it is one's name."""
         if not path.is_simple or self.block_param(path.parts[0]) is not None:
             return None
-        return self.setup.helper_kind(path.parts[0])
+        return self.setup.helper_kind(path.parts[0], is_bare=is_bare)
 
 
 # Paths.
@@ -224,13 +226,13 @@ Callee = Callable[[Scope, list[Any], dict[str, Any]], Any]
 
 def compile_call(unit: Unit, call: Call, bodies: Bodies | None = None, *, is_nested: bool = False) -> Get:
     """Return what calls a helper or a function; ``bodies`` are those of the block that it stands before."""
-    kind = unit.helper_kind(call.path)
+    kind = unit.helper_kind(call.path, is_bare=call.is_bare and not is_nested)
     name = call.path.parts[0] if call.path.parts else call.path.original
     if kind == "custom":
         callee = _custom(unit, call, name, bodies)
     elif kind == "built-in":
         callee = _built_in(unit, call, name)
-    elif kind == "semantic-kernel" and (is_nested or not call.is_bare or name in BARE):
+    elif kind == "semantic-kernel":
         callee = _semantic_kernel(unit, call, name)
     else:
         callee = _function(unit, call)
@@ -322,7 +324,6 @@ def _semantic_kernel(unit: Unit, call: Call, name: str) -> Callee:
 
 
 def _function(unit: Unit, call: Call) -> Callee:
-    """Return what calls a function of the kernel."""
     look = compile_path(unit, call.path)
     name = call.path.original
 

@@ -232,10 +232,8 @@ class _Parser:
 
     def template(self) -> nodes.Program:
         program = self._program()
-        if self.token.name == "OPEN_ENDBLOCK":
-            raise self._wrong("No block is open that this could close.")
         if self.token.name != "EOF":
-            raise self._wrong("This stands in no block.")
+            raise self._wrong("No block is open that this could belong to.")
         return program
 
     def _program(self) -> nodes.Program:
@@ -266,7 +264,7 @@ class _Parser:
             case "OPEN_RAW_BLOCK":
                 return self._raw_block(token)
             case _:
-                raise self._wrong(f"{token.text!r} is not expected here.")
+                raise self._unexpected()
 
     def _mustache(self, token: Token) -> nodes.Mustache | nodes.Decorator:
         tag = self._tag("CLOSE_UNESCAPED" if token.name == "OPEN_UNESCAPED" else "CLOSE")
@@ -358,7 +356,6 @@ class _Parser:
         return nodes.Block(tag.call, program)
 
     def _close(self, tag: _Tag) -> tuple[int, int]:
-        """Read the tag that closes a block."""
         opening, first, original = self.token, self.index, tag.call.path.original
         if opening.name == "EOF":
             message = f"The block is not closed: {{{{/{original}}}}} is missing."
@@ -435,7 +432,6 @@ class _Parser:
             right.value = right.value.lstrip(BLANKS)
 
     def _strip_line(self, index: int) -> None:
-        """Take away the rest of a line."""
         content = self.contents.get(index)
         if content is not None:
             content.value = re.sub(r"\A[ \t]*(?:\r?\n)?", "", content.value)
@@ -460,7 +456,6 @@ class _Parser:
         self.token = self.tokens[self.index]
 
     def _expect(self, wanted: str, opening: Token) -> Token:
-        """Take the token that ends a tag."""
         token = self.token
         if token.name == wanted:
             self._advance()
@@ -473,11 +468,10 @@ class _Parser:
 
     def _unexpected(self) -> TemplateError:
         token = self.token
-        if token.name == "EOF":
-            return self._wrong("The template ends inside of a tag: }} is missing.")
         if token.name == "INVALID" and token.text in "\"'[":
             return self._wrong(f"Nothing closes this {token.text}.")
-        return self._wrong(f"{self.source[token.at : token.end][:_SHORT]!r} is not expected here.")
+        shown = repr(self.source[token.at : token.end][:_SHORT]) if token.name != "EOF" else "The end of the template"
+        return self._wrong(f"{shown} is not expected here.")
 
     def _helper_name(self) -> tuple[nodes.Path, nodes.Literal | None]:
         """Read a path, or a literal that stands for one."""
@@ -488,7 +482,6 @@ class _Parser:
         return self._path(), None
 
     def _params(self) -> list[nodes.Expression]:
-        """Read the arguments that have no names."""
         found: list[nodes.Expression] = []
         while self.token.name in _VALUES and not self._is_named():
             found.append(self._value())
@@ -581,7 +574,6 @@ class _Parser:
             self._advance()
 
     def _wrong(self, message: str) -> TemplateError:
-        """Return the error of the next token."""
         return self._wrong_at(message, self.token.at, self.token.end)
 
     def _wrong_at(self, message: str, at: int, end: int) -> TemplateError:

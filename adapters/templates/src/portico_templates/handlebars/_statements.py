@@ -41,7 +41,7 @@ from portico_templates.handlebars._running import (
     escape_html,
     settled,
 )
-from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
+from portico_templates.handlebars.semantic_kernel import BLOCKS
 from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
 
 _DEEPEST = 64
@@ -127,7 +127,6 @@ def _add_statement(unit: Unit, body: Body, statement: nodes.Statement) -> None:
 
 
 def _inline_name(unit: Unit, call: nodes.Call) -> str:
-    """Return the name of an inline partial, which is written as a text."""
     if not call.params or not isinstance(call.params[0], nodes.Literal):
         raise unit.fault("Inline partials are written {{#*inline 'name'}}…{{/inline}}.", call)
     return call.params[0].original
@@ -136,13 +135,13 @@ def _inline_name(unit: Unit, call: nodes.Call) -> str:
 def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
     call, setup = node.call, unit.setup
     path = call.path
-    kind = unit.helper_kind(path)
+    kind = unit.helper_kind(path, is_bare=call.is_bare)
     name = path.parts[0] if path.parts else ""
-    if kind == "semantic-kernel" and name == "set" and not call.is_bare:
+    if kind == "semantic-kernel" and name == "set":
         body.add(_set(unit, call), in_order=True)
         return
     put = _putting(unit, call, escapes=setup.escapes and node.escaped)
-    if not call.is_bare or kind in {"custom", "built-in"} or (kind and name in BARE):
+    if kind or not call.is_bare:
         body.add(_write(compile_call(unit, call), put))
         return
     is_variable = path.is_simple and unit.block_param(name) is None
@@ -177,7 +176,7 @@ def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
     elif kind == "custom":
         step = _write(compile_call(unit, call, (body, inverse)), _putting(unit, call, escapes=False))
     else:
-        if not call.is_bare or kind == "built-in" or (kind and name in BARE):
+        if not call.is_bare or unit.helper_kind(call.path, is_bare=True):
             subject = compile_call(unit, call)
         elif call.path.is_simple and unit.block_param(name) is None:
             subject = compile_bare(unit, call)
@@ -309,7 +308,6 @@ def _putting(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
 
 
 def _write(get: Get, put: Put) -> Step:
-    """Return the step that writes a value."""
 
     def step(scope: Scope, write: Write) -> None:
         value = get(scope)

@@ -17,7 +17,7 @@ from portico_templates.handlebars._running import Body, Data, Limits, Run, Scope
 from portico_templates.handlebars._statements import Partials, compile_template
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.helper_options import Helper
-from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
+from portico_templates.handlebars.semantic_kernel import BLOCKS
 from portico_templates.handlebars.values import Values
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class HandlebarsTemplates:
 
 _SAME_CONTEXT = {"if", "unless", *BLOCKS}
 _Hidden = frozenset[str]
+_Names = dict[str, None]
 
 
 class _WrittenNames:
@@ -89,11 +90,11 @@ class _WrittenNames:
         self._setup = setup
         self._source = source
         self._calls: list[FunctionCall] = []
-        self._found: dict[str, None] = {}
+        self._found: _Names = {}
         self._set = {name for statement in nodes.walk(program) if (name := self._set_name(statement))}
-        self._optional: set[str] = set()
+        self._optional: _Names = {}
         self._program(program, 0, frozenset())
-        self.variables = tuple(name for name in self._found if name not in self._set | self._optional)
+        self.variables = tuple(name for name in self._found if name not in self._set | self._optional.keys())
         self.calls = tuple(self._calls)
 
     def _set_name(self, statement: nodes.Statement) -> str | None:
@@ -114,8 +115,8 @@ class _WrittenNames:
         if isinstance(node, nodes.Mustache):
             call = node.call
             if call.is_bare and call.literal is None:
-                is_function = call.path.is_simple and ("-" in call.path.parts[0] or self._is_bare_helper(call.path))
-                if not is_function:
+                name = call.path.parts[0] if call.path.is_simple else ""
+                if "-" not in name and self._setup.helper_kind(name, is_bare=True) is None:
                     self._variable(call.path, level, hidden, self._found)
             self._call(call, level, hidden)
         elif isinstance(node, nodes.Block):
@@ -131,15 +132,9 @@ class _WrittenNames:
 
     def _block(self, node: nodes.Block, level: int | None, hidden: _Hidden) -> None:
         name = node.call.path.original
-        optional: dict[str, None] = {}
-        if name in BUILT_IN:
-            for subject in node.call.values:
-                if isinstance(subject, nodes.Path):
-                    self._variable(subject, level, hidden, optional)
-        elif node.call.is_bare:
-            self._variable(node.call.path, level, hidden, optional)
-        self._optional.update(optional)
-        self._call(node.call, level, hidden, has_variables=name not in BUILT_IN)
+        if node.call.is_bare:
+            self._variable(node.call.path, level, hidden, self._optional)
+        self._call(node.call, level, hidden, found=self._optional if name in BUILT_IN else None)
         inner = level if level is None or name in _SAME_CONTEXT else level + 1
         self._program(node.program, inner, hidden)
         self._program(node.inverse, level, hidden)
@@ -151,7 +146,7 @@ class _WrittenNames:
         hidden: _Hidden,
         *,
         is_nested: bool = False,
-        has_variables: bool = True,
+        found: _Names | None = None,
     ) -> None:
         """Note a call that is no helper's, and look at its arguments.
 
@@ -166,28 +161,24 @@ class _WrittenNames:
         if is_call and not is_helper:
             written = FunctionCall.at(self._source, path.at, path.original, positional=len(call.params), named=named)
             self._calls.append(written)
-        self._values(call.values, level, hidden, has_variables=has_variables)
+        self._values(call.values, level, hidden, found)
 
     def _values(
-        self, values: Iterable[nodes.Expression], level: int | None, hidden: _Hidden, *, has_variables: bool = True
+        self, values: Iterable[nodes.Expression], level: int | None, hidden: _Hidden, found: _Names | None = None
     ) -> None:
         for value in values:
             if isinstance(value, nodes.Call):
                 self._call(value, level, hidden, is_nested=True)
-            elif isinstance(value, nodes.Path) and has_variables:
-                self._variable(value, level, hidden, self._found)
+            elif isinstance(value, nodes.Path):
+                self._variable(value, level, hidden, self._found if found is None else found)
 
-    def _variable(self, path: nodes.Path, level: int | None, hidden: _Hidden, found: dict[str, None]) -> None:
+    def _variable(self, path: nodes.Path, level: int | None, hidden: _Hidden, found: _Names) -> None:
         """Note the variable that a path begins with, if it does."""
         if path.data:
             if path.parts[:1] == ("root",) and len(path.parts) > 1:
                 found[path.parts[1]] = None
         elif path.parts and level is not None and path.depth == level and (path.depth or path.parts[0] not in hidden):
             found[path.parts[0]] = None
-
-    def _is_bare_helper(self, path: nodes.Path) -> bool:
-        kind = self._setup.helper_kind(path.parts[0])
-        return kind in {"custom", "built-in"} or (kind is not None and path.parts[0] in BARE)
 
 
 class HandlebarsTemplate:

@@ -82,13 +82,9 @@ class CountedLoop(AsyncLoopContext):
 def counted_range(*args: int) -> range:
     """Return a range of at most 100,000 numbers, and count them."""
     numbers = range(*args)
-    try:
-        count = len(numbers)
-    except OverflowError:
-        count = _LARGEST_RANGE + 1
-    if count > _LARGEST_RANGE:
+    if numbers[_LARGEST_RANGE:]:
         raise LimitExceeded(f"A range in a template has at most {_LARGEST_RANGE:,} numbers.")
-    RENDERING.get().step(count)
+    RENDERING.get().step(len(numbers))
     return numbers
 
 
@@ -172,7 +168,7 @@ class PromptCode(CodeGenerator):
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
         """Write ``~``."""
-        self.write("environment.joined((")
+        self.write("environment.joined('', (")
         for operand in node.nodes:
             self.visit(operand, frame)
             self.write(", ")
@@ -318,11 +314,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return Prompt(pieces)
         return "".join([text for text, _ in pieces])
 
-    def joined(self, values: Iterable[Any]) -> str:
-        """Join the operands of ``~``."""
-        return self.joined_with("", list(values))
-
-    def joined_with(self, between: Any, values: Sequence[Any]) -> str:
+    def joined(self, between: Any, values: Sequence[Any]) -> str:
         """Join values, as their texts; what is the template's own stays that."""
         if not any(isinstance(value, OwnText | Trusted) for value in (between, *values)):
             texts = [self.text(value) for value in values]
@@ -414,7 +406,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             check_growth(len(made))
             return made
         if name == "join":
-            return self.joined_with(of, list(args[0]) if args else [])
+            return self.joined(of, list(args[0]) if args else [])
         if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
             return self.replaced(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
@@ -466,7 +458,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
             check_growth(len(left) + len(right))
             if isinstance(left, str) and isinstance(right, str):
-                return self.joined((left, right))
+                return self.joined("", (left, right))
         return operator.add(left, right)
 
 

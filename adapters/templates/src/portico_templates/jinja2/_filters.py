@@ -97,7 +97,7 @@ async def _join(context: EvalContext, value: Any, d: Any = "", attribute: Any = 
     environment: Any = context.environment
     elements = await _elements(environment, value, attribute)
     charge(elements)
-    return environment.joined_with(d, elements)
+    return environment.joined(d, elements)
 
 
 @pass_environment

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TypeVar
 
 from jinja2 import Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError, nodes
-from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.meta import TrackingCodeGenerator
 
 from portico import Prompt
@@ -138,8 +137,6 @@ def _words(node: nodes.Node) -> tuple[str, ...]:
 
 def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
     """Return the error of a template that cannot be read."""
-    if isinstance(error, PorticoError):
-        return error
     if isinstance(error, TemplateSyntaxError):
         message = error.message or "this cannot be read."
         advice = " A variable is written {{ name }} here." if message.startswith("unexpected char '$'") else ""
@@ -152,8 +149,6 @@ def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
 
 def not_rendered(error: Exception, template: CompiledTemplate, source: str, name: str) -> PorticoError:
     """Return the error of a template that cannot be rendered."""
-    if isinstance(error, PorticoError):
-        return error
     if isinstance(error, RecursionError | MemoryError):
         return LimitExceeded(f"{name}: the template nests or calls itself too deeply ({type(error).__name__}).")
     if isinstance(error, TemplateNotFound):
@@ -162,7 +157,7 @@ def not_rendered(error: Exception, template: CompiledTemplate, source: str, name
     elif isinstance(error, Refused):
         message = str(error)
     else:
-        message = _sentence(_said(error) if not isinstance(error, JinjaError) else error.message or "")
+        message = _sentence(_said(error))
     place = _place(error)
     if place is None:
         return TemplateError(f"{name}: {message}")
@@ -300,12 +295,9 @@ class Jinja2Template:
                 parts.append(part)  # noqa: PERF401 - an async list comprehension is no faster here
             return self._environment.finished(parts)
         except Exception as error:
-            if error is rendering.failure:
+            if error is rendering.failure or isinstance(error, PorticoError):
                 raise
-            failed = not_rendered(error, self._template, self.source, self.name)
-            if failed is error:
-                raise
-            raise failed from error
+            raise not_rendered(error, self._template, self.source, self.name) from error
         finally:
             RENDERING.reset(before)
 

@@ -215,7 +215,6 @@ def _raise_for_status(link: str, status: int, headers: httpx.Headers) -> None:
 
 @contextmanager
 def _translate_errors(link: str) -> Iterator[None]:
-    """Raise httpcore's errors as ours, with the link."""
     try:
         yield
     except PorticoError:

@@ -150,13 +150,7 @@ _META = re.compile(
     rb"""(?:<meta\s[^>]{0,500}?charset|<\?xml\s[^>]{0,200}?encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""",
     re.IGNORECASE,
 )
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it starts with
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 # Controls that text has no use for: all but backspace, tab, newline, vertical tab, form feed, return, escape.
 _CONTROLS = bytes({*range(8), *range(14, 27), *range(28, 32), 127})
 _MOST_CONTROLS = 0.05
