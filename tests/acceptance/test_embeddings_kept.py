@@ -10,7 +10,7 @@ import pytest
 import portico_host
 from portico import ChatAgent, ChatCapabilities, ConfigurationError, EmbeddingGenerator, function
 from portico.errors import PluginNotInstalled
-from portico_host.checking import problems_of
+from portico_host.problems import problems_of
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 CACHED = """
@@ -103,7 +103,7 @@ async def test_a_cache_of_what_is_not_installed_names_what_is_near(file: Path) -
     with pytest.raises(PluginNotInstalled, match="Did you mean wordllama") as caught:
         async with portico_host.open(file) as kernel:
             kernel.service(EmbeddingGenerator)
-    (problem,) = problems_of(caught.value, "EmbeddingGenerator", "cached")
+    (problem,) = problems_of(caught.value, "embedding generator cached")
     assert problem.subject == "embedding generator cached"
     assert problem.mend == "Did you mean wordllama?", "the cache itself is installed"
 

@@ -190,6 +190,6 @@ def test_people_are_told_the_same(package: Make, in_process: Any, folder: Path) 
     assert told.code == 1
     lines = told.out.splitlines()
     (failed,) = [number for number, line in enumerate(lines) if line.startswith("fail")]
-    assert lines[failed].startswith("fail  portico-acme  The package is broken. Its import failed: ModuleNotFoundError")
+    assert lines[failed].startswith("fail  portico-acme  Its import failed: ModuleNotFoundError")
     assert lines[failed + 1].startswith("      → Run `pip install --upgrade portico-acme`, ")
     assert told.out.endswith("\n1 failed, 0 to note.\n")

@@ -128,24 +128,9 @@ def test_what_is_told_of_a_failed_closing_shows_no_secret(package: Make, doctor:
     assert "mellon" not in str(found)
 
 
-@pytest.mark.parametrize("raised", ["SystemExit(9)", "__import__('asyncio').CancelledError()"])
-def test_a_closing_that_ends_the_program_ends_no_examination(package: Make, doctor: Any, raised: str) -> None:
-    package(modules={"portico_acme_search": f"{SEARCH}    async def aclose(self): raise {raised}\n"})
-    found = doctor(CHOSEN)["services"]
-    assert "Text search 'acme' of portico-acme is broken: it could not be closed: " in found["message"]
-    assert found["mend"] == ANY
-
-
 @pytest.mark.parametrize(
     ("settings", "message", "mend"),
-    [
-        ("    inner: 'Nope' = ()\n", "its settings class cannot be read: NameError: name 'Nope' is not defined", ANY),
-        (
-            "    limit: int = 5\n    def __post_init__(self): raise SystemExit(7)\n",
-            "its settings class cannot be used: SystemExit: 7",
-            ANY,
-        ),
-    ],
+    [("    inner: 'Nope' = ()\n", "its settings class cannot be read: NameError: name 'Nope' is not defined", ANY)],
 )
 def test_settings_that_fail_where_nothing_is_set_are_their_packages_fault(
     package: Make, doctor: Any, in_process: Any, settings: str, message: str, mend: str

@@ -96,16 +96,16 @@ async def test_two_plugins_of_one_name_are_told_apart_by_the_configuration(acme:
             pass
 
 
-async def test_functions_whose_loading_ends_the_program_are_their_packages_fault(
+async def test_functions_that_cannot_be_loaded_are_their_packages_fault(
     acme: Any, configured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def load(self: Any, name: str) -> Any:
-        raise SystemExit(9)
+        raise OSError(9)
 
     application = portico_host.load()
     application.services().get(FunctionSource, "tone")
     monkeypatch.setattr(sys.modules["portico_acme.search"].AcmeFunctions, "load", load)
-    with pytest.raises(PluginBroken, match=r"functions\.tone could not be loaded: SystemExit: 9"):
+    with pytest.raises(PluginBroken, match=r"functions\.tone could not be loaded: OSError: 9"):
         async with application.kernel():
             pass
 
@@ -159,7 +159,7 @@ def test_what_the_embedded_default_can_do_without_is_no_problem_where_it_is_not_
 
 
 def test_a_sound_configuration_has_one_warning_for_its_literal_secret(acme: Any, configured: Path) -> None:
-    problems = portico_host.load().check(imports=False)
+    problems = portico_host.load().check()
     assert [(p.severity, p.subject) for p in problems] == [("warning", "search.my-web.limits")]
     assert "hunter2" not in str(problems)
 

@@ -72,7 +72,7 @@ print(json.dumps({
     "faiss": chosen(VectorStore, "faiss"),
     "broken": chosen(VectorStore, "broken"),
     "disabled": chosen(VectorStore, "disabled"),
-    "problems": [[p.severity, p.subject, p.cause, p.mend] for p in application.check(imports=False)],
+    "problems": [[p.severity, p.subject, p.cause, p.mend] for p in application.check()],
 }))
 """
 

@@ -12,8 +12,8 @@ import portico_host
 from portico.errors import PluginBroken, PluginNotInstalled
 from portico.plugins import Registration
 from portico.ports import TextSearch
-from portico_host.checking import package_problems, problems_of
 from portico_host.packages import SHIPPED, Offer, Package, Plugins, port_named
+from portico_host.problems import problems_of
 
 pytestmark = pytest.mark.usefixtures("work")
 
@@ -73,7 +73,7 @@ def test_a_package_without_a_hook_is_not_ok(site: Any, plugin: str, said: str) -
     package = found(plugins)
     assert package.state == "empty"
     assert str(package.problem).startswith(said)
-    (problem,) = [each for each in package_problems(plugins) if each.subject == "portico-mine"]
+    (problem,) = [each for each in plugins.problems if each.subject == "portico-mine"]
     assert (problem.severity, problem.cause, problem.mend) == ("warning", package.problem, package.mend)
 
 
@@ -144,7 +144,7 @@ def test_a_name_near_to_an_installed_one_and_to_one_of_ours_may_mean_either() ->
     bravo = Offer(port_named("TextSearch"), Registration("bravo", "a:b", "Bravo."), "bravo", "portico-bravo")
     with pytest.raises(PluginNotInstalled) as caught:
         Plugins((Package("bravo", "portico-bravo", "1", offers=(bravo,)),)).offer("TextSearch", "brave")
-    (problem,) = problems_of(caught.value, "TextSearch", "web")
+    (problem,) = problems_of(caught.value, "text search web")
     assert problem.mend == "Did you mean bravo? Otherwise run `pip install portico-brave`."
     assert problem.mend in str(caught.value)
 

@@ -121,7 +121,7 @@ WHOLE = settings_schema(Everything)
 
 @pytest.fixture
 def nothing_to_read(tmp_path_factory: pytest.TempPathFactory) -> Structurer:
-    return Structurer(SecretSource({}, tmp_path_factory.mktemp("folder")), Path("/folder"))
+    return Structurer(SecretSource({}, tmp_path_factory.mktemp("folder")))
 
 
 def drawn_without_files(value: Any) -> bool:
@@ -137,7 +137,7 @@ def drawn_without_files(value: Any) -> bool:
 @given(values_of(WHOLE).filter(drawn_without_files))
 def test_settings_that_the_schema_takes_the_host_takes(values: dict[str, Any]) -> None:
     assert [*Draft202012Validator(WHOLE).iter_errors(values)] == []
-    made = Structurer(SecretSource({}, Path("/folder")), Path("/folder")).structure(Everything, values)
+    made = Structurer(SecretSource({}, Path("/folder"))).structure(Everything, values)
     assert isinstance(made, Everything)
 
 
@@ -330,7 +330,7 @@ def test_a_configuration_that_the_schema_takes_the_host_takes(data: st.DataObjec
     if not Draft202012Validator(schema).is_valid(values):
         return
     application = portico_host.load(overrides=values)
-    assert [problem for problem in application.check(imports=False) if problem.severity == "error"] == []
+    assert [problem for problem in application.check() if problem.severity == "error"] == []
 
 
 TEXT_SEARCHES = [{"use": "documents", "path": "."}, {"use": "documents"}, {"use": "nothing"}, {}]

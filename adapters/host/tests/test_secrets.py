@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.plugins import Secret
 from portico_host.configuration import read_configuration
-from portico_host.mistakes import SettingsInvalid
-from portico_host.settings import SecretSource, Structurer, Unfit
+from portico_host.problems import SettingsInvalid
+from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import Given
 
 
@@ -41,16 +41,16 @@ class Holder:
 def make(
     values: Mapping[str, Any], folder: Path, environ: Mapping[str, str] | None = None, inside: bool = False
 ) -> Holder:
-    made = Structurer(SecretSource(environ or {}, folder, inside), folder).structure(Holder, values)
+    made = Structurer(SecretSource(environ or {}, folder, inside)).structure(Holder, values)
     assert isinstance(made, Holder)
     return made
 
 
 def sentence(*arguments: Any, **options: Any) -> str:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(SettingsInvalid) as caught:
         make(*arguments, **options)
-    ((key, text, mend),) = caught.value.faults
-    return f"{'.'.join(key)}: {text} {mend}".rstrip()
+    (problem,) = caught.value.problems
+    return str(problem)
 
 
 def test_a_secret_comes_from_a_variable(tmp_path: Path) -> None:
@@ -142,10 +142,10 @@ def placed(secret: str) -> st.SearchStrategy[dict[str, Any]]:
 def test_no_secret_is_in_any_error_or_repr(tmp_path: Path, data: st.DataObject) -> None:
     secret = data.draw(SECRETS)
     values = data.draw(placed(secret))
-    structurer = Structurer(SecretSource({"KEY": secret}, tmp_path), tmp_path)
+    structurer = Structurer(SecretSource({"KEY": secret}, tmp_path))
     try:
         shown = repr(structurer.structure(Holder, values))
-    except Unfit as error:
+    except SettingsInvalid as error:
         shown = "".join(traceback.format_exception(error)) + repr(error) + str(error) + repr(error.__context__)
     # A secret in a field of plain text (`user`), or as the name of a variable or file, is none to us.
     if not {"user", "env", "file"} & set(names(values)):

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from portico.plugins import Secret
-from portico_host.mistakes import Unfit
+from portico_host.problems import SettingsInvalid
 from portico_host.schema import settings_schema
 from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import Given
@@ -71,14 +71,14 @@ class Everything:
 def structurer(
     folder: Path = Path("/folder"), environ: Mapping[str, str] | None = None, inside: bool = False
 ) -> Structurer:
-    return Structurer(SecretSource(environ or {}, folder, inside), folder)
+    return Structurer(SecretSource(environ or {}, folder, inside))
 
 
 def faults(values: Mapping[str, Any], cls: type[Any] = Everything, **options: Any) -> dict[str, str]:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(SettingsInvalid) as caught:
         structurer(**options).structure(cls, values)
     assert caught.value.__context__ is None, "the original error might hold a secret"
-    return {".".join(fault.key): fault.sentence for fault in caught.value.faults}
+    return {".".join(each.key): each.cause for each in caught.value.problems}
 
 
 FITS: list[tuple[str, Any, Any]] = [
@@ -127,7 +127,7 @@ def test_a_value_that_fits_is_structured(key: str, raw: Any, made: Any) -> None:
         ("number", 10**5000, None),
         ("ratio", "1.5", "expected a number, got '1.5' (a string)."),
         ("ratio", False, "expected a number, got false."),
-        ("ratio", 10**400, "expected a number, got an integer too large for one."),
+        ("ratio", 10**400, "int too large to convert to float."),
         ("flag", 1, "expected true or false, got 1 (an integer)."),
         ("flag", "true", "expected true or false, got 'true' (a string)."),
         ("text", 5, "expected a string, got 5 (an integer)."),
@@ -277,13 +277,13 @@ def test_any_table_gives_settings_or_faults_and_nothing_else(values: dict[str, A
     found: list[Any] = []
     try:
         made = structurer().structure(Everything, values)
-    except Unfit as unfit:
-        found = list(unfit.faults)
+    except SettingsInvalid as error:
+        found = list(error.problems)
     assert bool(found) != isinstance(made, Everything)
-    for key, sentence, _ in found:
-        assert all(isinstance(part, str) for part in key)
-        assert not key or key[0] in values
-        assert sentence.endswith((".", "!", "?"))
+    for problem in found:
+        assert all(isinstance(part, str) for part in problem.key)
+        assert not problem.key or problem.key[0] in values
+        assert problem.cause.endswith((".", "!", "?"))
 
 
 JSON_VALUES = st.recursive(
@@ -302,7 +302,7 @@ CHECK = Draft202012Validator(settings_schema(Everything))
 def test_the_json_schema_accepts_what_the_host_accepts(values: dict[str, Any]) -> None:
     try:
         structurer().structure(Everything, values)
-    except Unfit:
+    except SettingsInvalid:
         return
     assert [*CHECK.iter_errors(values)] == []
 

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 
 import portico_host
 from portico.errors import PluginBroken
-from portico.ports import TextSearch
-from portico_host.mistakes import Unfit
+from portico_host.problems import SettingsInvalid
 from portico_host.schema import offered_schema, settings_schema
 from portico_host.settings import SecretSource, Structurer
 
@@ -66,14 +65,6 @@ def test_a_class_that_cannot_be_read_or_described_is_left_out_of_the_schema(
     assert portico_host.load().settings(), "nothing else fails"
 
 
-def test_a_check_of_settings_that_ends_the_program_is_its_packages_fault(site: Any, work: Path) -> None:
-    source = "@attrs.frozen\n    class Mine:\n        key: str = attrs.field(default='', validator=leave)"
-    site.install("portico-mine", PLUGIN, {"config": f"{IMPORTS}\n    {source}\n"})
-    with pytest.raises(PluginBroken, match="its settings class cannot be used: SystemExit: 7") as caught:
-        portico_host.load().services().get(TextSearch, "mine")
-    assert isinstance(caught.value.__cause__, SystemExit)
-
-
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -105,9 +96,9 @@ def test_what_the_schema_of_a_setting_takes_is_what_the_host_takes_whatever_its_
     for value in VALUES:
         given = {"setting": value}
         try:
-            Structurer(SecretSource({}, Path("/folder")), Path("/folder")).structure(cls, given)
+            Structurer(SecretSource({}, Path("/folder"))).structure(cls, given)
             taken = True
-        except Unfit:
+        except SettingsInvalid:
             taken = False
         assert schema.is_valid(given) == taken, (value, schema.schema)
 
@@ -117,11 +108,11 @@ def test_a_file_names_a_member_of_an_enumeration_by_its_value() -> None:
     class Mine:
         colour: Colour = Colour.RED
 
-    structurer = Structurer(SecretSource({}, Path("/folder")), Path("/folder"))
+    structurer = Structurer(SecretSource({}, Path("/folder")))
     assert settings_schema(Mine)["properties"]["colour"] == {"enum": ["red", "blue"], "default": "red"}
     assert structurer.structure(Mine, {"colour": "blue"}) == Mine(Colour.BLUE)
     assert structurer.structure(Mine, {"colour": Colour.RED}) == Mine(Colour.RED)
-    with pytest.raises(Unfit, match="expected one of 'red', 'blue'"):
+    with pytest.raises(SettingsInvalid, match="expected one of 'red', 'blue'"):
         structurer.structure(Mine, {"colour": "green"})
 
 

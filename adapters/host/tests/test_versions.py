@@ -143,8 +143,8 @@ def test_a_package_for_several_versions_gives_the_one_that_fits(
 
 def test_a_package_for_several_versions_of_which_none_fits_is_told_of_once(site: Any) -> None:
     install(site, 2, 3)
-    (problem,) = found(portico_host.discover()).defects
-    assert "was built for version 3" in problem.sentence
+    (problem,) = found(portico_host.discover()).problems
+    assert "was built for version 3" in problem.cause
 
 
 def test_a_version_that_is_registered_twice_is_the_packages_mistake(site: Any) -> None:

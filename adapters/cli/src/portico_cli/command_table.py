@@ -49,29 +49,21 @@ class CommandTable(click.Group):
         return [*BUILT_IN, *self._of_packages()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command; None when there is none of that name."""
+        """Import and return a command. Raises `click.exceptions.NoSuchCommand`, which suggests a near name."""
         if cmd_name in BUILT_IN:
             module = import_module(f"portico_cli.commands.{cmd_name}")
             return cast("click.Command", module.command)
         found = self._of_packages().get(cmd_name)
         if found is None:
-            return None
+            if ctx.resilient_parsing or cmd_name.startswith("-"):
+                return None
+            raise click.exceptions.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
         try:
             return load_command(found)
         except PluginBroken:
             if ctx.resilient_parsing:  # shell completion must not fail
                 return None
             raise
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; if there is none, suggest a near name."""
-        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in BUILT_IN:
-            names = self.list_commands(ctx)
-            if args[0] not in names:
-                raise click.exceptions.NoSuchCommand(args[0], possibilities=names, ctx=ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""
@@ -97,12 +89,12 @@ def load_command(found: Command) -> click.Command:
     """Import a package's command. Raises ``PluginBroken`` when that fails or gives something else."""
     command: Any = found.load()
     if not isinstance(command, click.Command):
-        from portico_host.packages import Defect
+        from portico_host import Problem
 
         sentence = (
             f"The command {found.name!r} of {found.distribution} is broken: its entry point is not a click command."
         )
-        raise PluginBroken(Defect(sentence, found.mend))
+        raise PluginBroken(Problem(sentence, found.mend))
     return command
 
 

@@ -31,22 +31,20 @@ if TYPE_CHECKING:
         load as load,
         open as open,  # noqa: A004 - portico_host.open
     )
-    from portico_host.checking import Problem as Problem
     from portico_host.configuration import Configuration as Configuration
     from portico_host.discovery import Command as Command, commands as commands, discover as discover
-    from portico_host.mistakes import Mistake as Mistake, SettingsInvalid as SettingsInvalid
     from portico_host.packages import Offer as Offer, Package as Package, Plugins as Plugins
+    from portico_host.problems import Problem as Problem, SettingsInvalid as SettingsInvalid
     from portico_host.services import HostServices as HostServices
 
 _HOMES = {
     name: home
     for home, names in {
         "application": "Application Diagnosis diagnose load open",
-        "checking": "Problem",
         "configuration": "Configuration",
         "discovery": "Command commands discover",
-        "mistakes": "Mistake SettingsInvalid",
         "packages": "Offer Package Plugins",
+        "problems": "Problem SettingsInvalid",
         "services": "HostServices",
     }.items()
     for name in names.split()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, PorticoError
-from portico_host.checking import Problem, check, package_problems, problems_of
-from portico_host.configuration import Configuration, find_mistakes, read_configuration
+from portico.ports import PORTS
+from portico_host.configuration import Configuration, read_configuration
 from portico_host.discovery import Command, commands, discover
 from portico_host.effective import EffectiveSetting, effective_settings
-from portico_host.loading import broken, is_from_outside
-from portico_host.mistakes import SettingsInvalid
+from portico_host.fields import holds_secret
+from portico_host.loading import broken, factory_of, fields_of
 from portico_host.packages import Plugins, port_named
+from portico_host.problems import Problem, dotted, problems_of
+from portico_host.schema import configuration_schema, offered_schema
 from portico_host.services import HostServices
+from portico_host.tree import Given
 
 if TYPE_CHECKING:
     from portico import FunctionPlugin, Kernel
@@ -134,15 +137,48 @@ class Application:
         """Return the same for JSON: by dotted key, ``{"value": …, "origin": …}``."""
         return {setting.key: {"value": setting.value, "origin": setting.origin} for setting in self.settings()}
 
-    def check(self, *, imports: bool = True) -> list[Problem]:
-        """Return what does not work and what mends it; see `portico_host.check`."""
-        return check(self.configuration, self.plugins, imports=imports)
+    def check(self) -> list[Problem]:
+        """Return every problem of the installed packages and of what the configuration chooses, and what mends it.
+
+        Nothing is opened, no network is used. The factories of what is chosen are imported, which finds a vendor's
+        library that does not load.
+        """
+        configuration, plugins, services = self.configuration, self.plugins, self.services()
+        problems = plugins.problems
+        defaults = [
+            (port.name, None)
+            for port in PORTS
+            if plugins.default_of(port) and configuration.use(port) is None and not configuration.is_off(port)
+        ]
+        implicit = [(port.name, name) for port in PORTS for name in services.implicit(port.name)]
+        for name, service in (*services.chosen(), *defaults, *implicit):
+            try:
+                prepared = services.prepare(name, service)
+                offered_schema(prepared.offer)
+                factory_of(prepared.offer)
+            except PorticoError as error:
+                waits = service is not None and (name, service) in implicit and not services.has_settings(name, service)
+                if waits and isinstance(error, ConfigurationError):
+                    # One that needs settings is active when it has them.
+                    continue
+                port = port_named(name)
+                problems += problems_of(error, f"{port.noun} {service or configuration.use(port) or port.default}")
+        return list(dict.fromkeys([*problems, *self._literal_secrets()]))
 
     def schema(self) -> dict[str, Any]:
         """Return JSON Schema of `portico.toml` for the installed packages."""
-        from portico_host.schema import configuration_schema
-
         return configuration_schema(self.plugins)
+
+    def _literal_secrets(self) -> Iterator[Problem]:
+        for port in PORTS:
+            for entry in self.configuration.entries(port):
+                fields = fields_of(self.plugins, port.name, entry.use)
+                for name, value in entry.settings.items():
+                    if name in fields and holds_secret(fields[name].hint) and _has_literal(value):
+                        key = (*entry.key, name)
+                        cause = "the secret is written into the file, where others may read it."
+                        mend = 'Put it in a variable: { env = "NAME" }.'
+                        yield Problem(cause, mend, key, self.configuration.place(key), dotted(key), "warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +211,20 @@ def open(
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
-    """Check everything; if the configuration is wrong, only the configuration and the packages."""
+    """Check everything; if the configuration is wrong, only the configuration and all packages."""
     try:
-        configuration, mistakes = find_mistakes(config, overrides=overrides)
+        application = load(config, overrides)
     except PorticoError as error:
         plugins = discover()
-        return Diagnosis((*problems_of(error), *package_problems(plugins)), plugins, None)
-    application = Application(configuration)
-    if mistakes:
-        problems = (*problems_of(SettingsInvalid(mistakes)), *package_problems(application.plugins))
-        return Diagnosis(problems, application.plugins, None)
+        return Diagnosis((*problems_of(error), *plugins.problems), plugins, None)
     return Diagnosis(tuple(application.check()), application.plugins, application)
+
+
+def _has_literal(value: object) -> bool:
+    """Tell whether a secret, or one in a table of secrets, is written out in the file."""
+    if isinstance(value, Mapping):
+        return not value.keys() & {"env", "file"} and any(map(_has_literal, value.values()))
+    return isinstance(value, str) and not isinstance(value, Given)
 
 
 def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:
@@ -245,9 +284,7 @@ async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
         return await services.get(FunctionSource, name).load(_function_name(name))
     except PorticoError:
         raise
-    except BaseException as error:
-        if is_from_outside(error):
-            raise
+    except Exception as error:
         offer = services.prepare(FunctionSource.__name__, name).offer
         raise broken(offer, f"functions.{name} could not be loaded", error) from error
 

@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,9 +15,9 @@ from attrs import field as setting, frozen, validators
 
 from portico.errors import ConfigurationError, nearest
 from portico.ports import PORTS, PortInfo
-from portico_host.mistakes import Mistake, SettingsInvalid, Unfit, kind_of, unknown_word
+from portico_host.problems import Key, SettingsInvalid, kind_of, unknown_word
 from portico_host.settings import SecretSource, Structurer
-from portico_host.tree import NONE, Key, Tree, dotted, origin_of
+from portico_host.tree import NONE, Tree, origin_of
 
 FILE_NAME = "portico.toml"
 _MAXIMUM_BYTES = 1_048_576
@@ -191,17 +191,16 @@ class Configuration:
 
     def structurer(self) -> Structurer:
         """Return what makes settings of raw values, with this configuration's folder and rules on secrets."""
-        return Structurer(SecretSource(self.environ, self.folder, self.secrets.allow_files_inside), self.folder)
+        return Structurer(SecretSource(self.environ, self.folder, self.secrets.allow_files_inside))
 
-    def invalid(self, entry: Entry, unfit: Unfit) -> SettingsInvalid:
-        """Return the error for an entry's settings."""
-        mistakes = []
-        for fault in unfit.faults:
-            key = (*entry.key, *fault.key)
+    def located(self, entry: Entry, error: SettingsInvalid) -> SettingsInvalid:
+        """Return an error for an entry's settings with the whole keys, and with the place of each."""
+        problems = []
+        for each in error.problems:
+            key = (*entry.key, *each.key)
             # Without settings the nearest origin is that of the choice, `--chat` for example, which has none.
-            place = self.place(key) if entry.settings else self._file
-            mistakes.append(Mistake(place, dotted(key), fault.sentence, fault.mend))
-        return SettingsInvalid(mistakes)
+            problems.append(replace(each, key=key, place=self.place(key) if entry.settings else self._file))
+        return SettingsInvalid(problems)
 
     @property
     def _file(self) -> str:
@@ -220,24 +219,8 @@ def read_configuration(
 ) -> Configuration:
     """Read ``path``, or `portico.toml` of the working directory if it is there, and what goes over it.
 
-    No other folder is looked at. ``environ`` is the process's unless given. Raises ``SettingsInvalid``, a
-    ``ConfigurationError``, with every mistake that shows without asking the plugins.
-    """
-    configuration, mistakes = find_mistakes(path, overrides=overrides, environ=environ)
-    if mistakes:
-        raise SettingsInvalid(mistakes)
-    return configuration
-
-
-def find_mistakes(
-    path: Path | str | None = None,
-    *,
-    overrides: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> tuple[Configuration, tuple[Mistake, ...]]:
-    """Read the configuration as `read_configuration` does; return the mistakes beside it.
-
-    Raises ``ConfigurationError`` for a file that cannot be read or is not TOML.
+    No other folder is looked at. ``environ`` is the process's unless given. Raises ``SettingsInvalid`` with every
+    mistake that shows without asking the plugins, and ``ConfigurationError`` for a file that is not TOML.
     """
     environ = os.environ if environ is None else environ
     file = Path(path) if path is not None else Path(FILE_NAME)
@@ -245,17 +228,19 @@ def find_mistakes(
         found, values = None, {}
     else:
         found, values = file, _read(file)
-    tree = Tree()
-    tree.add_file(values, str(file))
+    tree = Tree(str(file))
+    tree.add_file(values)
     tree.add_environment(environ)
     tree.add_overrides(overrides or {})
     folder = file.parent.absolute() if found else Path.cwd()
-    check = _Shape(tree, Structurer(SecretSource({}, folder), folder), str(file))
+    check = _Shape(tree, Structurer(SecretSource({}, folder)))
     configuration = Configuration(
         found, folder, MappingProxyType(tree.values), MappingProxyType(tree.origins), *check.host_tables(), environ
     )
     check.ports()
-    return configuration, tuple(tree.mistakes)
+    if tree.problems:
+        raise SettingsInvalid(tree.problems)
+    return configuration
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -282,10 +267,10 @@ def _read(file: Path) -> dict[str, Any]:
 class _Shape:
     """Checks what can be checked before any plugin is known."""
 
-    def __init__(self, tree: Tree, structurer: Structurer, file: str) -> None:
+    def __init__(self, tree: Tree, structurer: Structurer) -> None:
         self.tree = tree
         self.structurer = structurer
-        self.file = file
+        self._problem = tree.add_problem
 
     def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget]:
         budget = {key: value for key, value in loose(self.tree.values.get("planner")).items() if key != "use"}
@@ -302,11 +287,11 @@ class _Shape:
         for name, values in self.tree.values.items():
             port = tables.get(name)
             if name not in known:
-                self._mistake((name,), unknown_word(name, known, "a table of the configuration"))
+                self._problem((name,), unknown_word(name, known, "a table of the configuration"))
             elif port is None:
                 continue
             elif not isinstance(values, Mapping):
-                self._mistake((name,), f"expected a table, got {kind_of(values)}.")
+                self._problem((name,), f"expected a table, got {kind_of(values)}.")
             elif name in beside:
                 self._beside(beside[name], loose(values))
                 self._many(port, {key: value for key, value in values.items() if isinstance(value, Mapping)})
@@ -319,11 +304,11 @@ class _Shape:
         for name, values in table.items():
             key = (port.table, name)
             if not isinstance(values, Mapping):
-                self._mistake(key, f"expected a table [{port.table}.NAME] with `use`, got {kind_of(values)}.")
+                self._problem(key, f"expected a table [{port.table}.NAME] with `use`, got {kind_of(values)}.")
             elif not _NAME.fullmatch(name):
-                self._mistake(key, "a name has letters, digits, '-' and '_' only.")
+                self._problem(key, "a name has letters, digits, '-' and '_' only.")
             elif "use" not in values and not names_what_it_uses(port):
-                self._mistake((*key, "use"), f"is missing; expected the name of a {port.noun}.")
+                self._problem((*key, "use"), f"is missing; expected the name of a {port.noun}.")
             else:
                 self._use((*key, "use"), values)
 
@@ -332,7 +317,7 @@ class _Shape:
         if port.key not in settings:
             for name in settings:
                 sentence = f"is a setting of a {port.noun}, and none is chosen: set `{port.key}` in [{port.table}]."
-                self._mistake((port.table, name), sentence)
+                self._problem((port.table, name), sentence)
 
     def _single(self, port: PortInfo, table: Mapping[str, Any]) -> None:
         self._use((port.table, "use"), table)
@@ -340,23 +325,20 @@ class _Shape:
             if name != "use" and not isinstance(value, Mapping) and port.table != "planner":
                 close = "Nearest: use. " if nearest(name, ["use"]) else ""
                 advice = f"Settings of a {port.noun} go into [{port.table}.{table.get('use', 'NAME')}]."
-                self._mistake((port.table, name), f"is not a setting here. {close}{advice}")
+                self._problem((port.table, name), f"is not a setting here. {close}{advice}")
 
     def _use(self, key: Key, table: Mapping[str, Any]) -> None:
         value = table.get(key[-1], "-")
         if not isinstance(value, str) or not value:
-            self._mistake(key, f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}.")
+            self._problem(key, f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}.")
 
     def _structure(self, cls: type[Any], values: Any, key: Key) -> Any:
         try:
             return self.structurer.structure(cls, values)
-        except Unfit as unfit:
-            for fault in unfit.faults:
-                self._mistake((*key, *fault.key), fault.sentence)
+        except SettingsInvalid as error:
+            for each in error.problems:
+                self._problem((*key, *each.key), each.cause)
             return cls()
-
-    def _mistake(self, key: Key, message: str) -> None:
-        self.tree.mistakes.append(Mistake(origin_of(self.tree.origins, key) or self.file, dotted(key), message))
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import EntryPoint, distributions
 from types import ModuleType
 from typing import Any
@@ -14,18 +15,8 @@ from portico.errors import PluginBroken, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
 from portico_host.loading import import_quietly, printing_to_stderr
-from portico_host.packages import (
-    Defect,
-    Offer,
-    Package,
-    Plugins,
-    State,
-    folded,
-    mend_of,
-    mend_of_conflict,
-    sentence_of,
-    title,
-)
+from portico_host.packages import Offer, Package, Plugins, State, folded, mend_of, mend_of_conflict, sentence_of, title
+from portico_host.problems import Problem
 
 _GROUP = "portico"
 _COMMANDS = "portico.commands"
@@ -51,9 +42,9 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) 
         reason = None
         if named := sorted(words & off.keys()):
             word, where = off[named[0]]
-            reason = Defect(f"Switched off by {where} ({word}).", f"Take `{word}` out of {where}.")
+            reason = Problem(f"Switched off by {where} ({word}).", f"Take `{word}` out of {where}.")
         elif allowed is not None and not words & allowed.keys():
-            reason = Defect("Left out by `only` in [plugins].", f"Add `{entry.name}` to `only` in [plugins].")
+            reason = Problem("Left out by `only` in [plugins].", f"Add `{entry.name}` to `only` in [plugins].")
         if reason is not None:
             packages.append(Package(entry.name, owner, version, "disabled", (reason,)))
         else:
@@ -113,11 +104,9 @@ class Command:
         try:
             import_quietly(self.entry_point.module)
             return self.entry_point.load()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
+        except (Exception, SystemExit) as error:
             sentence = f"The command {self.name!r} of {self.distribution} is broken: {sentence_of(error)}"
-            raise PluginBroken(Defect(sentence, self.mend)) from error
+            raise PluginBroken(Problem(sentence, self.mend)) from error
 
 
 def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
@@ -137,31 +126,26 @@ def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
 def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: bool) -> Package:
     """Import a package and call its hooks, each by itself: pluggy's own call stops at the first one that raises."""
     offers: list[Offer] = []
-    problems: list[str] = []
-    cause: BaseException | None = None
+    problem = partial(Problem, mend=mend_of(distribution, entry.name), subject=distribution)
+    problems: list[Problem] = []
     state: State = "ok"
     try:
         import_quietly(entry.module)
         module = entry.load()
         hooks = _hooks_of(module, entry.name)
-        problems += _lookalikes(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
-        hooks, cause = [], error
-        problems.append(f"Its import failed: {sentence_of(error)}")
+        problems += map(problem, _lookalikes(module))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
+        hooks = []
+        problems.append(problem(f"Its import failed: {sentence_of(error)}", error=error))
     for port, hook in hooks:
         try:
             with printing_to_stderr():
                 result = hook()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - as above
-            cause = cause or error
-            problems.append(f"Its hook {port.hook} failed: {sentence_of(error)}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+            problems.append(problem(f"Its hook {port.hook} failed: {sentence_of(error)}", error=error))
             continue
-        registrations, faults = _checked(port, result)
-        problems += faults
+        registrations, mistakes = _checked(port, result)
+        problems += map(problem, mistakes)
         offers += [Offer(port, registration, entry.name, distribution) for registration in registrations]
     if problems:
         state = "broken"
@@ -170,10 +154,8 @@ def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: b
         called = ", ".join(port.hook for port, _ in hooks)
         hooked = f"what {called} returns is empty."
         bare = f"no function of {module.__name__} is a hook. The hooks are {', '.join(_hook_names())}."
-        problems.append(f"It registers nothing: {hooked if called else bare}")
-    mend = mend_of(distribution, entry.name) if problems else ""
-    defects = tuple(Defect(problem, mend) for problem in problems)
-    return Package(entry.name, distribution, version, state, defects, tuple(offers), cause)
+        problems.append(problem(f"It registers nothing: {hooked if called else bare}", severity="warning"))
+    return Package(entry.name, distribution, version, state, tuple(problems), tuple(offers))
 
 
 def _hooks_of(module: Any, name: str) -> list[tuple[PortInfo, Callable[[], object]]]:
@@ -219,19 +201,19 @@ def _checked(port: PortInfo, result: Any) -> tuple[list[Registration], list[str]
         return [], [f"Its hook {port.hook} returned {_kind(result)}, not a list of Registrations."]
     chosen: dict[str, Registration] = {}
     seen: set[tuple[str, int]] = set()
-    faults = []
+    mistakes = []
     for item in result:
         if not isinstance(item, Registration):
-            faults.append(f"Its hook {port.hook} returned {_kind(item)} among its Registrations.")
+            mistakes.append(f"Its hook {port.hook} returned {_kind(item)} among its Registrations.")
         elif (item.name, item.port_version) in seen:
-            faults.append(f"Its hook {port.hook} registers {item.name!r} twice; the first counts.")
+            mistakes.append(f"Its hook {port.hook} registers {item.name!r} twice; the first counts.")
         else:
             seen.add((item.name, item.port_version))
             known = chosen.setdefault(item.name, item)
             chosen[item.name] = max(
                 known, item, key=lambda each: (each.port_version == port.version, each.port_version)
             )
-    return list(chosen.values()), faults
+    return list(chosen.values()), mistakes
 
 
 def _with_conflicts(packages: list[Package]) -> Iterator[Package]:
@@ -240,17 +222,18 @@ def _with_conflicts(packages: list[Package]) -> Iterator[Package]:
         for offer in package.offers:
             owners.setdefault((offer.port.name, offer.name), []).append(package.distribution)
     for package in packages:
-        defects, state = list(package.defects), package.state
+        problems, state = list(package.problems), package.state
         for offer in package.offers:
             others = [each for each in owners[offer.port.name, offer.name] if each != package.distribution]
             if others:
                 sentence = f"{title(offer.port)} {offer.name!r} is registered by {', '.join(others)} too."
-                defects.append(Defect(sentence, mend_of_conflict(package.distribution, *others)))
+                mend = mend_of_conflict(package.distribution, *others)
+                problems.append(Problem(sentence, mend, subject=package.distribution))
                 state = "conflict" if state in ("ok", "incompatible") else state
             if offer.incompatibility is not None:
-                defects.append(offer.incompatibility)
+                problems.append(offer.incompatibility)
                 state = "incompatible" if state == "ok" else state
-        yield replace(package, state=state, defects=tuple(defects))
+        yield replace(package, state=state, problems=tuple(problems))
 
 
 def _kind(value: object) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico.errors import PorticoError
 from portico.plugins import Secret
 from portico.ports import PORTS
 from portico_host.configuration import Configuration, Entry, LoopBudget, PluginChoice, SecretRules, default_settings
 from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
-from portico_host.loading import settings_class_of
+from portico_host.loading import fields_of
 from portico_host.packages import Plugins
-from portico_host.tree import NONE, dotted
+from portico_host.problems import dotted
+from portico_host.tree import NONE
 
 _MASK = "********"
 
@@ -67,11 +67,7 @@ def _own(configuration: Configuration, cls: type[Any], made: Any, key: tuple[str
 
 
 def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> Iterator[EffectiveSetting]:
-    try:
-        cls = settings_class_of(plugins.offer(entry.port.name, entry.use))
-    except PorticoError:
-        cls = None
-    fields = {member.key: member for member in settings_fields(cls)} if cls else {}
+    fields = fields_of(plugins, entry.port.name, entry.use)
     for name, value in entry.settings.items():
         key = (*entry.key, name)
         member = fields.get(name)

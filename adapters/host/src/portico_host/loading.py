@@ -10,9 +10,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from portico.errors import PluginBroken
-from portico_host.fields import is_settings_class, settings_fields
-from portico_host.packages import Defect, Offer, mend_of, sentence_of, title
+from portico.errors import PluginBroken, PorticoError
+from portico_host.fields import Field, is_settings_class, settings_fields
+from portico_host.packages import Offer, Plugins, mend_of, sentence_of, title
+from portico_host.problems import Problem
 
 
 def factory_of(offer: Offer) -> Any:
@@ -41,11 +42,20 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
     return cls
 
 
+def fields_of(plugins: Plugins, port: str, name: str) -> dict[str, Field]:
+    """Return the settings of a registration by key; none where it cannot be used."""
+    try:
+        cls = settings_class_of(plugins.offer(port, name))
+    except PorticoError:
+        return {}
+    return {member.key: member for member in settings_fields(cls)} if cls else {}
+
+
 def broken(offer: Offer, what: str, error: BaseException | None = None) -> PluginBroken:
     """Return the error for a package that raised, or that has a mistake."""
     raised = "." if error is None else f": {sentence_of(error)}"
     sentence = f"{title(offer.port)} {offer.name!r} of {offer.distribution} is broken: {what}{raised}"
-    return PluginBroken(Defect(sentence, mend_of(offer.distribution, offer.package)))
+    return PluginBroken(Problem(sentence, mend_of(offer.distribution, offer.package)))
 
 
 def _imported(offer: Offer, reference: str) -> Any:
@@ -54,25 +64,9 @@ def _imported(offer: Offer, reference: str) -> Any:
         value: Any = import_quietly(module)
         for part in attribute.split("."):
             value = getattr(value, part)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         raise broken(offer, f"{reference} cannot be imported", error) from error
     return value
-
-
-def is_from_outside(error: BaseException) -> bool:
-    """Return whether an awaited call was stopped by its caller and did not fail by itself.
-
-    A ``CancelledError`` without a request to cancel is a failure of the package. A ``SystemExit`` always is one,
-    because a package must not end the program.
-    """
-    import asyncio
-
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is None or task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
 def import_quietly(module: str) -> ModuleType:

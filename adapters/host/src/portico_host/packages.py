@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
+from portico_host.problems import Problem
 
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
 
@@ -72,20 +73,6 @@ def distribution_for(info: PortInfo, name: str) -> str:
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """One thing that is wrong: a sentence on it, and a sentence on what mends it.
-
-    An error that is raised with a defect has the text of both, and its first argument tells them apart.
-    """
-
-    sentence: str
-    mend: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.sentence} {self.mend}".rstrip()
-
-
 def mend_of(owner: str, package: str) -> str:
     """Return what mends a failure of the distribution ``owner``; ``package`` is the name of its entry point.
 
@@ -101,10 +88,7 @@ def mend_of_conflict(*owners: str) -> str:
 
 def sentence_of(error: BaseException) -> str:
     """Return the type and the text of what a package raised, shortened, as the end of a sentence."""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - the error of another package may not even have a text
-        text = ""
+    text = " ".join(str(error).split())
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return shown if shown.endswith((".", "!", "?")) else f"{shown}."
@@ -130,16 +114,17 @@ class Offer:
         return self.registration.port_version == self.port.version
 
     @property
-    def incompatibility(self) -> Defect | None:
+    def incompatibility(self) -> Problem | None:
         """What is wrong where it was built for another major version of the port, and which side to upgrade."""
         port, built_for = self.port, self.registration.port_version
         if self.compatible:
             return None
         older, upgrade = ("package", self.distribution) if built_for < port.version else ("core", "portico-core")
-        return Defect(
+        return Problem(
             f"{title(port)} {self.name!r} of {self.distribution} was built for version {built_for} of the port "
             f"{port.name}; the portico-core that is installed has version {port.version}.",
             f"The {older} is the older side: run `pip install --upgrade {upgrade}`.",
+            subject=self.distribution,
         )
 
 
@@ -150,27 +135,30 @@ class Package:
     ``state`` is the worst that is true of it: "broken" (its import or a hook raised, or it offers something
     malformed), "conflict" (another distribution registered the same name), "incompatible" (built for another
     major version of a port), "empty" (it registers nothing and has no command), "disabled" (not imported at all)
-    or "ok". What works of it can be used in any state. ``defects`` are what is wrong, ``cause`` the first
-    exception.
+    or "ok". What works of it can be used in any state. ``problems`` are what is wrong, or why it is disabled.
     """
 
     name: str
     distribution: str
     version: str
     state: State = "ok"
-    defects: tuple[Defect, ...] = ()
+    problems: tuple[Problem, ...] = ()
     offers: tuple[Offer, ...] = ()
-    cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     @property
     def problem(self) -> str | None:
         """All problems as one text; None when there is none."""
-        return " ".join(defect.sentence for defect in self.defects) or None
+        return " ".join(each.cause for each in self.problems) or None
 
     @property
     def mend(self) -> str | None:
         """What mends them as one text, each once; None when nothing does or need be mended."""
-        return " ".join(dict.fromkeys(defect.mend for defect in self.defects if defect.mend)) or None
+        return " ".join(dict.fromkeys(each.mend for each in self.problems if each.mend)) or None
+
+    @property
+    def error(self) -> BaseException | None:
+        """The first exception that it raised."""
+        return next((each.error for each in self.problems if each.error is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +167,16 @@ class Plugins:
 
     packages: tuple[Package, ...]
     unmatched: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the packages, chosen or not."""
+        found = [each for package in self.packages if package.state != "disabled" for each in package.problems]
+        cause = "It is named in `disable`, `only` or PORTICO_DISABLE and is not installed."
+        for name in self.unmatched:
+            mend = f"Remove {name!r} there, or correct its spelling."
+            found.append(Problem(cause, mend, subject=name, severity="warning"))
+        return found
 
     def offers(self, port: str) -> tuple[Offer, ...]:
         """Return what is registered for a port ("TextSearch"), by name; equal names follow each other."""
@@ -204,7 +202,7 @@ class Plugins:
         if len(found) > 1:
             owners = [offer.distribution for offer in found]
             sentence = f"{title(info)} {name!r} is registered by {' and '.join(owners)}."
-            raise PluginConflict(Defect(sentence, mend_of_conflict(*owners)))
+            raise PluginConflict(Problem(sentence, mend_of_conflict(*owners)))
         if not found:
             self._refuse(info, name)
         if (incompatibility := found[0].incompatibility) is not None:
@@ -219,9 +217,9 @@ class Plugins:
             if not {folded(package.name), folded(package.distribution)} & relatives:
                 continue
             if package.state == "disabled":
-                raise PluginNotInstalled(Defect(f"{whose} {package.problem}", package.mend or ""))
+                raise PluginNotInstalled(Problem(f"{whose} {package.problem}", package.mend or ""))
             if package.state in ("broken", "empty"):
-                raise PluginBroken(Defect(f"{whose} {package.problem}", package.mend or "")) from package.cause
+                raise PluginBroken(Problem(f"{whose} {package.problem}", package.mend or "")) from package.error
         installed = f"Installed: {', '.join(self.names(info.name)) or 'none'}."
         close = nearest(name, self.names(info.name), count=1)
         meant = [f"Did you mean {close[0]}?"] if close else []
@@ -230,4 +228,4 @@ class Plugins:
         elif not close:
             # A guessed name may belong to anyone at the index, and would be installed unread.
             meant.append("Choose another, or install the package that registers it.")
-        raise PluginNotInstalled(Defect(f"{title(info)} {name!r} is not installed. {installed}", " ".join(meant)))
+        raise PluginNotInstalled(Problem(f"{title(info)} {name!r} is not installed. {installed}", " ".join(meant)))

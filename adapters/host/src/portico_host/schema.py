@@ -81,9 +81,7 @@ def offered_schema(offer: Offer) -> dict[str, Any] | None:
     try:
         schema = settings_schema(cls)
         json.dumps(schema, allow_nan=False)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise broken(offer, "its settings class cannot be described", error) from error
     return schema
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -13,10 +14,10 @@ from portico.errors import ConfigurationError, PluginBroken, PluginError, Plugin
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, Configuration, Entry, default_settings
 from portico_host.fields import settings_fields
-from portico_host.loading import broken, factory_of, is_from_outside, settings_class_of
-from portico_host.mistakes import Fault, Mistake, SettingsInvalid, Unfit
-from portico_host.packages import Defect, Offer, Plugins, port_named
-from portico_host.tree import NONE, dotted
+from portico_host.loading import broken, factory_of, settings_class_of
+from portico_host.packages import Offer, Plugins, port_named
+from portico_host.problems import Problem, SettingsInvalid
+from portico_host.tree import NONE
 
 P = TypeVar("P")
 _SOURCES = "TextSearch"
@@ -60,8 +61,7 @@ class HostServices:
         except Exception as closing:
             if error is None:
                 raise
-            for each in getattr(closing, "exceptions", (closing,)):
-                error.add_note(f"Closing the services failed too: {each}")
+            error.add_note(f"Closing the services failed too: {closing}")
 
     def get(self, port: Callable[..., P], name: str | None = None) -> P:
         """Return the service configured for ``port``, or the one of that name, made when first asked for.
@@ -145,17 +145,17 @@ class HostServices:
         Of the text searches only the selected ones; of single ports only what is chosen. Raises
         ``SettingsInvalid`` with every mistake, or else the first ``PluginError``.
         """
-        mistakes: list[Mistake] = []
+        problems: list[Problem] = []
         first: PorticoError | None = None
         for port, name in self.chosen():
             try:
                 self.prepare(port, name)
             except SettingsInvalid as error:
-                mistakes += error.mistakes
+                problems += error.problems
             except (ConfigurationError, PluginError) as error:
                 first = first or error
-        if mistakes:
-            raise SettingsInvalid(list(dict.fromkeys(mistakes)))
+        if problems:
+            raise SettingsInvalid(list(dict.fromkeys(problems)))
         if first is not None:
             raise first
 
@@ -174,28 +174,27 @@ class HostServices:
     async def aclose(self) -> None:
         """Close every service that was made, the latest first; a second call does nothing.
 
-        All are closed whatever happens; what they raised comes out at the end, several as an exception group. It is
-        ``PluginBroken`` where it is no error of Portico's: for a ``SystemExit`` too, and for a ``CancelledError`` where
-        no one cancels.
+        All are closed whatever happens. Of several errors the last comes out, as ``PluginBroken`` if it is not one of
+        Portico's.
         """
         with self._lock:
             self._closed = True
             made = [(self._prepared[key].offer, service) for key, service in self._made.items()]
             self._made.clear()
-        errors: list[BaseException] = []
-        for offer, service in reversed(made):
-            close = getattr(service, "aclose", None)
-            if close is not None:
-                try:
-                    await close()
-                except BaseException as error:  # noqa: BLE001 - the others are closed before it goes on
-                    told = isinstance(error, PorticoError) or is_from_outside(error)
-                    errors.append(error if told else self._fault(offer, "it could not be closed", error))
-        if len(errors) == 1:
-            raise errors[0]
-        if errors:
-            interrupting = next((error for error in errors if not isinstance(error, Exception)), None)
-            raise interrupting or BaseExceptionGroup("several services could not be closed", errors)
+        async with AsyncExitStack() as stack:
+            for offer, service in made:
+                if hasattr(service, "aclose"):
+                    stack.push_async_callback(self._close, offer, service)
+
+    async def _close(self, offer: Offer, service: Any) -> None:
+        try:
+            await service.aclose()
+            return
+        except PorticoError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as in `_make`
+            failure = self._fault(offer, "it could not be closed", error)
+        raise failure
 
     def _single(self, info: PortInfo, name: str | None) -> Entry:
         chosen = self._configuration.use(info)
@@ -219,8 +218,8 @@ class HostServices:
             if entry.name != wanted and entry.name not in self._plugins.names(info.name):
                 written = entry.name.replace("_", "-") == wanted.replace("_", "-")
                 if not written and entry.settings and nearest(entry.name, [wanted]):
-                    message = f"is not an installed {info.noun}. Nearest: {wanted}."
-                    raise SettingsInvalid([Mistake(self._configuration.place(entry.key), dotted(entry.key), message)])
+                    cause = f"is not an installed {info.noun}. Nearest: {wanted}."
+                    raise SettingsInvalid([Problem(cause, "", entry.key, self._configuration.place(entry.key))])
 
     def _many(self, info: PortInfo, name: str | None) -> Entry:
         if name is None:
@@ -243,18 +242,18 @@ class HostServices:
             return self._plugins.offer(info.name, entry.use)
         except PluginError as error:
             entries = self._configuration.entries(info)
-            defect: Any = error.args[0]
+            problem: Any = error.args[0]
             if entry.key in [known.key for known in entries]:
                 chosen = entry.use == self._configuration.use(info)
                 key = (*entry.key, "use") if info.many else (info.table, info.key) if chosen else entry.key
-                sentence = f"{self._configuration.place(key)}: {dotted(key)}: {defect.sentence}"
-                raise type(error)(Defect(sentence, defect.mend)) from error.__cause__
+                located = replace(problem, key=key, place=self._configuration.place(key))
+                raise type(error)(located) from error.__cause__
             if info.many and entries and isinstance(error, PluginNotInstalled):
                 names = [known.name for known in entries]
                 close = nearest(entry.name, names)
-                mend = f"Did you mean {' or '.join(close)}?" if close else defect.mend
-                sentence = f"{defect.sentence} Configured: {', '.join(names)}."
-                raise PluginNotInstalled(Defect(sentence, mend)) from None
+                mend = f"Did you mean {' or '.join(close)}?" if close else problem.mend
+                cause = f"{problem.cause} Configured: {', '.join(names)}."
+                raise PluginNotInstalled(Problem(cause, mend)) from None
             raise
 
     def _settings(self, entry: Entry, offer: Offer) -> Any:
@@ -262,20 +261,15 @@ class HostServices:
         raw: dict[str, Any] = dict(entry.settings)
         if cls is None:
             if raw:
-                faults = [Fault((key,), f"is not known: {entry.use!r} has no settings.") for key in raw]
-                raise self._configuration.invalid(entry, Unfit(faults))
+                problems = [Problem(f"is not known: {entry.use!r} has no settings.", key=(key,)) for key in raw]
+                raise self._configuration.located(entry, SettingsInvalid(problems))
             return None
         if self._configuration.use(entry.port) is None and entry.use == entry.port.default:
             raw = default_settings(entry.port.name, entry.use) | raw
         try:
             return self._structurer.structure(cls, raw)
-        except Unfit as unfit:
-            failure: PorticoError = self._configuration.invalid(entry, unfit)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - as in `_make`
-            failure = self._fault(offer, "its settings class cannot be used", error)
-        raise failure
+        except SettingsInvalid as error:
+            raise self._configuration.located(entry, error) from None
 
     def _make(self, prepared: Prepared) -> Any:
         if prepared in self._making:
@@ -286,9 +280,9 @@ class HostServices:
         self._making.append(prepared)
         try:
             service = factory(prepared.settings, self)
-        except (PorticoError, KeyboardInterrupt):
+        except PorticoError:
             raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
+        except Exception as error:  # noqa: BLE001 - a factory of another package raises what it likes
             failure = self._fault(prepared.offer, "it could not be made", error)
         else:
             if service is not None and not inspect.iscoroutine(service):
@@ -303,10 +297,11 @@ class HostServices:
     def _fault(self, offer: Offer, what: str, error: BaseException) -> PluginBroken:
         """Return the error for a package that raised, without the secrets that were made for its settings."""
         failure = broken(offer, what, error)
-        scrubbed = self._structurer.scrub(str(failure))
-        if scrubbed != str(failure):
+        problem = failure.args[0]
+        scrubbed = replace(problem, cause=self._structurer.secrets.scrub(problem.cause))
+        if scrubbed != problem:
             # The cause would show the secret in a traceback.
-            return PluginBroken(Defect(scrubbed))
+            return PluginBroken(scrubbed)
         failure.__cause__ = error
         return failure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from cattrs.gen import make_dict_structure_fn
 
 from portico.plugins import Secret
 from portico_host.fields import bare, holds_secret, is_settings_class, options_of, settings_fields, union_members
-from portico_host.mistakes import Fault, Unfit, kind_of, shown, unfit, unknown_word
+from portico_host.problems import Key, Problem, SettingsInvalid, kind_of, shown, unknown_word
 from portico_host.tree import Given, parsed
 
 _A_SECRET = 'a secret: { env = "VARIABLE" } or { file = "PATH" }'  # noqa: S105 - words for people
@@ -45,7 +45,7 @@ class SecretSource:
     _values: set[str] = field(default_factory=set, repr=False)
 
     def make(self, value: Any) -> Secret:
-        """Return the secret that a raw value stands for. Raises `Unfit`, which never holds the value."""
+        """Return the secret that a raw value stands for. Raises `SettingsInvalid`, which never holds the value."""
         if isinstance(value, Secret):
             secret = value
         elif isinstance(value, str) and value:
@@ -53,7 +53,7 @@ class SecretSource:
         elif isinstance(value, Mapping):
             secret = self._from_table(value)
         else:
-            raise unfit(_A_SECRET, kind_of(value) if value != "" else "an empty string")
+            raise SettingsInvalid.of(_A_SECRET, kind_of(value) if value != "" else "an empty string")
         self._values.add(secret.reveal())
         return secret
 
@@ -68,14 +68,15 @@ class SecretSource:
         ((key, value),) = table.items() if len(table) == 1 else ((None, None),)
         if key not in ("env", "file") or not isinstance(value, str) or not value:
             names = ", ".join(repr(name) for name in table)
-            raise unfit(_A_SECRET, f"a table with {names}" if names else "an empty table")
+            raise SettingsInvalid.of(_A_SECRET, f"a table with {names}" if names else "an empty table")
         return self._from_variable(value) if key == "env" else self._from_file(value)
 
     def _from_variable(self, name: str) -> Secret:
         value = self.environ.get(name)
         if not value:
             state = "empty" if value == "" else "not set"
-            raise Unfit([Fault((), f"the environment variable {name} is {state}.", f"Run `export {name}=…` first.")])
+            cause = f"the environment variable {name} is {state}."
+            raise SettingsInvalid([Problem(cause, f"Run `export {name}=…` first.")])
         return Secret(value, origin=f"env {name}")
 
     def _from_file(self, name: str) -> Secret:
@@ -83,9 +84,9 @@ class SecretSource:
             # The override of a command line is relative to the working directory.
             path = ((Path.cwd() if isinstance(name, Given) else self.folder) / Path(name).expanduser()).resolve()
             if path.is_relative_to(self.folder.resolve()) and not self.allow_files_inside:
-                sentence = f"the secret's file {path} lies inside the configuration's folder, which may get published."
+                cause = f"the secret's file {path} lies inside the configuration's folder, which may get published."
                 mend = "Move it out, or set allow_files_inside = true in [secrets]."
-                raise Unfit([Fault((), sentence, mend)])
+                raise SettingsInvalid([Problem(cause, mend)])
             with path.open("rb") as stream:
                 content = stream.read(_LARGEST_SECRET + 1)
             text = content.decode().rstrip("\r\n")
@@ -95,8 +96,8 @@ class SecretSource:
             if text and len(content) <= _LARGEST_SECRET:
                 return Secret(text, origin=f"file {name}")
             reason = "it is empty" if not text else f"it has more than {_LARGEST_SECRET} bytes"
-        mend = "Write the secret into it, or correct its path."
-        raise Unfit([Fault((), f"the secret's file {name!r} cannot be read: {reason}.", mend)])
+        cause = f"the secret's file {name!r} cannot be read: {reason}."
+        raise SettingsInvalid([Problem(cause, "Write the secret into it, or correct its path.")])
 
 
 def expected(hint: Any) -> str:
@@ -118,13 +119,12 @@ class Structurer:
     """Structure raw values with cattrs, made strict.
 
     An integer is not a boolean, a number is not cut to an integer, a string is a string, an unknown key is a
-    mistake. Relative paths of the file are relative to ``folder``; those of the environment and of overrides
-    to the working directory.
+    mistake. Relative paths of the file are relative to the folder of ``secrets``; those of the environment and of
+    overrides to the working directory.
     """
 
-    def __init__(self, secrets: SecretSource, folder: Path) -> None:
-        self._secrets = secrets
-        self._folder = folder
+    def __init__(self, secrets: SecretSource) -> None:
+        self.secrets = secrets
         self._converter = Converter(structure_fallback_factory=lambda _: _refuse)
         for kind in (*_SCALARS, Path, Secret):
             self._converter.register_structure_hook(kind, self._scalar)
@@ -141,33 +141,27 @@ class Structurer:
     def structure(self, cls: type[Any], values: Mapping[str, Any]) -> Any:
         """Return an instance of ``cls``.
 
-        Raises `Unfit` with every fault. It carries no secret, nor the original error that might.
+        Raises `SettingsInvalid` with every problem; their keys begin in ``values``. It carries no secret, nor the
+        original error that might.
         """
         try:
             return self._converter.structure(values, cls)
         except Exception as error:  # noqa: BLE001 - validators of other packages raise what they like
-            faults = list(_faults(error))
-        raise Unfit([fault._replace(sentence=self._secrets.scrub(fault.sentence)) for fault in faults])
-
-    def scrub(self, text: str) -> str:
-        """Replace in a text every secret that was made here."""
-        return self._secrets.scrub(text)
+            problems = list(_problems(error))
+        raise SettingsInvalid([replace(each, cause=self.secrets.scrub(each.cause)) for each in problems])
 
     def _scalar(self, value: Any, hint: Any) -> Any:
         if options_of(hint) is not None:  # cattrs takes an ``IntEnum`` for an integer
             return _choose(value, hint)
         if hint is Secret:
-            return self._secrets.make(value)
+            return self.secrets.make(value)
         if hint is Path:
             return self._path(value)
         read = value if hint is str else parsed(value)
         fitting = isinstance(read, int | float) if hint is float else isinstance(read, hint)
         if not fitting or (isinstance(read, bool) and hint is not bool):
-            raise unfit(_SCALARS[hint], shown(value))
-        try:
-            return hint(read)
-        except OverflowError:
-            raise unfit("a number", "an integer too large for one") from None
+            raise SettingsInvalid.of(_SCALARS[hint], shown(value))
+        return hint(read)
 
     def _bare(self, hint: Any) -> Callable[[Any, Any], Any]:
         return lambda value, _: self._converter.structure(value, bare(hint))
@@ -176,19 +170,16 @@ class Structurer:
         if isinstance(value, Path):
             return value
         if not isinstance(value, str) or not value or "\0" in value:
-            raise unfit("a path", shown(value))
-        try:
-            return (Path.cwd() if isinstance(value, Given) else self._folder) / Path(str(value)).expanduser()
-        except RuntimeError:
-            raise Unfit([Fault((), f"the home folder of {shown(value)} is not known.")]) from None
+            raise SettingsInvalid.of("a path", shown(value))
+        return (Path.cwd() if isinstance(value, Given) else self.secrets.folder) / Path(str(value)).expanduser()
 
     def _array(self, value: Any, hint: Any) -> Any:
         read = parsed(value)
         if not isinstance(read, list | tuple):
-            raise unfit(expected(hint), kind_of(value))
+            raise SettingsInvalid.of(expected(hint), kind_of(value))
         hints = [argument for argument in typing.get_args(hint) if argument is not Ellipsis] or [Any]
         if len(hints) > 1 and len(hints) != len(read):
-            raise unfit(f"an array of {len(hints)} elements", f"one of {len(read)}")
+            raise SettingsInvalid.of(f"an array of {len(hints)} elements", f"one of {len(read)}")
         each = hints if len(hints) > 1 else hints * len(read)
         parts = ((str(index), each[index], part) for index, part in enumerate(read))
         return ARRAYS[_kind(hint)](self._each(parts).values())
@@ -196,20 +187,20 @@ class Structurer:
     def _table(self, value: Any, hint: Any) -> dict[str, Any]:
         read = parsed(value)
         if not isinstance(read, Mapping):
-            raise unfit(expected(hint), kind_of(value))
+            raise SettingsInvalid.of(expected(hint), kind_of(value))
         inner = (typing.get_args(hint) or (str, Any))[1]
         return self._each((str(key), inner, part) for key, part in read.items())
 
     def _each(self, parts: Iterable[tuple[str, Any, Any]]) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        faults: list[Fault] = []
+        problems: list[Problem] = []
         for key, hint, value in parts:
             try:
                 made[key] = self._converter.structure(value, hint)
-            except Exception as error:  # noqa: BLE001 - every fault is collected
-                faults += _faults(error, (key,))
-        if faults:
-            raise Unfit(faults)
+            except Exception as error:  # noqa: BLE001 - every problem is collected
+                problems += _problems(error, (key,))
+        if problems:
+            raise SettingsInvalid(problems)
         return made
 
     def _class(self, cls: Any) -> Callable[[Any, Any], Any]:
@@ -224,7 +215,7 @@ class Structurer:
         def structure(value: Any, _: Any) -> Any:
             read = parsed(value)
             if not isinstance(read, Mapping):
-                raise unfit("a table", kind_of(value))
+                raise SettingsInvalid.of("a table", kind_of(value))
             return make(read, cls)
 
         return structure
@@ -243,7 +234,7 @@ class Structurer:
                 return self._converter.structure(value, member)
             except Exception:  # noqa: BLE001, S112 - the next alternative may fit
                 continue
-        raise unfit(expected(hint), kind_of(value) if holds_secret(hint) else shown(value))
+        raise SettingsInvalid.of(expected(hint), kind_of(value) if holds_secret(hint) else shown(value))
 
 
 def _kind(hint: Any) -> Any:
@@ -266,18 +257,18 @@ def _choose(value: Any, hint: Any) -> Any:
         for raw, option in options:
             if type(raw) is type(candidate) and raw == candidate:
                 return option
-    raise unfit(expected(hint), shown(value))
+    raise SettingsInvalid.of(expected(hint), shown(value))
 
 
 def _refuse(_: Any, hint: Any) -> Any:
-    raise Unfit([Fault((), f"cannot be set: no file has values of the type {hint!r}.")])
+    raise SettingsInvalid([Problem(f"cannot be set: no file has values of the type {hint!r}.")])
 
 
-def _faults(error: BaseException, key: tuple[str, ...] = ()) -> Iterator[Fault]:
-    """Yield every fault in what cattrs, a validator or one of the readers above raised."""
-    if isinstance(error, Unfit):
-        for fault in error.faults:
-            yield fault._replace(key=(*key, *fault.key))
+def _problems(error: BaseException, key: Key = ()) -> Iterator[Problem]:
+    """Yield every problem in what cattrs, a validator or one of the readers above raised."""
+    if isinstance(error, SettingsInvalid):
+        for each in error.problems:
+            yield replace(each, key=(*key, *each.key))
     elif isinstance(error, ClassValidationError):
         fields = {member.key: member for member in settings_fields(error.cl)}
         for part in error.exceptions:
@@ -285,18 +276,18 @@ def _faults(error: BaseException, key: tuple[str, ...] = ()) -> Iterator[Fault]:
             name = next((key for key, member in fields.items() if member.name in notes), None)
             if isinstance(part, ForbiddenExtraKeysError):
                 for extra in sorted(map(str, part.extra_fields)):
-                    yield Fault((*key, extra), unknown_word(extra, fields, "a setting here"))
+                    yield Problem(unknown_word(extra, fields, "a setting here"), key=(*key, extra))
             elif name and isinstance(part, KeyError):
                 about = f" ({fields[name].doc.rstrip('.')})" if fields[name].doc else ""
-                yield Fault((*key, name), f"is missing; expected {expected(fields[name].hint)}{about}.")
+                yield Problem(f"is missing; expected {expected(fields[name].hint)}{about}.", key=(*key, name))
             elif name:
-                yield from _faults(part, (*key, name))
+                yield from _problems(part, (*key, name))
             else:
-                for fault in _faults(part, key):
+                for each in _problems(part, key):
                     # A validator that sees the whole begins its sentence with the field.
-                    first = fault.sentence.partition(" ")[0].strip("'\"`")
-                    yield fault._replace(key=(*key, first)) if first in fields and fault.key == key else fault
+                    first = each.cause.partition(" ")[0].strip("'\"`")
+                    yield replace(each, key=(*key, first)) if first in fields and each.key == key else each
     else:
         # attrs' own validators put the offending value behind the sentence, as a further argument.
         text = error.args[0] if error.args and isinstance(error.args[0], str) else type(error).__name__
-        yield Fault(key, text if text.endswith((".", "!", "?")) else f"{text}.")
+        yield Problem(text if text.endswith((".", "!", "?")) else f"{text}.", key=key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portico.ports import PORTS
-from portico_host.mistakes import Mistake
+from portico_host.problems import Key, Problem
 
 _MAXIMUM_TEXT = 65_536
 
@@ -53,8 +53,6 @@ def _marked(value: Any, origin: str) -> Any:
     return value
 
 
-Key = tuple[str, ...]
-
 PREFIX = "PORTICO_"
 _MAXIMUM_DEPTH = 50
 _MANY = frozenset(port.table for port in PORTS if port.many)
@@ -62,22 +60,18 @@ NONE = "none"
 """As the choice of a port that a kernel can do without: do without it."""
 
 
-def dotted(key: Key) -> str:
-    """Write a key as TOML has it in a heading."""
-    return ".".join(part if part.replace("_", "").replace("-", "").isalnum() else repr(part) for part in key)
-
-
 @dataclass(slots=True)
 class Tree:
-    """A tree of raw values. ``origins`` has the file, the variable or "override" of every leaf."""
+    """A tree of raw values; ``origins`` has the file, the variable or "override" of every leaf."""
 
+    file: str
     values: dict[str, Any] = field(default_factory=dict, repr=False)
     origins: dict[Key, str] = field(default_factory=dict)
-    mistakes: list[Mistake] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
-    def add_file(self, values: Mapping[str, Any], place: str) -> None:
-        """Merge the tables of a file."""
-        self._merge(self.values, values, (), place)
+    def add_file(self, values: Mapping[str, Any]) -> None:
+        """Merge the tables of the file."""
+        self._merge(self.values, values, (), self.file)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Merge every variable ``PORTICO_TABLE__…__KEY``; others, such as PORTICO_DISABLE, are no settings."""
@@ -92,7 +86,7 @@ class Tree:
     def _add_variable(self, variable: str, text: str) -> None:
         words = variable.removeprefix(PREFIX).split("__")
         if not all(words) or len(words) > _MAXIMUM_DEPTH:
-            self._mistake(variable, (), "is not of the form PORTICO_TABLE__KEY.")
+            self.add_problem((), "is not of the form PORTICO_TABLE__KEY.", variable)
             return
         node: Any = self.values
         key: list[str] = []
@@ -112,7 +106,7 @@ class Tree:
             present = into.get(str(name))
             if isinstance(value, Mapping):
                 if len(key) > _MAXIMUM_DEPTH:
-                    self._mistake(place, key[:3], f"the tables are more than {_MAXIMUM_DEPTH} deep.")
+                    self.add_problem(key[:3], f"the tables are more than {_MAXIMUM_DEPTH} deep.", place)
                     continue
                 if not isinstance(present, dict) or self._is_other_source(key, present, value):
                     self._forget(key)
@@ -135,8 +129,10 @@ class Tree:
         for known in [known for known in self.origins if known[: len(key)] == key]:
             del self.origins[known]
 
-    def _mistake(self, place: str, key: Key, message: str) -> None:
-        self.mistakes.append(Mistake(place, dotted(key), message))
+    def add_problem(self, key: Key, cause: str, place: str = "") -> None:
+        """Note a mistake; without ``place`` it is where the key comes from."""
+        place = place or origin_of(self.origins, key) or self.file
+        self.problems.append(Problem(cause, key=key, place=place))
 
 
 def origin_of(origins: Mapping[Key, str], key: Key) -> str | None:

@@ -25,7 +25,7 @@ from portico_cli.invocation import Invocation, common_options, json_option, pass
 from portico_cli.loops import run_async
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show, write_json
-from portico_host.checking import problems_of
+from portico_host.problems import problems_of
 
 if TYPE_CHECKING:
     from portico_host import Application, Diagnosis, HostServices, Problem
@@ -100,19 +100,18 @@ async def _examine(config: Path | None) -> list[Finding]:
     findings += map(_of_problem, diagnosis.problems)
     findings.append(_cache_folder())
     if application is not None:
-        known = {problem.cause for problem in diagnosis.problems}
+        known = {problem.message for problem in diagnosis.problems}
         findings += [each for each in await _services(application) if each.message not in known]
     return findings
 
 
 def _of_problem(problem: Problem) -> Finding:
     state: Literal["warn", "fail"] = "fail" if problem.severity == "error" else "warn"
-    return Finding(state, problem.subject, problem.cause, problem.mend, problem.error)
+    return Finding(state, problem.subject, problem.message, problem.mend, problem.error)
 
 
-def _of_error(error: PorticoError, *names: str, subject: str = "") -> Iterator[Finding]:
-    for finding in map(_of_problem, problems_of(error, *names)):
-        yield finding._replace(subject=subject or finding.subject)
+def _of_error(error: PorticoError, subject: str) -> Iterator[Finding]:
+    return map(_of_problem, problems_of(error, subject))
 
 
 def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
@@ -121,7 +120,7 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
         try:
             load_command(found)
         except PluginBroken as error:
-            yield from _of_error(error, subject=f"command {found.name}")
+            yield from _of_error(error, f"command {found.name}")
         else:
             yield Finding("ok", f"command {found.name}", f"from {found.distribution}")
 
@@ -149,7 +148,7 @@ async def _services(application: Application) -> list[Finding]:
             try:
                 services.get(port, name)
             except PorticoError as error:
-                findings += _of_error(error, info.name, name)
+                findings += _of_error(error, f"{info.noun} {name}")
             else:
                 findings.append(Finding("ok", f"{info.noun} {name}", "can be made"))
     findings += _planning(services)
@@ -164,10 +163,8 @@ async def _services(application: Application) -> list[Finding]:
             continue  # shown already
     try:
         await services.aclose()
-    except (PorticoError, ExceptionGroup) as raised:
-        for each in getattr(raised, "exceptions", (raised,)):
-            if isinstance(each, PorticoError):
-                findings += _of_error(each, subject="services")
+    except PorticoError as error:
+        findings += _of_error(error, "services")
     return findings
 
 

@@ -53,8 +53,8 @@ def command(invocation: Invocation, name: str | None) -> None:
     else:
         show(*packages_lines(plugins, commands))
     for package in packages:
-        if package.cause is not None:
-            write_traceback(package.cause, invocation)
+        if package.error is not None:
+            write_traceback(package.error, invocation)
 
 
 def _named(plugins: Plugins, name: str) -> tuple[Package, ...]:

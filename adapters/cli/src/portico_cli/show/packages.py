@@ -86,10 +86,10 @@ def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[Re
     """Yield one package with every registration and its settings."""
     head = (safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", _state(package))
     yield Text.assemble(*head)
-    for defect in package.defects:
-        yield Hanging(safe_text(defect.sentence), "! ", _style(package))
-        if defect.mend:
-            yield Hanging(safe_text(defect.mend), "  → ", "dim")
+    for each in package.problems:
+        yield Hanging(safe_text(each.cause), "! ", _style(package))
+        if each.mend:
+            yield Hanging(safe_text(each.mend), "  → ", "dim")
     for offer in package.offers:
         yield Text()
         wanted = offer.registration.port_version
