@@ -65,7 +65,7 @@ def test_yaml_has_the_values_of_json(text, value):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_json_is_the_same_in_yaml(value):
     assert read_yaml(json.dumps(value, ensure_ascii=False)) == value
-    assert parse(json.dumps({"it": value}).encode(), "x.json") == ({"it": value}, [])
+    assert parse(json.dumps({"it": value}).encode()) == ({"it": value}, [])
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_bomb_of_aliases_is_counted_not_built():
 
 def test_of_a_key_that_stands_twice_the_last_value_counts():
     assert read_yaml("a: 1\nb: 2\na: 3\n") == {"a": 3, "b": 2}
-    assert parse(b'{"a": 1, "a": 2}', "x.json") == ({"a": 2}, [])
+    assert parse(b'{"a": 1, "a": 2}') == ({"a": 2}, [])
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def test_of_a_key_that_stands_twice_the_last_value_counts():
         (b"hello", "it holds one value"),
         (b"[1]", "it holds one value"),
         (b"<!DOCTYPE html><html>", "it is HTML or XML"),
-        (b"\xff\xfe\xff", "it is not text"),
-        (b"a: \xff", "it is not text: byte 3 is not UTF-8"),
-        (b'{"openapi": "3.1.0", "paths": {', r"it is neither JSON nor YAML: line 1: "),
-        (b'{"openapi": ' + b"[" * 100_000, "neither JSON nor YAML|nests deeper"),
+        (b"\xff\xfe\xff", "it is not UTF-8 text"),
+        (b"a: \xff", "it is not UTF-8 text: byte 3"),
+        (b'{"openapi": "3.1.0",}', r"it is not JSON: .*line 1 column 21"),
+        (b'{"openapi": ' + b"[" * 100_000, "it is not JSON: it nests too deeply"),
         (b"openapi: 3.1.0\npaths: [", "it is not YAML: line 2"),
-        (b"paths: {}", "is no OpenAPI 3 document: it has no key `openapi`; it has paths"),
+        (b"paths: {}", "is no OpenAPI 3 document: `openapi` is nothing; expected 3.0 or 3.1"),
         (b"openapi: 4.0.0", "is no OpenAPI 3 document: `openapi` is '4.0.0'; expected 3.0 or 3.1"),
         (b"openapi: [3]", "`openapi` is a list"),
         (b'swagger: "2.0"', r"it is Swagger '2\.0'; convert it to OpenAPI 3"),
@@ -132,12 +132,6 @@ async def test_what_is_no_document_is_a_configuration_error(tmp_path, content, r
     with pytest.raises(ConfigurationError, match=reason) as raised:
         await OpenAPIFunctions(OpenAPISettings(document=tmp_path / "openapi.yaml")).load("service")
     assert str(tmp_path / "openapi.yaml") in str(raised.value)
-
-
-async def test_a_file_named_json_is_told_of_its_json(tmp_path):
-    (tmp_path / "a.json").write_text('{"openapi": "3.1.0",}')
-    with pytest.raises(ConfigurationError, match=r"it is not JSON: .*line 1 column 21"):
-        await OpenAPIFunctions(OpenAPISettings(document=tmp_path / "a.json")).load("service")
 
 
 @pytest.mark.parametrize("version", ["'3.0.0'", "3.0", "3.1", "3.1.1", "3.0.4"])
@@ -155,9 +149,9 @@ async def test_a_number_without_end_is_none(opened):
     assert plugin["x"].parameters[0].schema == {"default": "1e999"}
 
 
-async def test_encodings_are_found_out(tmp_path):
+async def test_a_document_is_utf_8_with_or_without_a_mark(tmp_path):
     text = json.dumps({"openapi": "3.1.0", "info": {"title": "Zoë"}}, ensure_ascii=False)
-    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32-be"):
+    for encoding in ("utf-8", "utf-8-sig"):
         (tmp_path / "a.json").write_bytes(text.encode(encoding))
         plugin = await OpenAPIFunctions(OpenAPISettings(document=tmp_path / "a.json")).load("service")
         assert plugin.description.startswith("Zoë."), encoding

@@ -85,17 +85,17 @@ async def test_exclude_wins_over_include(opened, described):
 @pytest.mark.parametrize(
     ("entry", "hint"),
     [
-        ("listPet", "Nearest: listPets"),
-        ("pets/lit", "Nearest: .*pets/get"),
-        ("ordrs", "Nearest: .*orders"),
-        ("GET /pet", "Nearest: GET /pets"),
-        ("/order", "Nearest: /orders"),
-        ("zzzzzzzz", "It has: listPets, pets/create, pets/get"),
-        ("FETCH /pets", "Nearest: "),
-        ("", "It has: "),
+        ("listPet", "It has listPets"),
+        ("pets/lit", "It has .*pets/get"),
+        ("ordrs", "It has .*orders"),
+        ("GET /pet", "It has GET /pets"),
+        ("/order", "It has /orders"),
+        ("zzzzzzzz", "It has listPets, pets/create, pets/get"),
+        ("FETCH /pets", "It has "),
+        ("", "It has "),
     ],
 )
-async def test_an_entry_that_means_nothing_is_told_the_nearest(opened, described, setting, entry, hint):
+async def test_an_entry_that_means_nothing_is_an_error_with_the_nearest(opened, described, setting, entry, hint):
     with pytest.raises(ConfigurationError, match=rf"functions\.service\.{setting}: .*{hint}"):
         await opened(described(SHOP), **{setting: (entry,)})
 

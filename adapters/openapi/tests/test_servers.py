@@ -41,7 +41,7 @@ async def test_variables_have_defaults_and_can_be_set(opened, call, described, s
     assert await target(opened, call, service, document, server_variables=both) == "/v2/x"
     with pytest.raises(ConfigurationError, match=r"server_variables: .* 'bse'; nearest: base"):
         await opened(document, server_variables={"bse": "v2"})
-    with pytest.raises(ConfigurationError, match=r"service\.server_variables: the variable 'base' is one of v1, v2"):
+    with pytest.raises(ConfigurationError, match=r"service\.server: the variable 'base' is one of v1, v2"):
         await opened(document, server_variables={"base": "v9"})
 
 
@@ -77,8 +77,8 @@ async def test_a_relative_server_is_relative_to_the_documents_url(call, describe
 @pytest.mark.parametrize(
     ("servers", "reason"),
     [
-        (None, "the document names none"),
-        ([], "the document names none"),
+        (None, "'/' is relative to a document that has no URL"),
+        ([], "'/' is relative to a document that has no URL"),
         ([{"url": "/v1"}], "'/v1' is relative to a document that has no URL"),
         ([{"url": "ftp://a.example"}], "'ftp://a.example' is not an http or https URL"),
         ([{"url": "file:///etc"}], "is not an http or https URL"),

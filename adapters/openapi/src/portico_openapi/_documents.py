@@ -141,7 +141,7 @@ async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int)
             content, root = await asyncio.to_thread(_read_file, location, maximum_bytes)
         else:
             content, root = await fetch(location, maximum_bytes)
-        value, outward = await asyncio.to_thread(parse, content, root)
+        value, outward = await asyncio.to_thread(parse, content)
     except Wrong as error:
         raise ConfigurationError(f"The OpenAPI document {location} cannot be read: {error}.") from error
     values = {root: value}
@@ -160,7 +160,7 @@ async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int)
             if len(values) + len(failures) > _MOST_DOCUMENTS:
                 raise Wrong(f"the document refers to more than {_MOST_DOCUMENTS} others")
             content = await _read_further(uri, root, fetch, left)
-            values[uri], outward = await asyncio.to_thread(parse, content, uri)
+            values[uri], outward = await asyncio.to_thread(parse, content)
         except Wrong as error:
             failures[uri] = str(error)
             continue
@@ -353,34 +353,24 @@ def _line(event: Any) -> str:
     return f"line {event.start_mark.line + 1}"
 
 
-def parse(content: bytes, uri: str) -> tuple[dict[str, Any], list[str]]:
+def parse(content: bytes) -> tuple[dict[str, Any], list[str]]:
     """Read JSON or YAML; return the object and its references to other documents, as they are written.
 
-    Raises `Wrong` for what is neither, is no object, or nests deeper than 200 levels. Of a key that stands twice the
-    last value counts.
+    A text that begins with a brace is JSON. Raises `Wrong` for what is neither, is no object, or nests deeper than
+    200 levels. Of a key that stands twice the last value counts.
     """
     try:
-        text = content.decode(json.detect_encoding(content))
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Wrong(f"it is not text: byte {error.start} is not {error.encoding.upper()}") from None
-    text = text.removeprefix("\ufeff")
+        raise Wrong(f"it is not UTF-8 text: byte {error.start}") from None
     beginning = text.lstrip()[:1]
-    if not beginning:
-        raise Wrong("it is empty")
-    if beginning == "<":
-        raise Wrong("it is HTML or XML, not JSON or YAML")
-    named_json = uri.partition("?")[0].casefold().endswith(".json")
-    if beginning in ("{", "[") or named_json:
-        try:
-            return _examined(read_json(text))
-        except ValueError as error:
-            if named_json:
-                raise Wrong(f"it is not JSON: {error}") from error
+    if beginning in ("", "<"):
+        raise Wrong("it is HTML or XML, not JSON or YAML" if beginning else "it is empty")
     try:
-        return _examined(read_yaml(text))
-    except Wrong as error:
-        formats = "neither JSON nor YAML" if beginning == "{" else "not YAML"
-        raise Wrong(f"it is {formats}: {error}") from error
+        value = read_json(text) if beginning == "{" else read_yaml(text)
+    except (ValueError, Wrong) as error:
+        raise Wrong(f"it is not {'JSON' if beginning == '{' else 'YAML'}: {error}") from error
+    return _examined(value)
 
 
 def read_json(text: str) -> Any:

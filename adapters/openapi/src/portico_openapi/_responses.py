@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -121,9 +120,8 @@ def _kind_of(content_type: str) -> _Kind:
 def _decoded(content_type: str, content: bytes) -> str:
     """Return an answer's text, by the charset that its label names; UTF-8 without one."""
     found = re.search(r"charset\s*=\s*\"?([^\s;\"]+)", content_type, re.IGNORECASE)
-    charset = found[1] if found else json.detect_encoding(content) if is_json(content_type) else "utf-8"
     try:
-        text = content.decode(charset, errors="replace")
+        text = content.decode(found[1] if found else "utf-8", errors="replace")
     except (LookupError, ValueError):
         text = content.decode("utf-8", errors="replace")
     return text.removeprefix("\ufeff")

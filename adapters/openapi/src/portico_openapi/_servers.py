@@ -79,26 +79,18 @@ class Servers:
         self.chosen = self._choose(document, setting)
 
     def _choose(self, document: Mapping[str, Any], setting: str | int | None) -> Server | str:
-        if self._for_all:
-            try:
+        try:
+            if self._for_all:
                 return _server(str(setting))
-            except Wrong as error:
-                raise ConfigurationError(f"{self._place}: {error}.") from error
-        problem = "the document names none"
-        try:
             servers = listing(document, "servers")
-        except Wrong as error:
-            servers, problem = [], str(error)
-        number = int(setting or 0)
-        if setting is not None and not 0 <= number < len(servers):
-            known = f"the document has {len(servers)}, counted from 0" if servers else problem
-            raise ConfigurationError(f"{self._place}: there is no server {number}: {known}.")
-        try:
+            number = int(setting or 0)
+            if setting is not None and not 0 <= number < len(servers):
+                raise Wrong(f"there is no server {number}: the document has {len(servers)}, counted from 0")
             return self._filled(servers[number] if servers else {"url": "/"})
         except Wrong as error:
-            if self._variables:
-                raise ConfigurationError(f"{self._place}_variables: {error}.") from error
-            return f"the document's server: {error}" if servers else problem
+            if setting is not None or self._variables:
+                raise ConfigurationError(f"{self._place}: {error}.") from error
+            return str(error)
 
     def of(self, *parts: Mapping[str, Any]) -> tuple[Server | str, bool]:
         """Return the server of an operation, and whether it is of the origin that secrets may go to.
@@ -156,7 +148,7 @@ def _server(url: str, base: str = "") -> Server:
     except ValueError as error:
         raise Wrong(f"{shown(url)!r} is no URL: {error}") from None
     if not parts.scheme and not parts.netloc:
-        raise Wrong(f"{shown(url)!r} is relative to a document that has no URL; set `server` to a whole one")
+        raise Wrong(f"{shown(url)!r} is relative to a document that has no URL")
     if parts.scheme not in _PORTS:
         raise Wrong(f"{shown(url)!r} is not an http or https URL")
     origin = origin_of(whole)

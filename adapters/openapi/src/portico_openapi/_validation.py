@@ -19,14 +19,6 @@ class _Enough(Exception):
 
 _steps: ContextVar[list[int]] = ContextVar("steps left to the check that runs")
 
-_CLASSES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-_SAYING_NOTHING = frozenset({"type", "title", "description", "default", "examples", "format", "deprecated"})
 _MOST_FAULTS = 20
 _MOST_ERRORS = 100
 _MOST_STEPS = 20_000
@@ -40,18 +32,12 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
     Formats annotate only. Numbers without a fraction become integers, which they are in JSON.
     """
     check: Callable[[Any], list[Fault]] | None = None
-    named = schema.get("type", [])
-    kinds = [named] if isinstance(named, str) else named
-    kind_is_all = bool(kinds) and set(schema) <= _SAYING_NOTHING
 
     def structure(value: Any) -> Any:
         nonlocal check
-        if kinds and not any(_is_of(value, kind) for kind in kinds):
-            Mismatch.refuse(" or ".join(kinds), value)
-        if not kind_is_all:
-            check = check or _compile(schema)
-            if faults := check(value):
-                raise Mismatch(faults)
+        check = check or _compile(schema)
+        if faults := check(value):
+            raise Mismatch(faults)
         return settled(value)
 
     return Compiled(schema, structure, _same)
@@ -60,14 +46,6 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
 def unchecked(schema: Mapping[str, Any]) -> Compiled:
     """Return a schema that only tells what is to be expected: values are given as they are."""
     return Compiled(schema, _same, _same)
-
-
-def _is_of(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer":
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return isinstance(value, _CLASSES.get(kind, ()))
 
 
 def _same(value: Any) -> Any:

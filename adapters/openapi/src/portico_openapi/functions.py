@@ -141,9 +141,8 @@ def selected(entries: Sequence[str], operations: Sequence[Operation], setting: s
         found = {one for one in operations if one.is_meant_by(entry)}
         if not found:
             words = [word for one in operations for word in (one.id, one.name, *one.tags, one.label, one.path) if word]
-            near = ", ".join(nearest(entry, list(dict.fromkeys(words))))
-            some = ", ".join(one.id or one.name for one in operations[:10]) or "none"
-            hint = f"Nearest: {near}." if near else f"It has: {some}."
+            names = nearest(entry, list(dict.fromkeys(words))) or [one.id or one.name for one in operations[:10]]
+            hint = f"It has {', '.join(names) or 'none'}."
             raise ConfigurationError(f"{setting}: no operation of the document is {entry!r}. {hint}")
         chosen |= found
     return chosen
@@ -302,12 +301,9 @@ def _is_old(root: Mapping[str, Any], place: str) -> bool:
     written = root.get("openapi")
     if (version := re.match(r"3\.(\d{1,2})(?:\.|$)", str(written))) is not None:
         return version[1] == "0"
+    found = f"`openapi` is {described(written)}; expected 3.0 or 3.1"
     if "swagger" in root:
         found = f"it is Swagger {described(root['swagger'])}; convert it to OpenAPI 3"
-    elif written is None:
-        found = f"it has no key `openapi`; it has {', '.join(shown(key) for key in list(root)[:5]) or 'none'}"
-    else:
-        found = f"`openapi` is {described(written)}; expected 3.0 or 3.1"
     raise ConfigurationError(f"{place} is no OpenAPI 3 document: {found}.")
 
 
