@@ -1,4 +1,4 @@
-"""The connection to Milvus, made when it is first needed, from any thread, and its errors as Portico's."""
+"""The connection to Milvus, opened at first use from any thread, and its errors as Portico's."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _MISSING = 100
 """The code of a server that has no such collection."""
 _LONGEST_MESSAGE = 500
 
-# A folder is locked to a process, and two servers on one folder in a process would destroy it, so this cannot belong
-# to one store: a store that opens a folder that is open shares its server.
+# Two servers on one folder would destroy it, so all stores of this process on a folder share one server.
 _RUNNING: dict[str, LiteServer] = {}
 _GUARD = threading.Lock()
 
@@ -36,17 +35,17 @@ def is_missing(error: Exception) -> bool:
 
 
 def is_answer(error: Exception) -> bool:
-    """Tell whether the server itself refused, rather than being silent or out of reach."""
+    """Tell whether the server itself refused the call."""
     return isinstance(getattr(error, "code", None), int)
 
 
 class LiteServer:
-    """A server that runs, for all stores of this process on its folder."""
+    """A running server, for all stores of this process on its folder."""
 
     def __init__(self, folder: str, server: Any, database: Any, port: int) -> None:
         self.uri = f"http://127.0.0.1:{port}"
         self.turn = threading.RLock()
-        """Held during a call: Milvus Lite takes one writer at a time, and a search while it flushes may miss rows."""
+        """Held during a call: Milvus Lite takes one writer at a time, and a search during a flush may miss rows."""
         self.unflushed: dict[str, int] = {}
         self.users = 1
         self._folder = folder
@@ -55,7 +54,7 @@ class LiteServer:
 
     @classmethod
     def acquire(cls, folder: str) -> LiteServer:
-        """Return the server of a folder, started where it does not run yet. Raises what Milvus Lite raises."""
+        """Return the server of a folder; start it if it does not run. Raises Milvus Lite's errors."""
         folder = os.path.realpath(folder)
         with _GUARD:
             running = _RUNNING.get(folder)
@@ -64,13 +63,13 @@ class LiteServer:
                 return running
             from milvus_lite.adapter.grpc.server import start_server_in_thread  # type: ignore[import-untyped]
 
-            # It logs each refused request with a traceback, and answers with the same words.
+            # It logs a traceback for each refused request, and the answer says the same.
             logging.getLogger("milvus_lite.adapter.grpc.servicer").setLevel(logging.CRITICAL)
             running = _RUNNING[folder] = cls(folder, *start_server_in_thread(folder, host="127.0.0.1", port=0))
             return running
 
     def release(self) -> None:
-        """Stop the server when the last store lets go of it; what is in memory is then in files."""
+        """Stop the server when the last store releases it. It then writes its memory to files."""
         with _GUARD:
             self.users -= 1
             if not self.users:
@@ -88,15 +87,15 @@ class Link:
     lite: LiteServer | None
     """The server in this process, where there is one."""
     is_lite: bool
-    """Whether Milvus Lite answers, here or at an address."""
+    """Whether it is Milvus Lite, here or at an address."""
     turn: AbstractContextManager[Any]
-    """What is held during a call."""
+    """Held during a call."""
     unflushed: dict[str, int] = field(default_factory=dict)
-    """Rows written to each collection since Milvus Lite put them into files, as far as is known here."""
+    """Rows that this process has written to each collection since Milvus Lite's last flush."""
 
 
 class Connection:
-    """Connects once, for all threads; after `close` the next call connects again."""
+    """One connection for all threads. After `close` the next call connects again."""
 
     def __init__(self, settings: MilvusSettings) -> None:
         self._settings = settings
@@ -105,7 +104,7 @@ class Connection:
 
     @contextmanager
     def opened(self) -> Iterator[Link]:
-        """Give the client for one call; what goes wrong in it is mapped. Milvus Lite has one call at a time."""
+        """Give the client for one call, and map its errors. Milvus Lite gets one call at a time."""
         with _mapped_errors(self._settings):
             with self._connecting:
                 if self._link is None:
@@ -147,7 +146,7 @@ class Connection:
                 client.close()
             if lite is not None:
                 lite.release()
-            # Without the frames that it went through, whose local variables hold the token.
+            # Without the traceback, whose local variables hold the token.
             raise error.with_traceback(None) from None
         if lite is not None:
             return Link(client, lite, True, lite.turn, lite.unflushed)
@@ -155,7 +154,7 @@ class Connection:
 
 
 def import_client() -> Any:
-    """Import pymilvus, which takes a second, without the file `.env` that it would read into the environment."""
+    """Import pymilvus. It takes a second, and must not read the file `.env` into the environment."""
     before = os.environ.get("PYTHON_DOTENV_DISABLED")
     os.environ["PYTHON_DOTENV_DISABLED"] = "1"
     try:
@@ -165,7 +164,7 @@ def import_client() -> Any:
             del os.environ["PYTHON_DOTENV_DISABLED"]
         else:
             os.environ["PYTHON_DOTENV_DISABLED"] = before
-    # It logs what it raises too: each refused request with a traceback, and each vain attempt to connect.
+    # It also logs what it raises: refused requests and failed attempts to connect.
     logging.getLogger("pymilvus.decorators").setLevel(logging.CRITICAL)
     logging.getLogger("pymilvus.client").setLevel(logging.ERROR)
     return MilvusClient
@@ -173,9 +172,9 @@ def import_client() -> Any:
 
 @contextmanager
 def _mapped_errors(settings: MilvusSettings) -> Iterator[None]:
-    """Raise ``StoreError`` or ``StoreBusy`` for whatever goes wrong in the block; the token is in neither.
+    """Raise ``StoreError`` or ``StoreBusy``, without the token, for every error of the block.
 
-    Other mistakes of a caller are found before, so a ``ValueError`` in the block is the client's.
+    The caller's mistakes are found before, so a ``ValueError`` in the block is the client's.
     """
     try:
         yield
@@ -183,7 +182,7 @@ def _mapped_errors(settings: MilvusSettings) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - the client raises its own, gRPC's and those of what it packs rows with
         mapped = _mapped(settings, error)
-        # A server may repeat the token, and a traceback shows the cause.
+        # A server may quote the token, and a traceback shows the cause.
         raise mapped from (None if _hidden(settings, str(error)) != str(error) else error)
 
 

@@ -1,19 +1,17 @@
 """Records as the rows that Milvus keeps, and back, and filters as Milvus's expressions.
 
-Nothing from outside is ever in an expression: fields and values go in as digests and as hexadecimal, of which nothing
-can break out. Milvus has template parameters for that purpose, but Milvus Lite refuses them, and a field's name cannot
-be one.
+No text from outside is ever in an expression: fields and values are written as digests and in hexadecimal. Milvus has
+template parameters for that purpose, but Milvus Lite refuses them, and they cannot stand for a field's name.
 
-Two columns beside the metadata make that possible, and hold no matter what is in the metadata:
+Two columns beside the metadata make that possible:
 
 - ``terms``, a list of digests: one for each value of each field, and one for each field that has numbers, or texts. A
   bool, a number and a text differ in them, 1 and 1.0 do not.
 - ``bounds``, a JSON object: for each field that has numbers, and for each that has texts, the least and the greatest,
   as texts that sort as the values do.
 
-An expression keeps all that the filter keeps. In some cases it keeps more, so `portico.search.matches` has the last
-word: a range with two ends, since a list may go round it; an end that is an integer no float holds or a text longer
-than a key; and Not of these.
+An expression keeps all records that the filter keeps. It may keep more for a range with two ends, for an end that is a
+long text or an integer that is not a float, and for Not of these. So `portico.search.matches` is asked last.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from portico.errors import StoreError
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar, VectorRecord, Vectors
 
 Expression: TypeAlias = str | bool
-"""An expression in Milvus's language; True and False need no expression."""
+"""An expression in Milvus's language, or True or False."""
 
 TERM_LENGTH = 32
 _NAME_LENGTH = 24
@@ -42,7 +40,7 @@ _KEY_BYTES = 32
 
 
 def terms(metadata: dict[str, Any]) -> list[str]:
-    """Return what equality and presence are looked up by, each once."""
+    """Return the distinct digests by which equality and presence are looked up."""
     found: dict[str, None] = {}
     for field, value in metadata.items():
         for element in value if isinstance(value, tuple) else (value,):
@@ -53,7 +51,7 @@ def terms(metadata: dict[str, Any]) -> list[str]:
 
 
 def bounds(metadata: dict[str, Any]) -> dict[str, str]:
-    """Return the least and the greatest key of each field, for its numbers and for its texts."""
+    """Return the smallest and the greatest key of each field, of its numbers and of its texts."""
     found: dict[str, str] = {}
     for field, value in metadata.items():
         keys: dict[str, list[str]] = {}
@@ -68,12 +66,12 @@ def bounds(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 def expression(filter: Filter) -> Expression:
-    """Return an expression that holds for every record that the filter keeps, and for hardly any other."""
+    """Return an expression for every record that the filter keeps, and for few others."""
     return _translate(filter)[0]
 
 
 def _translate(filter: Filter) -> tuple[Expression, bool]:
-    """Return an expression that holds for every record that the filter keeps, and whether for no other."""
+    """Return an expression for every record that the filter keeps, and whether it keeps no other."""
     match filter:
         case Equal(field, value):
             return _any_of(field, (value,)), True
@@ -116,14 +114,14 @@ def _range(filter: Range) -> tuple[Expression, bool]:
     for side, sign, bound, strict in given:
         key, sure = _sort_key(bound)
         exact = exact and sure
-        # Of values with the key of an end that is not sure, some lie on either side of it.
+        # Values on both sides of an end that is not sure may have its key.
         equal = "" if strict and sure else "="
         clauses.append(f'bounds["{_bound(filter.field, kind)}{side}"] {sign}{equal} {_quoted(key)}')
     return f"({' and '.join(clauses)})", exact
 
 
 def _join(word: str, parts: list[tuple[Expression, bool]], *, absorbing: bool) -> tuple[Expression, bool]:
-    """Join parts, of which one that is ``absorbing`` decides, and one that is the contrary is left out."""
+    """Join expressions. A part that is ``absorbing`` (True or False) decides; its contrary is left out."""
     exact = all(sure for _, sure in parts)
     if any(part is absorbing for part, _ in parts):
         return absorbing, exact
@@ -168,7 +166,7 @@ def _digest(purpose: str, field: str, value: str) -> str:
 
 
 def _sort_key(value: Scalar) -> tuple[str, bool]:
-    """Return a text that sorts as the value does, and whether only equal values have it."""
+    """Return a text that sorts as the value does, and whether no other value has the same text."""
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
         # UTF-8 sorts by code point. A "g" sorts after every digit, as longer texts do; the "a" is for the empty text.
@@ -204,8 +202,6 @@ _REQUEST_BYTES = 32 * 1024 * 1024
 """Bytes of one request at most, about. Servers take 64 MB."""
 _OVERHEAD = 96
 """Bytes of a row that are neither text nor vector: its key, and what the wire adds."""
-_BLOCK = 4_096
-"""Rows handled at once, so that memory does not grow with the size of a call."""
 _NEARLY_ONE = 2e-6
 """How far a squared length may be from 1 for a vector to be kept bit for bit."""
 
@@ -217,11 +213,11 @@ _ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 
 def collection_name(prefix: str, namespace: str) -> str:
-    """Return the collection of a namespace: different for different ones, of small letters, digits and ``_``.
+    """Return the collection of a namespace, of small letters, digits and ``_``. Each namespace has another one.
 
-    Everything else is the hexadecimal of its UTF-8 after ``_``, capital letters too, since Milvus Lite makes a folder
-    of the name and some file systems do not tell them from small ones. A long name has a digest instead, after what no
-    encoded one has: a ``_`` that no hexadecimal follows. A prefix has no ``_``, so those of two prefixes differ too.
+    All other characters are written as ``_`` and the hexadecimal of their UTF-8. Capital letters are too, since Milvus
+    Lite makes a folder of the name and some file systems ignore case. A long name becomes a digest after ``_long__``,
+    which no encoded name contains. A prefix has no ``_``, so the collections of two prefixes differ.
 
     >>> collection_name("portico", "my-docs")
     'portico_my_2ddocs'
@@ -234,12 +230,12 @@ def collection_name(prefix: str, namespace: str) -> str:
 
 
 def key(id: str) -> str:
-    """Return the primary key of an id: a digest of 160 bits, so that any text of any length has one."""
+    """Return the primary key of an id: a digest of 160 bits, for any text of any length."""
     return hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=KEY_LENGTH // 2).hexdigest()
 
 
 def as_text(value: str) -> str:
-    """Return a string in valid UTF-8: itself, with backslashes, controls and half surrogates escaped."""
+    """Return a string in valid UTF-8, with backslashes, controls and half surrogates escaped."""
     return _ESCAPED.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", value)
 
 
@@ -248,9 +244,9 @@ def from_text(text: str) -> str:
 
 
 def encoded(metadata: dict[str, Any]) -> str:
-    """Return metadata as a text in valid UTF-8: JSON, with a backslash before it where surrogates are escaped.
+    """Return metadata as JSON in valid UTF-8, with a backslash before it where surrogates are escaped.
 
-    A text rather than Milvus's JSON, whose readers make floats of integers beyond 64 bits, and know no NaN.
+    Milvus's own JSON turns integers beyond 64 bits into floats, and has no NaN.
     """
     text = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
     return f"\\{as_text(text)}" if re.search("[\ud800-\udfff]", text) else text
@@ -303,40 +299,28 @@ def requests(entries: Sequence[Mapping[str, Any]], rows: Rows, field: str) -> It
 
 
 def read(fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the id and the metadata of a row. Raises ``StoreError`` for metadata that were not written so."""
+    """Return the id and the metadata of a row. Raises ``StoreError`` for metadata of another form."""
     return from_text(fields["id"]), decoded(fields["metadata"])
 
 
 def unit_rows(vectors: Vectors) -> Rows:
-    """Return vectors at length one; rows of zeros stay zeros, unit rows keep every bit and are not copied.
+    """Return vectors at length one. Rows of zeros stay zeros, and unit rows stay bit for bit.
 
-    Lengths are taken in float64, which holds the square of any float32. Milvus's own COSINE takes them in float32, and
-    what it says of a row of zeros depends on its version. Raises ``ValueError`` for a number that is not finite.
+    Lengths are computed in float64, which holds the square of any float32; Milvus's own COSINE uses float32. Raises
+    ``ValueError`` for a number that is not finite.
     """
     rows = np.frombuffer(vectors.buffer.cast("B"), dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
-    made: Rows | None = None
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        squares = np.einsum("ij,ij->i", block, block, dtype=np.float64)
-        finite = np.isfinite(squares)
-        if not finite.all():
-            raise ValueError(f"vector {start + int(finite.argmin())} holds a number that is not finite")
-        other = np.flatnonzero((np.abs(squares - 1.0) > _NEARLY_ONE) & (squares > 0))
-        if len(other):
-            made = rows.copy() if made is None else made
-            made[start + other] = block[other] / np.sqrt(squares[other])[:, None]
-    return rows if made is None else made
-
-
-def padded(rows: Rows, dimensions: int) -> Rows:
-    """Return rows with zeros behind, up to ``dimensions`` numbers: a Milvus server wants two of a vector with one."""
-    if rows.shape[1] == dimensions:
-        return rows
-    result = np.zeros((len(rows), dimensions), np.float32)
-    result[:, : rows.shape[1]] = rows
-    return result
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    finite = np.isfinite(squares)
+    if not finite.all():
+        raise ValueError(f"vector {int(finite.argmin())} holds a number that is not finite")
+    other = np.flatnonzero((np.abs(squares - 1.0) > _NEARLY_ONE) & (squares > 0))
+    if len(other):
+        rows = rows.copy()
+        rows[other] = rows[other] / np.sqrt(squares[other])[:, None]
+    return rows
 
 
 def cosine(score: float) -> float:
-    """Return a score within its bounds, which rounding may pass."""
+    """Return a score within -1 and 1, which rounding may exceed."""
     return min(1.0, max(-1.0, score))

@@ -20,7 +20,7 @@ def _place(settings: object, attribute: Attribute[Any], value: str) -> None:
     elif not value.strip() or "\0" in value:
         raise ValueError(f"{attribute.name} is empty: give the address of a server, or a folder for Milvus Lite")
     elif _ADDRESS.fullmatch(value):
-        # It would be a strange folder, and would be made without a word. It is not shown: it may have a password.
+        # Otherwise a folder of that name would be made. The value is not shown: it may have a password.
         raise ValueError(f"{attribute.name} is an address without http:// or https:// before it")
 
 

@@ -29,7 +29,6 @@ from portico_milvus._records import (
     expression,
     from_text,
     key,
-    padded,
     read,
     requests,
     unit_rows,
@@ -39,9 +38,7 @@ from portico_milvus.config import MilvusSettings
 T = TypeVar("T")
 
 _VECTOR = "vector"
-_VECTOR_OF_ONE = "vector_of_one"
-"""The field of vectors with one dimension: a Milvus server wants two, so there is a zero in them too."""
-_OTHERS = ("pk", "id", "metadata", "terms", "bounds")
+_FIELDS = {"pk", "id", "metadata", "terms", "bounds", _VECTOR}
 _DESCRIBED = 200
 """Characters of a namespace that its collection is described with, for people."""
 _KEYS_READ = 1_000
@@ -54,18 +51,16 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a collection: ``field`` holds the vectors, with ``width`` numbers each."""
+    """What is known of a collection."""
 
     name: str
     dimensions: int
-    field: str
-    width: int
     graph: bool
     """Whether it is searched along an HNSW graph."""
 
 
 class _Collections:
-    """Knows the collection of each namespace, and reads it anew when the server no longer agrees."""
+    """Caches what is known of each namespace's collection, and reads it again when the server refuses a call."""
 
     def __init__(self, connection: Connection, settings: MilvusSettings) -> None:
         self._connection = connection
@@ -78,7 +73,7 @@ class _Collections:
         self._shapes.clear()
 
     def use(self, namespace: str, nothing: T, work: Callable[[Link, Shape], T]) -> T:
-        """Return what ``work`` gives on the collection, or ``nothing`` where there is none."""
+        """Return what ``work`` returns for the collection, or ``nothing`` if there is none."""
         known = namespace in self._shapes
         with self._connection.opened() as link:
             try:
@@ -90,7 +85,7 @@ class _Collections:
                     if is_missing(error):
                         return nothing
                     raise
-            # Another process has dropped it meanwhile, made it anew, or released it.
+            # Another process may have dropped, made or released it.
             shape = self._shape(link, namespace)
             return nothing if shape is None else work(link, shape)
 
@@ -100,7 +95,7 @@ class _Collections:
         def work(link: Link, shape: Shape) -> bool:
             if rows.shape[1] != shape.dimensions:
                 raise WrongDimensions("the vectors have", rows.shape[1], shape.dimensions)
-            for part in requests(entries, padded(rows, shape.width), shape.field):
+            for part in requests(entries, rows, _VECTOR):
                 link.client.upsert(shape.name, part, timeout=self._settings.timeout)
                 link.unflushed[shape.name] = link.unflushed.get(shape.name, 0) + len(part)
             return True
@@ -110,9 +105,9 @@ class _Collections:
             self.use(namespace, False, work)
 
     def delete(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove records and return how many there were; a concurrent deletion may make that inexact.
+        """Remove records and return how many there were. Other deletions at the same time may make the number wrong.
 
-        The server does not say how many it deletes, so they are looked for first.
+        The server does not say how many it deletes, so they are counted first.
         """
 
         def work(link: Link, shape: Shape) -> int:
@@ -127,13 +122,13 @@ class _Collections:
     def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Rows | None]:
         def work(link: Link, shape: Shape) -> tuple[list[VectorRecord], Rows | None]:
             found = {}
-            for row in self._rows(link, shape, ids, ["id", "metadata", shape.field]):
+            for row in self._rows(link, shape, ids, ["id", "metadata", _VECTOR]):
                 id, metadata = read(row)
-                found[id] = metadata, row[shape.field]
+                found[id] = metadata, row[_VECTOR]
             known = [id for id in ids if id in found]
             if not known:
                 return [], None
-            rows = np.array([found[id][1] for id in known], np.float32)[:, : shape.dimensions]
+            rows = np.array([found[id][1] for id in known], np.float32)
             return [VectorRecord(id, found[id][0].copy()) for id in known], rows
 
         nothing: tuple[list[VectorRecord], Rows | None] = [], None
@@ -147,7 +142,7 @@ class _Collections:
         return self.use(namespace, 0, work)
 
     def pages(self, link: Link, shape: Shape, fields: list[str], filter: str = "") -> Iterator[list[dict[str, Any]]]:
-        """Yield all records page by page, in the order of the keys, so that changes meanwhile disturb nothing."""
+        """Yield all records page by page, in the order of the keys, so that other changes cause no gaps."""
         iterator = link.client.query_iterator(
             shape.name, batch_size=_PAGE, filter=filter, output_fields=fields, timeout=self._settings.timeout
         )
@@ -184,7 +179,7 @@ class _Collections:
             try:
                 _create_collection(link, name, namespace, dimensions, self._settings)
             except Exception:
-                # Another process may have made it at that moment; what it made is then what counts.
+                # Another process may have made it at the same moment.
                 if not link.client.has_collection(name, timeout=self._settings.timeout):
                     raise
 
@@ -203,36 +198,33 @@ def _among(keys: Sequence[str]) -> str:
 
 
 def _read_shape(link: Link, name: str, settings: MilvusSettings) -> Shape | None:
-    """Return what a collection is like, ready to be searched; None when there is none.
+    """Load a collection and return its shape; None if there is none.
 
-    Raises ``StoreError`` for one with other fields than ours.
+    Raises ``StoreError`` for a collection with other fields than ours.
     """
     client, timeout = link.client, settings.timeout
     if not client.has_collection(name, timeout=timeout):
         return None
     fields = {field["name"]: field for field in client.describe_collection(name, timeout=timeout)["fields"]}
-    vector = _VECTOR_OF_ONE if _VECTOR_OF_ONE in fields else _VECTOR
-    if set(fields) != {*_OTHERS, vector}:
+    if fields.keys() != _FIELDS:
         raise StoreError(
             f"The Milvus collection {name} has other fields than this version of portico-milvus writes. Set another "
             "`prefix` in [vectors.milvus], or drop the collection; what is derived from documents is then built again."
         )
-    if client.describe_index(name, vector, timeout=timeout) is None:
-        # The process that made the collection was killed, or makes it at this moment.
-        _create_indexes(link, name, vector, settings)
+    if client.describe_index(name, _VECTOR, timeout=timeout) is None:
+        # The process that made the collection was killed, or is making it now.
+        _create_indexes(link, name, settings)
     client.load_collection(name, timeout=timeout)
     if link.is_lite:
-        # What was written before a crash is in its log only, where each search reads it row by row.
+        # Rows written before a crash are only in its log, where each search reads them one by one.
         client.flush(name, timeout=timeout)
         link.unflushed.pop(name, None)
-    width = int(fields[vector]["params"]["dim"])
-    index = client.describe_index(name, vector, timeout=timeout)
-    dimensions = 1 if vector == _VECTOR_OF_ONE else width
-    return Shape(name, dimensions, vector, width, str(index.get("index_type")).upper() == "HNSW")
+    index = client.describe_index(name, _VECTOR, timeout=timeout)
+    return Shape(name, int(fields[_VECTOR]["params"]["dim"]), str(index.get("index_type")).upper() == "HNSW")
 
 
 def _create_collection(link: Link, name: str, namespace: str, dimensions: int, settings: MilvusSettings) -> None:
-    """Create a collection; with one shard, so that what one request writes is in one channel of the server's log."""
+    """Create a collection with one shard, so that one request writes to one channel of the server's log."""
     from pymilvus import DataType  # type: ignore[import-untyped]
 
     text = DataType.VARCHAR
@@ -244,28 +236,27 @@ def _create_collection(link: Link, name: str, namespace: str, dimensions: int, s
     schema.add_field("metadata", text, max_length=LONGEST_TEXT)
     schema.add_field("terms", DataType.ARRAY, element_type=text, max_capacity=MOST_TERMS, max_length=TERM_LENGTH)
     schema.add_field("bounds", DataType.JSON)
-    vector = _VECTOR if dimensions > 1 else _VECTOR_OF_ONE
-    schema.add_field(vector, DataType.FLOAT_VECTOR, dim=max(dimensions, 2))
+    schema.add_field(_VECTOR, DataType.FLOAT_VECTOR, dim=dimensions)
     link.client.create_collection(
         name, schema=schema, num_shards=1, consistency_level="Strong", timeout=settings.timeout
     )
 
 
-def _create_indexes(link: Link, name: str, vector: str, settings: MilvusSettings) -> None:
+def _create_indexes(link: Link, name: str, settings: MilvusSettings) -> None:
     indexes = link.client.prepare_index_params()
     parameters: dict[str, Any] = {}
     if settings.index == "hnsw":
         parameters = {"params": {"M": settings.hnsw_neighbours, "efConstruction": settings.hnsw_construction}}
     kind = {"exact": "FLAT", "hnsw": "HNSW", "auto": "AUTOINDEX"}[settings.index]
-    indexes.add_index(vector, index_type=kind, index_name=vector, metric_type="IP", **parameters)
+    indexes.add_index(_VECTOR, index_type=kind, index_name=_VECTOR, metric_type="IP", **parameters)
     if not link.is_lite:
         # Milvus Lite has no such index, and looks at every list.
         indexes.add_index("terms", index_type="INVERTED", index_name="terms")
     try:
         link.client.create_index(name, indexes, timeout=settings.timeout, sync=False)
     except Exception:
-        # The process that makes the collection at this moment may have been quicker.
-        if link.client.describe_index(name, vector, timeout=settings.timeout) is None:
+        # Another process may have made it at the same moment.
+        if link.client.describe_index(name, _VECTOR, timeout=settings.timeout) is None:
             raise
 
 
@@ -274,8 +265,8 @@ MOST = 16_384
 _RECORDS_AT_ONCE = 10_000
 """Records of one answer at most; with 2 KB of metadata each it is 20 MB."""
 _UNFLUSHED = 500
-"""Rows in Milvus Lite's memory, which each search reads one by one. Measured with 500 of 256 numbers: a search takes 10
-ms of the processor, after a flush of 60 ms it takes 2."""
+"""Rows in Milvus Lite's memory before a flush. Each search reads them one by one: 500 rows of 256 numbers take 10 ms,
+2 ms after a flush of 60 ms."""
 
 
 class _Search:
@@ -289,7 +280,7 @@ class _Search:
         self._expression = True if filter is None else expression(filter)
 
     def run(self, link: Link, shape: Shape, queries: Rows) -> list[list[VectorMatch]]:
-        """Return the best for each query. Raises ``ValueError`` for other dimensions than the namespace's."""
+        """Return the best records for each query. Raises ``ValueError`` for other dimensions than the namespace's."""
         if queries.shape[1] != shape.dimensions:
             raise WrongDimensions("the query has", queries.shape[1], shape.dimensions)
         if self._expression is False:
@@ -297,16 +288,15 @@ class _Search:
         if link.is_lite and link.unflushed.get(shape.name, 0) >= _UNFLUSHED:
             link.client.flush(shape.name, timeout=self._settings.timeout)
             link.unflushed.pop(shape.name, None)
-        wide = padded(queries, shape.width)
         limit = min(self._top, MOST)
         together = max(1, min(_RECORDS_AT_ONCE // limit, MOST))
         result = []
         for start in range(0, len(queries), together):
             some = slice(start, start + together)
-            for query, hits in zip(queries[some], self._ask(link, shape, wide[some], limit), strict=True):
+            for query, hits in zip(queries[some], self._ask(link, shape, queries[some], limit), strict=True):
                 kept = self._kept(hits)
                 if len(kept) < self._top and len(hits) == limit:
-                    # More than Milvus finds for a query, or the expression keeps more than the filter.
+                    # Milvus finds no more for a query, or the expression keeps more than the filter.
                     kept = self._compare_all(link, shape, query)
                 result.append(kept)
         return result
@@ -320,7 +310,7 @@ class _Search:
             limit=limit,
             output_fields=["id", "metadata"],
             search_params={"metric_type": "IP", "params": parameters},
-            anns_field=shape.field,
+            anns_field=_VECTOR,
             consistency_level=self._settings.consistency.title(),
             timeout=self._settings.timeout,
         )
@@ -335,12 +325,12 @@ class _Search:
         return kept
 
     def _compare_all(self, link: Link, shape: Shape, query: Rows) -> list[VectorMatch]:
-        """Compare a query with every record here, for what Milvus cannot be asked."""
+        """Compare a query with every record here, where Milvus cannot answer it."""
         filter = "" if isinstance(self._expression, bool) else self._expression
 
         def matches() -> Iterator[VectorMatch]:
-            for rows in self._collections.pages(link, shape, ["id", "metadata", shape.field], filter):
-                there = np.array([row[shape.field] for row in rows], np.float32)[:, : len(query)]
+            for rows in self._collections.pages(link, shape, ["id", "metadata", _VECTOR], filter):
+                there = np.array([row[_VECTOR] for row in rows], np.float32)
                 for row, score in zip(rows, (there @ query).tolist(), strict=True):
                     id, metadata = read(row)
                     if FilterSupport.matches(self._filter, metadata):
@@ -365,14 +355,14 @@ class MilvusVectorStore(VectorStore):
     ...     asyncio.run(nearest(folder))
     [('blue', 0.8)]
 
-    A namespace is a collection. Vectors are kept at length one: `get` gives back unit vectors, and those that were put
-    in as such bit for bit. A row of zeros is kept and scores 0. The order of equal scores is Milvus's. An id that
-    stands twice in one `upsert`, metadata that are no scalars or lists of scalars, and what is longer than a field of
-    Milvus is a ``ValueError`` or ``TypeError``, and nothing is written.
+    A namespace is a collection. Vectors are stored at length one: `get` returns unit vectors, and those that were unit
+    vectors before bit for bit. A row of zeros stays zeros and scores 0. The order of equal scores is Milvus's. An
+    `upsert` with the same id twice, with vectors of one dimension, with metadata that are not scalars or lists of
+    scalars, or with more than a field of Milvus holds, raises ``ValueError`` or ``TypeError`` and writes nothing.
 
-    One request is seen whole, and a call is one request up to 32 MB; a larger call is several, of which others may see
-    the first ones alone, and which a crash may leave half done. Milvus has nothing that would join them.
-    The client blocks, so each call has a thread; a cancelled one continues to its end there.
+    A write of up to 32 MB is one request, which happens completely or not at all. A larger write is several requests:
+    others may see the first ones alone, and a crash may leave it half done. Each call runs in a thread, since the
+    client blocks; a cancelled call continues there to its end.
     """
 
     name = "milvus"
@@ -387,6 +377,8 @@ class MilvusVectorStore(VectorStore):
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those of the same id."""
         vectors.check_records(records)
+        if vectors.dimensions < 2:
+            raise ValueError("Milvus takes vectors of at least two dimensions")
 
         def write() -> None:
             self._collections.write(namespace, [entry_of(record) for record in records], unit_rows(vectors))
@@ -399,7 +391,7 @@ class MilvusVectorStore(VectorStore):
         return await asyncio.to_thread(self._collections.delete, namespace, ids)
 
     async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
-        """Return the records known among ``ids``, in that order, and their unit vectors."""
+        """Return the known records among ``ids``, in that order, and their unit vectors."""
         records, rows = await asyncio.to_thread(self._collections.get, namespace, ids)
         if rows is None:
             return records, None
@@ -408,7 +400,7 @@ class MilvusVectorStore(VectorStore):
     async def search(
         self, namespace: str, queries: Vectors, *, top: int = 10, filter: Filter | None = None
     ) -> list[list[VectorMatch]]:
-        """Return the ``top`` best records that pass the filter, best first, one list for each query row."""
+        """Return the ``top`` best records that match the filter, best first, one list for each query row."""
         if top < 1:
             raise ValueError(f"top is {top}; it must be at least 1")
         self.filter_support.check(filter, f"Vector store {self.name!r}")
@@ -429,7 +421,7 @@ class MilvusVectorStore(VectorStore):
         return await asyncio.to_thread(self._collections.count, namespace)
 
     async def ids(self, namespace: str) -> AsyncIterator[str]:
-        """Yield every id of the namespace, as it is when the first one is asked for."""
+        """Yield every id that the namespace has when the first one is read."""
 
         def read_all(link: Link, shape: Shape) -> list[str]:
             pages = self._collections.pages(link, shape, ["id"])
@@ -440,7 +432,7 @@ class MilvusVectorStore(VectorStore):
             yield id
 
     async def drop(self, namespace: str) -> None:
-        """Remove a namespace with everything in it."""
+        """Remove a namespace and all its records."""
         await asyncio.to_thread(self._collections.drop, namespace)
 
     async def aclose(self) -> None:
