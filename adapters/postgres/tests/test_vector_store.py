@@ -16,7 +16,7 @@ from tests.support.postgres_server import PostgresServer
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico.plugins import Secret
 from portico.search import Equal, Range, VectorRecord, Vectors
-from portico_postgres import _plugin
+from portico_postgres import _plugin, vector_store
 from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
@@ -90,8 +90,11 @@ async def test_one_query_and_many_give_the_same(stores: Open) -> None:
 
 @pytest.mark.parametrize("keeps", [1, 3, 300, 3_000])
 @pytest.mark.parametrize("index", ["exact", "hnsw"])
-async def test_a_filter_of_any_strength_finds_the_best(stores: Open, index: str, keeps: int) -> None:
-    store, rows = stores(index=index, hnsw_from=1, hnsw_scan=50), random_rows(3_000, 8)
+async def test_a_filter_of_any_strength_finds_the_best(
+    stores: Open, monkeypatch: pytest.MonkeyPatch, index: str, keeps: int
+) -> None:
+    monkeypatch.setattr(vector_store, "_MOST_SCANNED", 50)
+    store, rows = stores(index=index, hnsw_from=1), random_rows(3_000, 8)
     await put(store, rows)
     for query in random_rows(3, 8, seed=2):
         [found] = await store.search("n", Vectors(query, 1, 8), top=10, filter=Range("number", below=keeps))
@@ -101,8 +104,11 @@ async def test_a_filter_of_any_strength_finds_the_best(stores: Open, index: str,
         assert hits == len(order) if index == "exact" or keeps < 10 else hits >= len(order) - 2
 
 
-async def test_a_hybrid_search_along_a_graph_finds_what_a_filter_keeps(stores: Open) -> None:
-    store, rows = stores(index="hnsw", hnsw_from=1, hnsw_scan=50), random_rows(3_000, 8)
+async def test_a_hybrid_search_along_a_graph_finds_what_a_filter_keeps(
+    stores: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_store, "_MOST_SCANNED", 50)
+    store, rows = stores(index="hnsw", hnsw_from=1), random_rows(3_000, 8)
     records = [VectorRecord(str(row), {"number": row}, f"anvil {row}") for row in range(3_000)]
     await store.upsert("n", records, Vectors(rows, *rows.shape))
     kept = Range("number", below=5)
@@ -386,7 +392,6 @@ def test_settings_have_words_and_bounds() -> None:
         {"hnsw_from": 0},
         {"hnsw_search": 1_001},
         {"hnsw_neighbours": 1},
-        {"hnsw_scan": 0},
         {"language": ""},
         {"language": "eng\x00lish"},
     ):

@@ -1,12 +1,12 @@
-"""Strings, metadata and filters as PostgreSQL takes them; what comes from outside is bound, field names too.
+"""Strings, metadata and filters for PostgreSQL. Values and field names from outside are bound, never part of the SQL.
 
-``text`` holds neither NUL nor half surrogates, which a Python string may have. What it cannot hold is written as a pair
-of characters that begins with one that is escaped itself. The pairs keep the order of code points, so that comparing
-what is stored (by bytes, in UTF-8) compares what was given.
+PostgreSQL's ``text`` holds neither NUL nor half surrogates, which a Python string may have. They are written as pairs
+of characters, whose first one is escaped too. The pairs keep the order of code points, so stored strings compare as the
+original ones do.
 
-Metadata have two forms: a text that gives back what was put in, and a jsonb that filters ask. The jsonb has a list for
-each field, whose elements compare as `portico.search.matches` compares. A jsonb alone could not do both: it takes no
-NUL, no NaN and no infinity, and makes 1e300 a whole number.
+Metadata are stored twice: as a text, which is read back, and as a jsonb, which filters read. The jsonb has a list for
+each field, whose elements compare as in `portico.search.matches`. It cannot replace the text: it has no NUL, no NaN and
+no infinity, and makes 1e300 an integer.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from portico.errors import StoreDamaged
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar, VectorRecord
 
 LONGEST_KEY = 2_000
-"""Bytes of an id or a namespace in UTF-8: what PostgreSQL's indexes hold is bounded, at 2,704 bytes."""
+"""Bytes of an id or a namespace in UTF-8, at most: PostgreSQL's indexes hold up to 2,704 bytes."""
 
 _LOW, _HIGH = "\x01", "\ue000"
-# NUL is the least there is, so U+0001 begins its pair. Half surrogates lie just below U+E000, which begins theirs.
+# The pair of NUL, the lowest character, begins with U+0001; those of half surrogates with U+E000, the next character.
 _PAIRS = {"\x00": "\x01\x01", "\x01": "\x01\x02", "\ue000": "\ue000\uf000"}
 _UNSTORABLE = re.compile("[\x00\x01\ud800-\udfff\ue000]")
 _PAIR = re.compile("[\x01\ue000](.)", re.DOTALL)
@@ -34,7 +34,7 @@ _SHIFT = 0x100 - 0xD800
 
 
 def stored(text: str) -> str:
-    """Return the form in which a string is stored; most strings are their own.
+    """Return the stored form of a string, which mostly is the string itself.
 
     >>> stored("naïve"), stored("nul" + chr(0)) == "nul" + chr(1) + chr(1)
     ('naïve', True)
@@ -43,7 +43,7 @@ def stored(text: str) -> str:
 
 
 def given(text: str) -> str:
-    """Return the string that `stored` made this of.
+    """Return the original of a stored string.
 
     >>> strange = "nul" + chr(0) + chr(0xD800)
     >>> given(stored(strange)) == strange
@@ -55,7 +55,7 @@ def given(text: str) -> str:
 def key(text: str, what: str) -> str:
     """Return the stored form of an id or a namespace. Raises ``ValueError`` for one of more than 2,000 bytes."""
     form = stored(text)
-    # A character has at most three bytes here, four for the rare ones: most need no counting.
+    # A character has at most four bytes, so most strings need no counting.
     if len(form) * 4 > LONGEST_KEY and (size := len(form.encode())) > LONGEST_KEY:
         raise ValueError(f"{what} {text[:40]!r}… has {size} bytes in UTF-8; PostgreSQL's indexes take {LONGEST_KEY}")
     return form
@@ -76,17 +76,17 @@ def _single(found: re.Match[str]) -> str:
 _LONGEST_NUMBER = 13_000
 """Bits of a whole number: some 3,900 digits. Python itself writes no more than 4,300."""
 _INFINITE = "1e5000"
-"""Stands for infinity in the jsonb, which has none: greater than every number that is taken."""
+"""Stands for infinity in the jsonb: greater than every number that is stored."""
 
-# Made once: `json.dumps` with options makes an encoder for each call, which takes longer than encoding.
+# Made once: `json.dumps` with options makes an encoder for each call.
 _readable = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def encoded(record: VectorRecord) -> tuple[str, str]:
-    """Return a record's metadata as the text that gives them back, and as the jsonb that is filtered.
+    """Return a record's metadata as the text that is read back, and as the jsonb that is filtered.
 
-    Raises ``TypeError`` for what is neither a string, a number, a bool nor a list of them, and ``ValueError`` for a
-    whole number of more than 13,000 bits.
+    Raises ``TypeError`` for other values than strings, numbers, bools and lists of them, and ``ValueError`` for an
+    integer of more than 13,000 bits.
     """
     if not record.metadata:
         return "{}", "{}"
@@ -114,11 +114,11 @@ def decoded(text: str) -> dict[str, Any]:
 
 
 def comparable(value: Scalar, *, clipped: bool = False) -> str | None:
-    """Return a value in JSON, as it compares in a jsonb; None for a NaN, which compares with nothing.
+    """Return a value in JSON, so that it compares correctly in a jsonb; None for a NaN, which compares with nothing.
 
-    A float is written with all that it is worth, since a jsonb compares decimal numbers: whole ones as the integer that
-    they are, with a point; the shortest form of others lies between the same floats. ``clipped`` puts a number that is
-    too long for a record beyond all records; otherwise it is a ``ValueError``.
+    A float that is an integer is written with all its digits, since a jsonb compares decimal numbers; the shortest form
+    of others lies between the same floats. An integer that is too long raises ``ValueError``; with ``clipped`` it is
+    written as a number beyond all stored ones.
     """
     if value is True or value is False:
         return "true" if value else "false"
@@ -151,7 +151,7 @@ _BOUNDS = (("at_least", ">="), ("at_most", "<="), ("above", ">"), ("below", "<")
 
 
 def condition_of(filter: Filter | None) -> Condition:
-    """Return the condition that keeps what ``filter`` keeps, by `portico.search.matches`."""
+    """Return the condition that keeps what ``filter`` keeps, as `portico.search.matches` defines it."""
     if filter is None:
         return EVERYTHING
     values: dict[str, object] = {}

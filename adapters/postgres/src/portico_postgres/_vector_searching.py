@@ -1,8 +1,8 @@
 """The tables of the namespaces, and searches of one by vectors, by words and by both.
 
-A graph of pgvector wants a fixed number of dimensions, and a search should look at one namespace only: hence tables for
-each. Their names are made of a number that PostgreSQL gives out, never of the namespace's name, and no number is given
-out twice: a process that still knows a dropped table gets an error.
+Each namespace has its own tables: a graph of pgvector has a fixed number of dimensions, and a search reads one
+namespace only. Their names contain a number from PostgreSQL, never the namespace's name. No number is used twice, so a
+process that still knows a dropped table gets an error.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ADVICE = "https://github.com/pgvector/pgvector#installation"
 _PAGE = 8_160
 """Bytes that a row has in a page at most."""
 _INLINE_DIMENSIONS = 1_900
-"""Vectors of so many dimensions lie in the rows themselves; larger ones beside them, in pieces of 2 kB."""
+"""Vectors of up to so many dimensions are stored in the rows, larger ones in pieces of 2 kB beside them."""
 _GRAPH_DIMENSIONS = 2_000
 _HALF_GRAPH_DIMENSIONS = 4_000
 """What pgvector's graphs take in full and in half precision."""
 
 _TABLES = (
-    # `number` says when a record came: in which write, and at which place in it. Of equal scores the older comes first.
+    # `number` orders records by age: the write, and the place in it. Of equal scores the oldest comes first.
     """CREATE TABLE {vectors} (
         number bigint PRIMARY KEY,
         id text COLLATE "C" NOT NULL UNIQUE,
@@ -46,7 +46,7 @@ _TABLES = (
     "ALTER TABLE {vectors} ALTER embedding SET STORAGE {storage}, ALTER embedding SET STATISTICS 0",
     "CREATE INDEX ON {vectors} USING gin (fields jsonb_path_ops)",
     "CREATE SEQUENCE {writes} OWNED BY {vectors}.number",
-    # Apart, so that comparing all vectors reads nothing else. The words lie in the rows: each one found is looked at.
+    # A table apart, so that a comparison of all vectors reads nothing else.
     """CREATE TABLE {texts} (
         number bigint PRIMARY KEY,
         text text NOT NULL,
@@ -87,10 +87,10 @@ PART = Part("vectors", (_first,))
 
 
 class Namespace:
-    """A namespace in the database: its number, the dimensions of its vectors, its language, its statements.
+    """A namespace in the database: its number, its dimensions, its language, and its statements.
 
-    In these, ``{vectors}`` and ``{texts}`` are its tables. ``{product}`` is the inner product of the vector asked for
-    and that of a record, a function, which no graph answers; ``{distance}`` is what a graph answers.
+    In these, ``{vectors}`` and ``{texts}`` are its tables. ``{product}`` is the inner product of the query and a
+    record's vector, which is always exact; ``{distance}`` is computed along the graph where there is one.
     """
 
     __slots__ = ("_names", "dimensions", "has_graph", "in_half", "language", "number")
@@ -101,7 +101,7 @@ class Namespace:
         self.language = language
         self.has_graph = False
         self.in_half = dimensions > _GRAPH_DIMENSIONS
-        """Whether a graph has the vectors in half precision, too large for one in full."""
+        """Whether the graph has the vectors in half precision: they are too large for full precision."""
         type, graph = identifier(extension, "vector"), f"vectors_{number}_graph"
         query = f"%(query)b::{type}"
         column, asked, opclass = "embedding", query, "vector_ip_ops"
@@ -132,12 +132,15 @@ class Namespace:
         return self.dimensions <= _HALF_GRAPH_DIMENSIONS
 
     def statement(self, text: str, **parts: str) -> bytes:
-        """Return a statement about it, to be run with parameters, also with none; ``parts`` are never from outside."""
+        """Return a statement with its names filled in; pass parameters with it, at least ``{}``.
+
+        ``parts`` become SQL, so they never come from outside.
+        """
         return text.format_map({**self._names, **parts}).encode()
 
 
 def identifier(*names: str) -> str:
-    """Return a quoted identifier, in which a % is not taken for the beginning of a parameter."""
+    """Return a quoted identifier, with % escaped for psycopg."""
     return sql.Identifier(*names).as_string().replace("%", "%%")
 
 
@@ -146,7 +149,7 @@ def _literal(text: str) -> str:
 
 
 async def find(connection: Connection, schema: str, name: str) -> Namespace | None:
-    """Return the namespace of a name, in the form that is stored; None where there is none."""
+    """Return the namespace with this stored name, or None."""
     cursor = await connection.execute(
         f"""SELECT number, dimensions, language,
             (SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
@@ -165,13 +168,18 @@ async def find(connection: Connection, schema: str, name: str) -> Namespace | No
 async def make(
     connection: Connection, schema: str, name: str, dimensions: int, settings: PostgresVectorSettings
 ) -> Namespace:
-    """Make a namespace in the transaction under way; return the one that another process made meanwhile."""
-    language = await _language(connection, settings.language)
-    cursor = await connection.execute(
-        f"INSERT INTO {identifier(schema, 'vector_namespaces')} (name, dimensions, language) VALUES (%s, %s, %s)"
-        " ON CONFLICT (name) DO NOTHING RETURNING number".encode(),
-        (name, dimensions, language),
-    )
+    """Make a namespace in the current transaction, or return the one that another process made."""
+    try:
+        cursor = await connection.execute(
+            f"INSERT INTO {identifier(schema, 'vector_namespaces')} (name, dimensions, language)"
+            " VALUES (%s, %s, %s::regconfig::text) ON CONFLICT (name) DO NOTHING RETURNING number".encode(),
+            (name, dimensions, settings.language),
+        )
+    except (errors.UndefinedObject, errors.InvalidName, errors.InvalidSchemaName, errors.SyntaxError) as error:
+        raise ConfigurationError(
+            f"PostgreSQL has no text search configuration {settings.language!r}, which `language` in "
+            "[vectors.postgres] names. `SELECT cfgname FROM pg_ts_config` lists them."
+        ) from error
     made = await cursor.fetchone()
     namespace = await find(connection, schema, name)
     if namespace is None:
@@ -182,21 +190,8 @@ async def make(
     return namespace
 
 
-async def _language(connection: Connection, wanted: str) -> str:
-    try:
-        async with connection.transaction():
-            cursor = await connection.execute("SELECT %s::regconfig::text", (wanted,))
-            row = await cursor.fetchone()
-            return wanted if row is None else str(row[0])
-    except (errors.UndefinedObject, errors.InvalidName, errors.InvalidSchemaName, errors.SyntaxError) as error:
-        raise ConfigurationError(
-            f"PostgreSQL has no text search configuration {wanted!r}, which `language` in [vectors.postgres] names. "
-            "`SELECT cfgname FROM pg_ts_config` lists them."
-        ) from error
-
-
 async def drop(connection: Connection, schema: str, name: str) -> None:
-    """Remove a namespace with its tables, in the transaction under way."""
+    """Remove a namespace and its tables, in the current transaction."""
     cursor = await connection.execute(
         f"DELETE FROM {identifier(schema, 'vector_namespaces')} WHERE name = %s RETURNING number".encode(), (name,)
     )
@@ -207,9 +202,9 @@ async def drop(connection: Connection, schema: str, name: str) -> None:
 
 
 async def link(connection: Connection, namespace: Namespace, settings: PostgresVectorSettings) -> None:
-    """Make the graph of a namespace that has enough records for it, and none yet.
+    """Make the graph of a namespace if it has enough records and no graph yet.
 
-    Writers wait meanwhile, readers do not. Of several processes that find it due, one makes it.
+    Writers wait meanwhile, readers do not. One process makes it, others wait.
     """
     enough = namespace.statement(_HAS_ENOUGH, limit=str(settings.hnsw_from))
     cursor = await connection.execute(enough, {})
@@ -264,21 +259,17 @@ class PackedDumper(Dumper):
         return bytes(obj)
 
 
-def as_rows(vectors: Vectors) -> Rows:
-    return np.frombuffer(vectors.buffer.cast("B"), dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
+def unit_rows(vectors: Vectors) -> Rows:
+    """Return the rows at length one. Rows of zeros stay zeros, and unit rows stay bit for bit.
 
-
-def unit_rows(rows: Rows, *, numbers: Sequence[int] | None = None) -> Rows:
-    """Return the rows at length one; rows of zeros stay zeros, unit rows keep every bit.
-
-    Raises ``ValueError`` for one that is not finite; ``numbers`` are those by which it names them.
+    Raises ``ValueError`` for a number that is not finite.
     """
-    # float64 holds the square of any float32, so only a number that is not finite gives a square that is not.
+    rows = np.frombuffer(vectors.buffer.cast("B"), dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
+    # float64 holds the square of any float32.
     squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     finite = np.isfinite(squares)
     if not finite.all():
-        row = int(finite.argmin())
-        raise ValueError(f"vector {row if numbers is None else numbers[row]} holds a number that is not finite")
+        raise ValueError(f"vector {int(finite.argmin())} holds a number that is not finite")
     other = ((np.abs(squares - 1.0) > _NEARLY_ONE) & (squares > 0)).nonzero()[0]
     if len(other):
         rows = rows.copy()
@@ -291,7 +282,7 @@ def row_bytes(dimensions: int) -> int:
 
 
 def packed(rows: Rows) -> memoryview:
-    """Return the binary forms of rows one after another, turned round and copied in one go."""
+    """Return the binary forms of all rows in one buffer."""
     form: Any = np.empty(len(rows), dtype=_form(rows.shape[1]))
     form["dimensions"] = rows.shape[1]
     form["unused"] = 0
@@ -304,11 +295,10 @@ def packed_queries(queries: Vectors) -> list[PackedVector]:
     if queries.rows == 1:
         # The usual case, which has to be quick.
         row = np.asarray(queries.buffer, dtype=np.float32)
-        # float64 holds the square of any float32.
         exact = row.astype(np.float64)
         if abs(exact.dot(exact) - 1.0) <= _NEARLY_ONE:
             return [PackedVector(struct.pack(">HH", queries.dimensions, 0) + row.astype(">f4").tobytes())]
-    forms, size = packed(unit_rows(as_rows(queries))), row_bytes(queries.dimensions)
+    forms, size = packed(unit_rows(queries)), row_bytes(queries.dimensions)
     return [PackedVector(forms[start : start + size]) for start in range(0, len(forms), size)]
 
 
@@ -321,11 +311,10 @@ def _form(dimensions: int) -> np.dtype[Any]:
     return np.dtype([("dimensions", ">u2"), ("unused", ">u2"), ("numbers", ">f4", (dimensions,))])
 
 
-# BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and Lucene's idf, which is positive also for a word
-# that most texts have. Divided by what a perfect text would reach, which is all the idf times k1 + 1, a score says
-# which part of the question a text answers, and so compares with a cosine. Where there are many texts, their number is
-# an estimate; their mean length is that of the texts found. As in the documents connector, a word that more than 30% of
-# many texts have is left out when there are others: it says next to nothing, and each text that has it costs time.
+# BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and Lucene's idf, which is never negative. The score is
+# divided by that of a perfect text, all the idf times k1 + 1, so that it compares with a cosine. The number of many
+# texts is an estimate; the mean length is that of the texts found. As in the documents connector, a word in more than
+# 30% of many texts is left out if there are others: it says little and takes time.
 _ANSWERED = """WITH known AS MATERIALIZED (
     SELECT texts, greatest(5000, 0.3 * texts)::bigint AS most FROM (
         SELECT CASE WHEN reltuples >= 20000 THEN reltuples::float8 ELSE (SELECT count(*) FROM {texts}) END AS texts
@@ -357,10 +346,10 @@ WORDS = (
 )
 """The best by words alone."""
 
-# Candidates are the best of each half. Without a `share`, the words count by what they weigh: a BM25 of
-# 25 counts as much as a cosine of 1, and BM25 is at most 2.2 times the idf (0.088 = 2.2 / 25). A long question, or one
-# of rare words, says much by them; a short one of common words little, and then the vector decides. The documents
-# connector weighs in the same way, and says by what measurements.
+# Candidates are the best of each half. Without a `share`, words count by their weight: a BM25 of 25 counts as much as a
+# cosine of 1, and BM25 is at most 2.2 times the idf (0.088 = 2.2 / 25). So words decide a long question or one of rare
+# words, and the vector a short one of common words. The documents connector uses the same weights; see its
+# measurements.
 BOTH = (
     _ANSWERED
     + """, near AS MATERIALIZED (
@@ -396,7 +385,7 @@ _EXACT = """SELECT id, metadata, {product} AS score FROM {vectors} WHERE {condit
 _ALONG_GRAPH = """SELECT id, metadata, -distance FROM (
     SELECT id, metadata, {distance} AS distance FROM {vectors} WHERE {condition}
     ORDER BY distance LIMIT {top}) AS near"""
-# A graph in half precision gives what is about nearest; the scores are of the vectors themselves.
+# A graph in half precision finds what is nearly nearest; the scores are those of the full vectors.
 _ALONG_HALF_GRAPH = """SELECT id, metadata, score FROM (
     SELECT id, metadata, {product} AS score, {distance} AS distance FROM {vectors} WHERE {condition}
     ORDER BY distance LIMIT {top}) AS near ORDER BY score DESC"""
@@ -411,9 +400,9 @@ async def nearest(
     condition: Condition,
     graph: bool,
 ) -> list[list[VectorMatch]]:
-    """Return the best records for each query, by the graph or by comparing all that pass.
+    """Return the best records for each query, along the graph or by comparing all that match.
 
-    Where a graph gives fewer than ``top``, as for a filter that keeps next to nothing, all are compared after all.
+    If the graph finds fewer than ``top``, all are compared.
     """
     if not graph:
         answers = await _compared(connection, namespace, queries, top, condition)
@@ -424,13 +413,7 @@ async def nearest(
             again = await _compared(connection, namespace, [queries[number] for number in short], top, condition)
             for number, rows in zip(short, again, strict=True):
                 answers[number] = rows
-    return [
-        [
-            VectorMatch(given(id), score if -1.0 <= score <= 1.0 else _cosine(score), decoded(text))
-            for id, text, score in rows
-        ]
-        for rows in answers
-    ]
+    return [[VectorMatch(given(id), _cosine(score), decoded(text)) for id, text, score in rows] for rows in answers]
 
 
 async def hybrid(
@@ -444,9 +427,9 @@ async def hybrid(
     condition: Condition,
     graph: bool,
 ) -> list[VectorMatch]:
-    """Return the best records by words, or by words and vector where there is one.
+    """Return the best records by words, or by words and vector if there is one.
 
-    Where a graph gives too few, all are compared, as in `nearest`.
+    If the graph finds fewer than ``top``, all are compared.
     """
     values = {**condition.values, "words": words, "language": namespace.language}
     if query is None:
@@ -473,15 +456,15 @@ async def _compared(
     connection: Connection, namespace: Namespace, queries: Sequence[PackedVector], top: int, condition: Condition
 ) -> list[list[Any]]:
     statement = namespace.statement(_EXACT, condition=condition.sql, top=str(top))
-    # What is best depends on how much a filter keeps; a prepared statement is planned for any filter after a while.
+    # The best plan depends on the filter; a prepared statement would get one plan for all filters.
     return await _answers(connection, statement, queries, condition.values, prepare=False if condition.values else None)
 
 
 async def _walked(
     connection: Connection, namespace: Namespace, queries: Sequence[PackedVector], top: int, condition: Condition
 ) -> list[list[Any]]:
-    # Prepared, since planning for each filter is quick beside parsing. That PostgreSQL does plan for each is because
-    # a plan for any number of rows wanted costs more than one for few: it takes the cheaper of both.
+    # Prepared, since parsing takes longer than planning. The limit is a parameter so that PostgreSQL still plans for
+    # each filter: a general plan for an unknown limit costs more.
     limit = "%(top)s::bigint" if condition.values else str(top)
     text = _ALONG_HALF_GRAPH if namespace.in_half else _ALONG_GRAPH
     statement = namespace.statement(text, condition=condition.sql, top=limit)
@@ -514,5 +497,5 @@ async def _answers(
 
 
 def _cosine(product: float) -> float:
-    # Sums of float32 may go a little beyond.
+    # Rounding may exceed the bounds.
     return min(1.0, max(-1.0, product))

@@ -20,7 +20,7 @@ class ConnectionSettings:
     >>> ConnectionSettings(uri=Secret("postgresql://ada:secret@db.example/portico")).schema
     'portico'
 
-    Raises ``ValueError`` for a URI that is none, which it does not quote, and for a number out of its range.
+    Raises ``ValueError`` for an invalid URI, without quoting it, and for a number out of its range.
     """
 
     uri: Secret = field(
@@ -127,11 +127,6 @@ class PostgresVectorSettings(ConnectionSettings):
         metadata={
             "doc": "With `hnsw`: candidates looked at in a search (ef_search); more find better, and take longer."
         },
-    )
-    hnsw_scan: int = field(
-        default=20_000,
-        validator=[validators.ge(1), validators.le(2_147_483_647)],
-        metadata={"doc": "With `hnsw`: records looked at along the graph for a filter, before all are compared."},
     )
     language: str = field(
         default="english",

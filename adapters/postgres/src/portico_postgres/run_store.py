@@ -22,10 +22,10 @@ from portico_postgres._connections import Connection, Connections, Part
 from portico_postgres.config import PostgresRunSettings
 
 _TABLES = (
-    # The next token. It is in no row, so that none comes again when a run was removed.
+    # The next token. A sequence never gives a token twice, also after a run was removed.
     "CREATE SEQUENCE {schema}.tokens",
-    # `owner` is none when the run is free; `presence` tells its process from others on the same system; `length` is
-    # how many entries there are. `finished` is when the run ended. Room in each page: the rows are updated often.
+    # `owner` is null when the run is free. `presence` identifies its process on the same system. `length` is the number
+    # of entries. `finished` is when the run ended. The fill factor leaves room for updates, which are frequent.
     """CREATE TABLE {schema}.runs (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name bytea NOT NULL,
@@ -36,10 +36,10 @@ _TABLES = (
         owner bytea,
         presence text,
         expires timestamptz NOT NULL) WITH (fillfactor = 70)""",
-    # A name may be longer than what an index takes.
+    # A name may be too long for an index.
     "CREATE UNIQUE INDEX runs_name ON {schema}.runs (sha256(name))",
     "CREATE INDEX runs_finished ON {schema}.runs (finished) WHERE finished IS NOT NULL",
-    # `batch` is one append, to know it by when its answer was lost. `json` keeps the text as it was written.
+    # `batch` identifies one append, also when its answer was lost. `json` keeps the text as it was written.
     """CREATE TABLE {schema}.entries (
         run bigint NOT NULL REFERENCES {schema}.runs (id) ON DELETE CASCADE,
         number bigint NOT NULL,
@@ -56,28 +56,29 @@ async def _make(connection: Connection, schema: sql.Identifier) -> None:
 
 RUNS = Part("runs", (_make,))
 
-# `seen` is the token of a lease that may be taken over whether it ran out or not, -1 for none: the owner's own, or
-# that of a process that is gone. A take that is late, and was repeated meanwhile, finds another token.
-_TAKE = """INSERT INTO {runs} AS run (name, token, owner, presence, expires)
+_STATEMENTS = {
+    # `seen` is the token of a lease that may be taken over before it expires: the owner's own, or that of a process
+    # that has ended; -1 for none. A late take that was repeated finds another token.
+    "take": """INSERT INTO {runs} AS run (name, token, owner, presence, expires)
     VALUES (%(name)s, nextval({tokens}), %(owner)s, %(presence)s,
         clock_timestamp() + make_interval(secs => %(seconds)s))
     ON CONFLICT (sha256(name)) DO UPDATE
         SET token = nextval({tokens}), owner = %(owner)s, presence = %(presence)s,
             expires = clock_timestamp() + make_interval(secs => %(seconds)s)
         WHERE run.owner IS NULL OR run.expires <= clock_timestamp() OR run.token = %(seen)s
-    RETURNING token, length"""
-_LOOK = """SELECT token, owner, presence, extract(epoch FROM expires - clock_timestamp())::float8
-    FROM {runs} WHERE sha256(name) = sha256(%(name)s)"""
-_RENEW = """UPDATE {runs}
+    RETURNING token, length""",
+    "look": """SELECT token, owner, presence, extract(epoch FROM expires - clock_timestamp())::float8
+    FROM {runs} WHERE sha256(name) = sha256(%(name)s)""",
+    "renew": """UPDATE {runs}
     SET presence = %(presence)s, expires = clock_timestamp() + make_interval(secs => %(seconds)s)
     WHERE sha256(name) = sha256(%(name)s) AND token = %(token)s AND owner IS NOT NULL
-    RETURNING 1"""
-_RELEASE = """UPDATE {runs} SET owner = NULL, presence = NULL, expires = clock_timestamp()
+    RETURNING 1""",
+    "release": """UPDATE {runs} SET owner = NULL, presence = NULL, expires = clock_timestamp()
     WHERE sha256(name) = sha256(%(name)s) AND token = %(token)s AND owner IS NOT NULL
-    RETURNING finished IS NOT NULL"""
-# `length` is how many entries the run has as its writer knows it: of two tries to write the same, one writes. Entries
-# are sent in binary (`b`): as text, psycopg escapes each quote in an array one by one, which takes seconds for a MB.
-_APPEND = """WITH held AS (
+    RETURNING finished IS NOT NULL""",
+    # `length` is the number of entries that the writer knows of, so that a repeated append writes once. Entries are
+    # sent in binary (`b`): as text, psycopg takes seconds to escape the quotes of 1 MB.
+    "append": """WITH held AS (
         UPDATE {runs} SET
             length = length + %(count)s,
             finished = CASE WHEN %(end)s::boolean IS NULL THEN finished
@@ -89,40 +90,30 @@ _APPEND = """WITH held AS (
         INSERT INTO {entries} (run, number, batch, entry)
         SELECT held.id, %(length)s::bigint + given.number, %(batch)s, given.entry::json
         FROM held, unnest(%(entries)b::text[]) WITH ORDINALITY AS given (entry, number))
-    SELECT 1 FROM held"""
-_STATE = """SELECT token = %(token)s AND owner IS NOT NULL, expires > clock_timestamp(), length,
+    SELECT 1 FROM held""",
+    "state": """SELECT token = %(token)s AND owner IS NOT NULL, expires > clock_timestamp(), length,
         EXISTS (SELECT FROM {entries} AS entry WHERE entry.run = run.id AND entry.batch = %(batch)s)
-    FROM {runs} AS run WHERE sha256(name) = sha256(%(name)s)"""
-_READ = """SELECT number, entry::text FROM {entries}
-    WHERE run = (SELECT id FROM {runs} WHERE sha256(name) = sha256(%(name)s)) ORDER BY number"""
-_NAMES = "SELECT name FROM {runs} ORDER BY id"
-# By `now()`, the same throughout: only so the index finds where the old ones end, and none of the others is read.
-_CLEAN = """DELETE FROM {runs} WHERE id IN (
+    FROM {runs} AS run WHERE sha256(name) = sha256(%(name)s)""",
+    "read": """SELECT number, entry::text FROM {entries}
+    WHERE run = (SELECT id FROM {runs} WHERE sha256(name) = sha256(%(name)s)) ORDER BY number""",
+    "names": "SELECT name FROM {runs} ORDER BY id",
+    # `now()` is constant in a statement, so the index is used and newer runs are not read.
+    "clean": """DELETE FROM {runs} WHERE id IN (
         SELECT id FROM {runs}
         WHERE finished < now() - make_interval(secs => %(seconds)s)
             AND (owner IS NULL OR expires <= clock_timestamp())
-        ORDER BY finished LIMIT %(most)s FOR UPDATE SKIP LOCKED)"""
+        ORDER BY finished LIMIT %(most)s FOR UPDATE SKIP LOCKED)""",
+}
 
 
 def run_statements(schema: str) -> dict[str, bytes]:
-    """Return the statements for one schema by name: its name is quoted once, everything else is bound."""
+    """Return the statements for one schema by name. The schema is quoted, and all values are bound."""
     names = {
         "runs": sql.Identifier(schema, "runs"),
         "entries": sql.Identifier(schema, "entries"),
         "tokens": sql.SQL("{}::regclass").format(sql.Literal(sql.Identifier(schema, "tokens").as_string(None))),
     }
-    statements = {
-        "take": _TAKE,
-        "look": _LOOK,
-        "renew": _RENEW,
-        "release": _RELEASE,
-        "append": _APPEND,
-        "state": _STATE,
-        "read": _READ,
-        "names": _NAMES,
-        "clean": _CLEAN,
-    }
-    return {name: sql.SQL(statement).format(**names).as_bytes(None) for name, statement in statements.items()}
+    return {name: sql.SQL(statement).format(**names).as_bytes(None) for name, statement in _STATEMENTS.items()}
 
 
 _PROC = Path("/proc")
@@ -132,9 +123,9 @@ _START = 19
 
 @lru_cache(1)
 def sign_of(pid: int) -> str | None:
-    """Return what tells this process, of number ``pid``, from every other one; None where the system does not say.
+    """Return a text that identifies this process; None if the system does not provide it.
 
-    It is which start of which system this is, its space of process numbers, the number, and when the process began.
+    It has the boot of the system, the namespace of process numbers, the number ``pid``, and when the process began.
     """
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -146,7 +137,7 @@ def sign_of(pid: int) -> str | None:
 
 
 def is_gone(sign: str | None) -> bool:
-    """Tell whether the process of that sign has ended for certain; only a process of the same system can know."""
+    """Tell whether the process of that sign has surely ended; only a process of the same system knows."""
     own, other = (sign_of(os.getpid()) or "").split(" "), (sign or "").split(" ")
     if len(other) != 4 or other[:2] != own[:2] or not other[2].isdigit():
         return False
@@ -160,7 +151,7 @@ def is_gone(sign: str | None) -> bool:
 
 
 def _began(pid: int) -> str | None:
-    """Return when a process began, "ended" for one that is only waited for; None where the system does not say."""
+    """Return when a process began, "ended" for a zombie, and None if the system does not provide it."""
     try:
         # The name before it is in parentheses, and may have parentheses and spaces in it.
         fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
@@ -170,7 +161,7 @@ def _began(pid: int) -> str | None:
 
 
 _TRIES = 20
-"""How often a statement finds that another one was there first, each of which came through, before `StoreBusy`."""
+"""How often a statement may find that another one came first, before `StoreBusy`."""
 
 _REMOVED_AT_ONCE = 100
 _BETWEEN_CLEANINGS = 60.0
@@ -179,7 +170,7 @@ _SECONDS_PER_DAY = 86_400
 
 @dataclass(slots=True)
 class _Written:
-    """What this process knows of a run that it holds: how long it is, and an append whose answer was lost."""
+    """What this process knows of a run that it holds: its length, and an append whose answer was lost."""
 
     length: int = -1
     batch: uuid.UUID | None = None
@@ -189,16 +180,16 @@ class _Written:
 
 
 class PostgresRunStore(RunStore):
-    """The RunStore port in PostgreSQL, which processes on any number of machines share.
+    """The RunStore port in PostgreSQL, for processes on any number of machines.
 
-    An entry is written when `append` returns, as surely as the server commits, and exactly once: an append whose
-    answer was lost is sent again, and the server knows it by its place in the run and its number. Leases are the
-    server's: its clock says when one has run out, its row of the run which token is the newest. The lease of a process
-    that was killed is free at once for processes on the same system, after ``lease_seconds`` for others.
+    `append` returns after the server has committed, and writes an entry exactly once: if the answer was lost, it sends
+    the append again, and the server recognizes it. The server keeps the leases: its clock decides when one expires, and
+    the row of the run has the newest token. If a process was killed, its lease is free at once for processes on the
+    same system, and after ``lease_seconds`` for others.
 
-    Nothing is opened before the first call; the tables are made by the first that writes. Calls may run concurrently,
-    and each ends in time: see the settings. ``StoreUnavailable`` says that the server was not reached, or that its
-    answer was lost: the same entries given once more are written if they were not.
+    Nothing is opened before the first call; the first write makes the tables. Calls may run concurrently, and each
+    ends in time: see the settings. ``StoreUnavailable`` means that the server was not reached or its answer was lost;
+    append the same entries again, and they are written if they were not.
     """
 
     name = "postgres"
@@ -213,7 +204,7 @@ class PostgresRunStore(RunStore):
         self._next_cleaning = 0.0
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
-        """Take the run for ``seconds``; ``StoreBusy`` while another holds it whose process may be there."""
+        """Take the run for ``seconds``. Raises ``StoreBusy`` while another process holds it and may be alive."""
         values = {
             "name": Rows.encode_name(run),
             "owner": Rows.encode_name(owner),
@@ -243,30 +234,28 @@ class PostgresRunStore(RunStore):
         return Lease(run, owner, token)
 
     async def renew(self, lease: Lease, *, seconds: float) -> None:
-        """Lengthen a lease; ``StoreBusy`` when it was given back, or there was a newer one since."""
+        """Extend a lease. Raises ``StoreBusy`` if it was released or there is a newer one."""
         values = {**_key(lease), "seconds": seconds, "presence": sign_of(os.getpid())}
 
-        if (
-            await self._connections.write(lambda connection: _row(connection, self._statements["renew"], values))
-            is None
-        ):
+        renewed = await self._connections.write(lambda connection: _row(connection, self._statements["renew"], values))
+        if renewed is None:
             self._held.pop((lease.run, lease.token), None)
             raise Rows.stale(lease)
 
     async def release(self, lease: Lease) -> None:
-        """Give the run back, unless the lease is stale; when it has ended, a few old ones are removed."""
+        """Release the run, unless the lease is stale. After a run that has ended, remove some old runs."""
         self._held.pop((lease.run, lease.token), None)
         values = _key(lease)
         given = await self._connections.write(lambda connection: _row(connection, self._statements["release"], values))
         if given is not None and given[0] and time.monotonic() >= self._next_cleaning:
-            # The run has ended well; that old ones cannot be removed is no failure of it.
+            # Old runs that cannot be removed are no failure of this one.
             with suppress(StoreError):
                 await self._clean()
 
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Add entries at the end; ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
+        """Append entries. Raises ``StoreBusy`` for a stale lease, ``StoreError`` for a value that is not JSON.
 
-        After ``StoreUnavailable``, the same entries are not written a second time when they are given again.
+        After ``StoreUnavailable``, append the same entries again: they are written once.
         """
         texts = [Rows.encode(lease.run, entry) for entry in entries]
         end = Rows.ended(entries)
@@ -298,7 +287,7 @@ class PostgresRunStore(RunStore):
             known.batch, known.texts = None, []
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
-        """Return the entries in order; none for an unknown run. ``StoreDamaged`` where one is missing."""
+        """Return the entries in order; none for an unknown run. Raises ``StoreDamaged`` if one is missing."""
         values = {"name": Rows.encode_name(run)}
         none: list[Any] = []
         rows = await self._connections.read(
@@ -307,7 +296,7 @@ class PostgresRunStore(RunStore):
         return await asyncio.to_thread(self._parsed, run, rows)
 
     async def held(self, run: str) -> bool:
-        """Tell whether a process that may be there holds the run."""
+        """Tell whether a process that may be alive holds the run."""
         values = {"name": Rows.encode_name(run)}
         found = await self._connections.read(
             lambda connection: _row(connection, self._statements["look"], values), None
@@ -318,7 +307,7 @@ class PostgresRunStore(RunStore):
         return by is not None and left > 0 and not is_gone(presence)
 
     async def runs(self) -> list[str]:
-        """Return the names of all runs, the oldest first."""
+        """Return the names of all runs, oldest first."""
         none: list[Any] = []
         rows = await self._connections.read(lambda connection: _rows(connection, self._statements["names"], {}), none)
         try:
@@ -336,7 +325,7 @@ class PostgresRunStore(RunStore):
             return (await connection.execute(self._statements["clean"], values)).rowcount
 
         removed = await self._connections.write(clean)
-        # Where there are more than that, the next run that ends removes some too.
+        # If there are more, the next run that ends removes some too.
         if removed < _REMOVED_AT_ONCE:
             self._next_cleaning = time.monotonic() + _BETWEEN_CLEANINGS
 
@@ -363,7 +352,7 @@ def _key(lease: Lease) -> dict[str, Any]:
 
 
 async def _row(connection: Connection, statement: bytes, values: Mapping[str, Any]) -> Any:
-    """Run a statement and return its first row, None where there is none."""
+    """Run a statement and return its first row, or None."""
     return await (await connection.execute(statement, values)).fetchone()
 
 

@@ -24,7 +24,6 @@ from portico_postgres._vector_searching import (
     Namespace,
     PackedDumper,
     PackedVector,
-    as_rows,
     drop,
     find,
     link,
@@ -43,12 +42,12 @@ _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 _MOST_CHARACTERS = 200_000
-"""A text is known by the words of its first so many characters: what PostgreSQL keeps of them is bounded, at 1 MB."""
+"""Only so many characters of a text are indexed: PostgreSQL keeps at most 1 MB of its words."""
 _MOST_ASKED = 64
 
 
 def searched_words(text: str) -> list[str]:
-    """Return the words by which a text is found, identifiers also by their parts.
+    """Return the words of a text, and also the parts of identifiers.
 
     >>> searched_words("Call getUser() and/or load_all.")
     ['Call', 'getUser', 'and', 'or', 'load', 'all', 'get', 'User']
@@ -68,14 +67,14 @@ def asked_words(query: str) -> list[str]:
 
 
 _SLICE = 256
-"""Records made ready at once; other tasks have their turn after that."""
+"""Records prepared at once, before other tasks may run."""
 
-# It lasts as long as the connection and is empty between transactions: catalogues do not grow with each write.
+# The table lasts as long as the connection and is empty between transactions, so catalogues do not grow.
 _STAGE = """CREATE TEMPORARY TABLE IF NOT EXISTS portico_staged (
     place integer, id text COLLATE "C", metadata text, fields text, embedding {type},
     text text, words text, length integer) ON COMMIT DELETE ROWS"""
 _COPY = "COPY pg_temp.portico_staged FROM STDIN (FORMAT BINARY)"
-# What COPY sends has no types; pgvector reads its binary form from the same bytes that a bytea has.
+# COPY sends no types; pgvector's binary form is sent like a bytea.
 _TYPES = ("int4", "text", "text", "text", "bytea", "text", "text", "int4")
 
 _WRITE = """INSERT INTO {vectors} (number, id, metadata, fields, embedding)
@@ -87,16 +86,16 @@ _WRITE_TEXTS = """INSERT INTO {texts} (number, text, words, length)
     SELECT number, text, to_tsvector(%(language)s::regconfig, words), length
     FROM pg_temp.portico_staged JOIN {vectors} USING (id) WHERE text IS NOT NULL
     ON CONFLICT (number) DO UPDATE SET text = EXCLUDED.text, words = EXCLUDED.words, length = EXCLUDED.length"""
-# The first condition is asked once, and is all that a namespace without texts costs.
+# The first condition makes it cheap in a namespace without texts.
 _FORGET_TEXTS = """DELETE FROM {texts} WHERE EXISTS (SELECT FROM {texts}) AND number IN (
     SELECT number FROM pg_temp.portico_staged JOIN {vectors} USING (id) WHERE text IS NULL)"""
 
 _READ = """SELECT id, metadata, {send}(embedding), text FROM {vectors} LEFT JOIN {texts} USING (number)
     WHERE id = ANY(%(ids)s)"""
-# Rows are locked in the order of their ids, as writers do, so that two calls do not wait for each other.
+# Rows are locked in the order of their ids, as in a write, so that two calls never deadlock.
 _DELETE = """DELETE FROM {vectors} WHERE number IN (
     SELECT number FROM {vectors} WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE) RETURNING number"""
-# A separate statement: it sees the text that another process wrote while the first one waited for the record.
+# A separate statement, so that it sees a text that another process wrote during the first one.
 _DELETE_TEXTS = "DELETE FROM {texts} WHERE number = ANY(%(numbers)s)"
 
 
@@ -107,14 +106,14 @@ async def upsert(
 
     Raises ``ValueError`` for a vector that is not finite, and what `encoded` raises for metadata.
     """
-    rows, size = as_rows(vectors), row_bytes(vectors.dimensions)
-    # By id: so two writers lock what both replace in one order.
+    rows, size = unit_rows(vectors), row_bytes(vectors.dimensions)
+    # Ordered by id, so that two writers lock the same records in one order.
     order = sorted(range(len(keys)), key=keys.__getitem__)
     async with connection.cursor().copy(_COPY) as copy:
         copy.set_types(_TYPES)
         for start in range(0, len(order), _SLICE):
             places = order[start : start + _SLICE]
-            embeddings = packed(unit_rows(rows[places], numbers=places))
+            embeddings = packed(rows[places])
             for row, place in enumerate(places):
                 record = records[place]
                 metadata, fields = encoded(record)
@@ -138,14 +137,15 @@ _Work: TypeAlias = Callable[[Connection, Namespace], Awaitable[T]]
 
 _ATTEMPTS = 10
 _LONG_WRITE = 1_000
-"""Records from which on a write may take longer than a statement usually may."""
+"""A write of more records may take longer than `statement_timeout`."""
 _SECONDS_A_RECORD = 0.05
 """Linking a record in a large graph takes some milliseconds."""
 _SECONDS_TO_LINK = 86_400.0
+_MOST_SCANNED = 20_000
+"""Records that a search along a graph tries for a filter, before all are compared."""
 
-# How a graph is walked. Compiling a statement to machine code takes longer than comparing all vectors. How many records
-# a filter keeps is a rough guess of the server's: with a price of disks that turn, a guess too high by half has it read
-# all of them, which takes four times as long as those that the index names.
+# How a graph is walked. Compiling a statement (jit) takes longer than comparing all vectors. The page cost is that of
+# an SSD: with the default the server often reads all records instead of those that the index names.
 _SESSION = """SELECT set_config('hnsw.ef_search', %(search)s, %(local)s),
     set_config('hnsw.iterative_scan', 'strict_order', %(local)s),
     set_config('hnsw.max_scan_tuples', %(scan)s, %(local)s),
@@ -154,9 +154,9 @@ _SESSION = """SELECT set_config('hnsw.ef_search', %(search)s, %(local)s),
 
 
 class Access:
-    """The connections, and the namespaces that are known.
+    """The connections and the known namespaces.
 
-    The store caches the number of a namespace's tables. A wrong number causes an error; then it is read again.
+    The number of a namespace's tables is cached. An old number causes an error, and then it is read again.
     """
 
     def __init__(self, settings: PostgresVectorSettings) -> None:
@@ -165,9 +165,9 @@ class Access:
         self._known: dict[str, Namespace] = {}
 
     async def read(self, name: str, work: _Work[T], absent: T, *, dimensions: int | None = None) -> T:
-        """Do what is to be done with the namespace; return ``absent`` where there is none.
+        """Do the work on the namespace; return ``absent`` if there is none.
 
-        Raises ``ValueError`` where its vectors have other ``dimensions`` than those that are given.
+        Raises ``ValueError`` if its vectors have other ``dimensions``.
         """
 
         async def done(connection: Connection, namespace: Namespace | None) -> T:
@@ -182,9 +182,9 @@ class Access:
         return await self.connections.read(lambda connection: self._tried(connection, name, dimensions, done), absent)
 
     async def write(self, name: str, dimensions: int, size: int, work: _Work[None]) -> None:
-        """Do the work in one transaction, in which the namespace is made where it is not there; then link it.
+        """Do the work in one transaction, which also makes the namespace if needed; then make its graph if it is due.
 
-        ``size`` is how many records it brings: a large write may take longer than a statement usually may.
+        ``size`` is the number of records: a large write may take longer than `statement_timeout`.
         """
         long = size > _LONG_WRITE
 
@@ -223,13 +223,13 @@ class Access:
             await self._settle(connection, local=False)
 
     async def _settle(self, connection: Connection, *, local: bool) -> None:
-        values = {"search": str(self.settings.hnsw_search), "scan": str(self.settings.hnsw_scan), "local": local}
+        values = {"search": str(self.settings.hnsw_search), "scan": str(_MOST_SCANNED), "local": local}
         await connection.execute(_SESSION, values)
 
     async def _find(self, connection: Connection, name: str, dimensions: int | None = None) -> Namespace | None:
         namespace = self._known.get(name)
         if namespace is None or dimensions not in (None, namespace.dimensions):
-            # Asked anew also for one of other dimensions: it may have been dropped, and be another one now.
+            # Also read again for other dimensions: it may have been dropped and made again.
             namespace = await find(connection, self.settings.schema, stored(name))
             if namespace is not None:
                 _check(namespace, dimensions)
@@ -243,7 +243,7 @@ class Access:
         dimensions: int | None,
         do: Callable[[Connection, Namespace | None], Awaitable[T]],
     ) -> T:
-        """Do it with the namespace as it is now; again, where another process drops it meanwhile."""
+        """Do the work on the current namespace, and again if another process drops it meanwhile."""
         gone: errors.UndefinedTable | None = None
         for _ in range(_ATTEMPTS):
             namespace = await self._find(connection, name, dimensions)
@@ -262,8 +262,7 @@ class Access:
             try:
                 await link(connection, namespace, self.settings)
             except errors.UndefinedTable:
-                # Somebody dropped it meanwhile.
-                return
+                return  # it was dropped meanwhile
 
         await self.connections.write(linking, seconds=_SECONDS_TO_LINK)
 
@@ -276,7 +275,7 @@ def _check(namespace: Namespace, dimensions: int | None) -> None:
 _SUPPORT = FilterSupport.everything()
 _SOURCE = "Vector store 'postgres'"
 _MOST_FOUND = 10**12
-"""More than any namespace has; a larger ``top`` is that."""
+"""More than any namespace has: the limit of ``top``."""
 
 
 class PostgresVectorStore(VectorStore):
@@ -287,13 +286,13 @@ class PostgresVectorStore(VectorStore):
     >>> store.persistent
     True
 
-    Nothing is opened before the first call. Vectors are kept at length one, and those that were put in as such come
-    back bit for bit. A row of zeros is kept and scores 0. Of equal scores the record that came first comes first. An id
-    or a namespace has 2,000 bytes of UTF-8 at most, and a vector 16,000 dimensions.
+    Nothing is opened before the first call. Vectors are stored at length one, and unit vectors come back bit for bit. A
+    row of zeros stays zeros and scores 0. Of equal scores the oldest record comes first. An id or a namespace has at
+    most 2,000 bytes of UTF-8, and a vector at most 16,000 dimensions.
 
-    Searches compare with every vector that passes the filter; with ``index="hnsw"`` they walk a graph once a namespace
-    has enough records, which may miss some. Vectors of more than 4,000 dimensions are always compared. Every write is
-    one transaction. Any number of processes may share the tables.
+    A search compares with every vector that matches the filter. With ``index="hnsw"`` a namespace with enough records
+    is searched along a graph, which may miss some; vectors of more than 4,000 dimensions are always compared. Every
+    write is one transaction. Any number of processes may share the tables.
     """
 
     name = "postgres"
@@ -306,7 +305,7 @@ class PostgresVectorStore(VectorStore):
         """`portico.ports.HybridSearch` over the same records."""
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
-        """Add records or replace those of the same id, all or none; with their texts, for hybrid search."""
+        """Add records or replace those with the same id, all or none. Texts are stored for hybrid search."""
         vectors.check_records(records)
         keys = [key(record.id, "the id") for record in records]
         if not records:
@@ -321,7 +320,7 @@ class PostgresVectorStore(VectorStore):
         await self._access.write(namespace, vectors.dimensions, len(records), work)
 
     async def delete(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove records; return how many there were, or how many were left when the call had to be repeated."""
+        """Remove records; return how many there were. After a lost connection the number may be too small."""
         keys = [stored(id) for id in ids]
 
         async def work(connection: Connection, place: Namespace) -> int:
@@ -335,7 +334,7 @@ class PostgresVectorStore(VectorStore):
         return await self._access.read(namespace, work, 0) if keys else 0
 
     async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
-        """Return the records known among ``ids``, in that order, with their texts, and their unit vectors."""
+        """Return the known records among ``ids``, in that order, with their texts, and their unit vectors."""
         keys = [stored(id) for id in ids]
 
         async def work(connection: Connection, place: Namespace) -> tuple[list[VectorRecord], Vectors | None]:
@@ -356,7 +355,7 @@ class PostgresVectorStore(VectorStore):
     async def search(
         self, namespace: str, queries: Vectors, *, top: int = 10, filter: Filter | None = None
     ) -> list[list[VectorMatch]]:
-        """Return the ``top`` best records that pass the filter, best first, one list for each query row."""
+        """Return the ``top`` best records that match the filter, best first, one list for each query row."""
         limit, condition = _asked_for(top, filter)
         units = packed_queries(queries)
 
@@ -379,7 +378,7 @@ class PostgresVectorStore(VectorStore):
         return await self._access.read(namespace, work, 0)
 
     async def ids(self, namespace: str) -> AsyncIterator[str]:
-        """Yield every id of the namespace, as it is when the first one is asked for."""
+        """Yield every id that the namespace has when the first one is read."""
 
         async def work(connection: Connection, place: Namespace) -> list[str]:
             cursor = await connection.execute(place.statement("SELECT id FROM {vectors}"), {})
@@ -390,7 +389,7 @@ class PostgresVectorStore(VectorStore):
             yield id
 
     async def drop(self, namespace: str) -> None:
-        """Remove a namespace with everything in it."""
+        """Remove a namespace and all its records."""
         await self._access.drop(namespace)
 
     async def aclose(self) -> None:
@@ -401,7 +400,7 @@ class PostgresVectorStore(VectorStore):
 class PostgresHybridSearch:
     """The HybridSearch port: one statement ranks by words (BM25) and by the cosine.
 
-    Words are what the text search configuration ``language`` makes of them; a namespace keeps that of its first write.
+    The text search configuration ``language`` decides what a word is. A namespace keeps that of its first write.
     """
 
     def __init__(self, access: Access) -> None:
@@ -417,7 +416,7 @@ class PostgresHybridSearch:
         share: float | None = None,
         filter: Filter | None = None,
     ) -> list[VectorMatch]:
-        """Return the ``top`` best records that pass the filter, best first."""
+        """Return the ``top`` best records that match the filter, best first."""
         limit, condition = _asked_for(top, filter)
         if share is not None and not 0 <= share <= 1:
             raise ValueError(f"share is {share}; it is from 0, for the vector alone, to 1, for the words alone")
