@@ -261,16 +261,17 @@ class Connection:
             await incoming.aclose()
 
     @contextmanager
-    def failures(self, seconds: float, setting: str, received: int = 0) -> Iterator[None]:
+    def failures(self, seconds: float, setting: str, incoming: Incoming | None = None) -> Iterator[None]:
         """Raise core's error for one of the SDK's or its transport's; a mistake of ours is raised as it is.
 
         The error is kept as the cause, unless a service quoted a secret in it.
         """
         try:
             yield
-        except TimeoutError as error:
-            raise timed_out(self.peer, seconds, setting, received=received) from error
         except _FAILURES as error:
+            received = 0 if incoming is None else incoming.received
+            if isinstance(error, TimeoutError):
+                raise timed_out(self.peer, seconds, setting, received=received) from error
             cause = error if self.peer.scrubbed(str(error)) == str(error) else None
             if self._clients.closed:
                 raise ServiceUnavailable(self.peer.says("was closed while this call was under way.")) from cause
@@ -306,10 +307,8 @@ class Incoming:
         started = loop.time()
         gap = self._left if silence is None or not self.received else min(self._left, silence)
         whole = gap == self._left
-        settings, peer = self._connection.settings, self._connection.peer
-        with self._connection.failures(
-            settings.timeout if whole else gap, "timeout" if whole else "stream_timeout", self.received
-        ):
+        limit, setting = (self._connection.settings.timeout, "timeout") if whole else (gap, "stream_timeout")
+        with self._connection.failures(limit, setting, self):
             async with asyncio.timeout(gap):
                 piece: bytes | None = b""
                 while piece == b"":
@@ -318,18 +317,25 @@ class Incoming:
             return b""
         self._left -= loop.time() - started
         self.beginning = self.beginning or piece
-        self.received += len(piece)
-        if self.received > settings.max_reply_bytes:
-            limit = f"{settings.max_reply_bytes:,} bytes (max_reply_bytes)"
-            raise invalid(peer, f"sent more than {limit}; the rest was not read.")
+        self._count(piece)
         return piece
 
     async def rest(self) -> bytes:
-        """Return everything that is still to come."""
+        """Return everything that is still to come, under one time limit."""
         pieces = []
-        while piece := await self.read():
-            pieces.append(piece)
+        with self._connection.failures(self._connection.settings.timeout, "timeout", self):
+            async with asyncio.timeout(self._left):
+                async for piece in self._pieces:
+                    self._count(piece)
+                    pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _count(self, piece: bytes) -> None:
+        self.received += len(piece)
+        most = self._connection.settings.max_reply_bytes
+        if self.received > most:
+            limit = f"{most:,} bytes (max_reply_bytes)"
+            raise invalid(self._connection.peer, f"sent more than {limit}; the rest was not read.")
 
     async def drain(self) -> None:
         """Take the end of a reply that is complete, so that its connection can be used again."""

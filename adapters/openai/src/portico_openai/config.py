@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -132,7 +133,7 @@ class ConnectionSettings:
         """The service's host, with the port where there is one."""
         return urlsplit(self.base_url).netloc
 
-    @property
+    @cached_property
     def is_openai(self) -> bool:
         """Whether OpenAI's own models answer: at OpenAI itself, or at Azure."""
         host = f".{urlsplit(self.base_url).hostname}"
