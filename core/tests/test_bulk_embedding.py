@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico import Kernel
-from portico._bulk_embedding import workers as workers_module
-from portico._bulk_embedding.batch import KIND, EmbeddingBatch, EmbeddingJobs, embed_batch, job_of
-from portico._bulk_embedding.workers import StoreFilling
+from portico import Kernel, _bulk_embedding
+from portico._bulk_embedding import KIND, EmbeddingBatch, StoreFilling, embed_batch, embed_job, make_job
 from portico._jobs import Job
 from portico._ports.embedding_generator import EmbeddingGenerator
 from portico._ports.vector_store import VectorStore
@@ -91,19 +89,21 @@ def queue() -> MemoryJobQueue:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ask workers from the first text on, and often."""
-    monkeypatch.setattr(workers_module, "_FIRST_SECONDS", 0)
-    monkeypatch.setattr(workers_module, "_HANDED", 2)
-    monkeypatch.setattr(workers_module, "_PAUSE", 0.002)
-    monkeypatch.setattr(workers_module, "_LOOK", 0.0)
-    monkeypatch.setattr(workers_module, "_SUDDEN", 0.01)
-    monkeypatch.setattr(workers_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_bulk_embedding, "_FIRST_SECONDS", 0)
+    monkeypatch.setattr(_bulk_embedding, "_RECORDS", 2)
+    monkeypatch.setattr(_bulk_embedding, "_POLL", 0.002)
+    monkeypatch.setattr(_bulk_embedding, "_LOOK", 0.0)
+    monkeypatch.setattr(_bulk_embedding, "_SUDDEN", 0.01)
+    monkeypatch.setattr(_bulk_embedding, "_PATIENCE", 0.05)
     return None
 
 
 @asynccontextmanager
 async def working(queue: MemoryJobQueue, *kernels: Kernel, kind: str = KIND) -> AsyncIterator[list[str]]:
     """Have a worker for each kernel; yield their names."""
-    tasks = [asyncio.create_task(queue.work({kind: partial(EmbeddingJobs(), kernel)})) for kernel in kernels]
+    tasks = [
+        asyncio.create_task(queue.work({kind: partial(embed_job, kernel, turn=asyncio.Lock())})) for kernel in kernels
+    ]
     try:
         while len(workers := await queue.workers()) < len(kernels):
             await asyncio.sleep(0)
@@ -152,9 +152,9 @@ def test_a_batch_that_went_through_a_queue_fills_the_store_as_one_here_does(batc
 
     async def both() -> tuple[Any, Any]:
         await embed_batch(batch, embeddings, here)
-        job = job_of(batch, model=embeddings.model, store=there.name)
+        job = make_job(batch, model=embeddings.model, store=there.name)
         sent = Job(job.name, job.kind, json.loads(json.dumps(job.body)))
-        counts = await EmbeddingJobs()(Kernel(Given(embeddings, there)), sent)
+        counts = await embed_job(Kernel(Given(embeddings, there)), sent)
         assert counts == {"texts": len(batch.texts), "records": len(batch.records)}
         return await contents(here), await contents(there)
 
@@ -183,25 +183,17 @@ async def test_a_generator_that_gives_another_number_of_vectors_is_named(store) 
 )
 async def test_a_worker_with_other_services_refuses(store, embeddings, model, name, persistent, said) -> None:
     store.persistent = persistent
-    job = job_of(plain(0), model=model, store=name)
+    job = make_job(plain(0), model=model, store=name)
     with pytest.raises(ConfigurationError, match=said):
-        await EmbeddingJobs()(Kernel(Given(embeddings, store)), job)
+        await embed_job(Kernel(Given(embeddings, store)), job)
     assert embeddings.calls == 0
 
 
-@given(st.data())
-def test_a_job_of_another_form_is_said_to_be_of_another_version(data: st.DataObject) -> None:
-    job = job_of(plain(0), model="hashing-16", store="dict")
-    body = json.loads(json.dumps(job.body))
-    field = data.draw(st.sampled_from(sorted(body)))
-    if data.draw(st.booleans()):
-        del body[field]
-    else:
-        body[field] = data.draw(
-            st.sampled_from([None, 7, [7], [[]], [["a"]], [["a", 9, {}, None]], [["a", 0, 9, ""]], {"a": 1}])
-        )
-    with pytest.raises(ConfigurationError):
-        asyncio.run(EmbeddingJobs()(Kernel(Given(HashingEmbeddings(16), Keeping())), Job(job.name, KIND, body)))
+async def test_a_job_of_another_version_is_refused(store, embeddings) -> None:
+    job = make_job(plain(0), model="hashing-16", store="dict")
+    for body in ({}, {**job.body, "version": 1}):
+        with pytest.raises(ConfigurationError, match="of different versions of Portico"):
+            await embed_job(Kernel(Given(embeddings, store)), Job(job.name, KIND, body))
 
 
 async def test_three_workers_fill_the_store_and_this_process_does_nothing(queue, store, embeddings) -> None:
@@ -268,8 +260,8 @@ async def test_what_is_under_way_is_bounded_and_the_giver_is_never_asked_meanwhi
             async for _ in filled:
                 busy = True
                 done += 1
-                # 8 jobs of 2 texts each: less than 16 texts are under way before another batch of 3 is begun.
-                assert len(asked) - done <= 6
+                # Less than 4 jobs are under way before another batch, of 2 jobs, is begun.
+                assert len(asked) - done <= 4
                 await asyncio.sleep(0)
                 busy = False
     assert done == 60
@@ -279,7 +271,7 @@ async def test_without_workers_and_for_little_it_is_done_here(queue, store, embe
     async with StoreFilling(embeddings, store, queue=lambda: queue) as filling:
         assert await all_of(filling, 4) == dict.fromkeys(range(4), 3)
     assert embeddings.embedded == 12
-    monkeypatch.setattr(workers_module, "_FIRST_SECONDS", 100.0)
+    monkeypatch.setattr(_bulk_embedding, "_FIRST_SECONDS", 100.0)
     async with (
         working(queue, Kernel(Given(HashingEmbeddings(16), store))),
         StoreFilling(embeddings, store, queue=lambda: queue) as filling,
@@ -363,8 +355,8 @@ async def test_who_stops_takes_back_what_he_handed_out(queue, store, embeddings)
 
 
 async def test_what_a_killed_process_handed_out_is_taken_back_by_the_next(queue, store, embeddings) -> None:
-    job = job_of(plain(0), model="m", store="s")
-    other = job_of(
+    job = make_job(plain(0), model="m", store="s")
+    other = make_job(
         EmbeddingBatch("space2", *[getattr(plain(0), f) for f in ("records", "texts", "rows")]), model="m", store="s"
     )
     await queue.submit([job, other])
@@ -381,7 +373,7 @@ async def test_a_queue_that_can_forget_keeps_no_texts(store, embeddings) -> None
                     del self._entries[name]
 
     queue = Forgetting()
-    await queue.submit([job_of(plain(99), model="m", store="s")])
+    await queue.submit([make_job(plain(99), model="m", store="s")])
     async with (
         working(queue, Kernel(Given(embeddings, store))),
         StoreFilling(HashingEmbeddings(16), store, queue=lambda: queue) as filling,
@@ -396,11 +388,11 @@ async def test_a_batch_that_somebody_cancels_is_embedded_here(queue, store, embe
         working(queue, Kernel(Given(HashingEmbeddings(16), store)), kind="other"),
         StoreFilling(embeddings, store, queue=lambda: queue) as filling,
     ):
-        filled = asyncio.create_task(filling.fill(plain(0)))
+        filled = asyncio.create_task(all_of(filling, 1))
         while not (jobs := await queue.jobs(KIND)):
             await asyncio.sleep(0)
         await queue.cancel([job.name for job in jobs])
-        assert await filled == 3
+        assert await filled == {0: 3}
     assert embeddings.embedded >= 2
 
 

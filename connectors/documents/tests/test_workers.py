@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico import Kernel
-from portico._bulk_embedding import workers
-from portico._bulk_embedding.batch import KIND, EmbeddingJobs
+from portico import Kernel, _bulk_embedding
+from portico._bulk_embedding import KIND, embed_job
 from portico.errors import ServiceError
 from portico.ports import EmbeddingGenerator, IndexProgress, Runner, VectorStore
 from portico_documents import catalogue, scan, vector_mirror
@@ -54,12 +53,12 @@ def queue() -> MemoryJobQueue:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, folder) -> None:
     """Have the workers asked early and often, in small batches."""
-    monkeypatch.setattr(workers, "_FIRST_SECONDS", 1e-9)
-    monkeypatch.setattr(workers, "_HANDED", 3)
-    monkeypatch.setattr(workers, "_PAUSE", 0.002)
-    monkeypatch.setattr(workers, "_LOOK", 0.0)
-    monkeypatch.setattr(workers, "_SUDDEN", 0.01)
-    monkeypatch.setattr(workers, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_bulk_embedding, "_FIRST_SECONDS", 1e-9)
+    monkeypatch.setattr(_bulk_embedding, "_RECORDS", 3)
+    monkeypatch.setattr(_bulk_embedding, "_POLL", 0.002)
+    monkeypatch.setattr(_bulk_embedding, "_LOOK", 0.0)
+    monkeypatch.setattr(_bulk_embedding, "_SUDDEN", 0.01)
+    monkeypatch.setattr(_bulk_embedding, "_PATIENCE", 0.05)
     monkeypatch.setattr(scan, "_BATCH_FILES", 3)
     for number in range(DOCUMENTS):
         sections = [f"# Part {part}\n\nDocument {number} says {part} things.\n" for part in range(number % 4 + 1)]
@@ -68,7 +67,10 @@ def small(monkeypatch: pytest.MonkeyPatch, folder) -> None:
 
 @asynccontextmanager
 async def working(queue: MemoryJobQueue, *services: Services) -> AsyncIterator[list[str]]:
-    tasks = [asyncio.create_task(queue.work({KIND: partial(EmbeddingJobs(), Kernel(each))})) for each in services]
+    tasks = [
+        asyncio.create_task(queue.work({KIND: partial(embed_job, Kernel(each), turn=asyncio.Lock())}))
+        for each in services
+    ]
     try:
         while len(found := await queue.workers()) < len(services):
             await asyncio.sleep(0)

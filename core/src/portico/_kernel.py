@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
@@ -468,10 +468,10 @@ class Kernel:
     @staticmethod
     def job_handlers() -> dict[str, JobHandler]:
         """Return what carries out each kind of job, for one worker."""
-        from portico._bulk_embedding.batch import KIND, EmbeddingJobs
+        from portico._bulk_embedding import KIND, embed_job
         from portico._runs.submitting import RUN_KIND, carry_out
 
-        return {RUN_KIND: carry_out, KIND: EmbeddingJobs()}
+        return {RUN_KIND: carry_out, KIND: partial(embed_job, turn=asyncio.Lock())}
 
     @staticmethod
     def require_jobs(runner: Runner | None) -> JobQueue:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from portico._bulk_embedding.batch import EmbeddingBatch as EmbeddingBatch
-    from portico._bulk_embedding.workers import StoreFilling as StoreFilling
+    from portico._bulk_embedding import EmbeddingBatch as EmbeddingBatch, StoreFilling as StoreFilling
     from portico._plugins.databases import Sqlite as Sqlite
     from portico._plugins.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from portico._plugins.registration import (
