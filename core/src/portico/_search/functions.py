@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from portico._functions.functions import SEARCH_TAG, Function, FunctionPlugin, Parameter
 from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar
-from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult, search_methods
+from portico._search.results import (
+    SearchCapabilities,
+    SearchMethod,
+    TextSearchOptions,
+    TextSearchResult,
+    search_methods,
+)
 from portico._types.compiled import Compiled
 from portico._types.compiling import compile_type
-from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedOption
+from portico.errors import ArgumentsInvalid, SchemaUnsupported
 
 if TYPE_CHECKING:
     from portico._ports.text_search import TextSearch
@@ -97,80 +103,63 @@ def search_plugin(
     Raises ``UnsupportedOption`` for a filter or a parameter that the source does not take, and ``ValueError`` for an
     unknown function.
     """
-    limits = {"count": (1, most), "skip": (0, _MOST)}
-    defaults = {"count": count, "skip": skip}
+    defaults, limits = {"count": count, "skip": skip}, {"count": (1, most), "skip": (0, _MOST)}
     if faults := _out_of_limits(defaults, limits):
         raise ValueError(f"the default of {faults[0]}")
     if isinstance(functions, str):
         functions = (functions,)
     chosen = dict(functions) if isinstance(functions, Mapping) else {function: function for function in functions}
-    described = dict(descriptions or {})
-    for function in described.keys() - chosen.keys():
+    descriptions = descriptions or {}
+    for function in descriptions.keys() - chosen.keys():
         raise ValueError(f"{function!r} is described and is no function of {name!r}. There are: {', '.join(chosen)}")
     made = []
     for function, kind in chosen.items():
-        method = _method(search, name, kind, tuple(codecs))
-        filters = {
-            each: _FilterParameter.of(each, parameter) for each, parameter in _offered(parameters, method).items()
-        }
-        call = _SearchFunction(f"{name}-{function}", method.call, filter, filters, defaults, limits)
+        method = _find_method(search, name, kind)
+        capabilities = method.capabilities or search.capabilities
+        filters = _filter_parameters(parameters, capabilities)
         source = f"Text search {search.name!r}" + ("" if kind in _FUNCTIONS else f" ({kind})")
-        call.check(method.capabilities, source)
+        for sample in (None, *(each.clause(() if each.many else "") for each in filters.values())):
+            capabilities.filter.check(_join([filter, sample]), source)
+        call = _SearchFunction(f"{name}-{function}", getattr(search, method.method), filter, filters, defaults, limits)
         made.append(
             Function(
                 function,
                 call,
                 plugin=name,
-                description=described.get(function) or method.description,
-                parameters=call.parameters(parameters or {}, method.capabilities),
-                returns=method.returns,
+                description=descriptions.get(function) or method.description or f"{kind} of {name}.",
+                parameters=call.parameters(parameters or {}, capabilities),
+                returns=_compile_records(method.record_type, tuple(codecs)),
                 tags=frozenset({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else ()),
             )
         )
     return FunctionPlugin(name, tuple(made), description or f"Search {name}.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
-    """A search method: the call, its description, and what it returns."""
-
-    call: Callable[..., Any]
-    description: str
-    returns: Compiled
-    capabilities: SearchCapabilities
-
-
-def _method(search: TextSearch, name: str, kind: str, codecs: tuple[TypeCodec, ...]) -> _Method:
-    usual: Mapping[str, tuple[Callable[..., Any], str, Any]] = {
-        "Search": (search.search, f"Search {name} and return the text of the passages found.", str),
-        "GetTextSearchResults": (
-            search.get_text_search_results,
+def _find_method(search: TextSearch, name: str, kind: str) -> SearchMethod:
+    """Return one of the three methods of every search, or a further one of this search."""
+    usual = (
+        SearchMethod("Search", "search", f"Search {name} and return the text of the passages found.", str),
+        SearchMethod(
+            "GetTextSearchResults",
+            "get_text_search_results",
             f"Search {name} and return passages with text, name and link.",
             TextSearchResult,
         ),
-        "GetSearchResults": (
-            search.get_search_results,
+        SearchMethod(
+            "GetSearchResults",
+            "get_search_results",
             f"Search {name} and return its own records.",
             getattr(search, "record_type", Any),
         ),
-    }
-    if kind in usual:
-        call, about, record = usual[kind]
-        return _Method(call, about, _records(record, codecs), search.capabilities)
-    # Hints are read only here: they may name types that only a type checker imports.
-    further = {method.name: method for method in search_methods(search)}
-    if kind not in further:
-        raise ValueError(f"there is no search function {kind!r}. There are: {', '.join([*usual, *further])}")
-    method = further[kind]
-    return _Method(
-        getattr(search, method.method),
-        method.description or f"{kind} of {name}.",
-        _records(method.record_type, codecs),
-        method.capabilities or search.capabilities,
     )
+    # Hints of further methods are read only if needed: they may name types that only a type checker imports.
+    methods = {method.name: method for method in (usual if kind in _FUNCTIONS else (*usual, *search_methods(search)))}
+    if kind not in methods:
+        raise ValueError(f"there is no search function {kind!r}. There are: {', '.join(methods)}")
+    return methods[kind]
 
 
-def _records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
+def _compile_records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
     """Compile a list of records; without a schema, each record is written by its type when it comes."""
     if record is not Any:
         try:
@@ -181,21 +170,21 @@ def _records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
     return Compiled({"type": "array"}, list, compile_type(list[Any], codecs).unstructure)
 
 
-def _offered(
-    parameters: Mapping[str, str | SearchParameter | None] | None, method: _Method
-) -> dict[str, SearchParameter]:
+def _filter_parameters(
+    parameters: Mapping[str, str | SearchParameter | None] | None, capabilities: SearchCapabilities
+) -> dict[str, _FilterParameter]:
     """Return the parameters that become filters."""
     if parameters is None:
-        fields = method.capabilities.filter.offered
-        return {field: SearchParameter(f"Only passages whose {field} is exactly this.") for field in fields}
-    offered = {}
+        parameters = {field: f"Only passages whose {field} is exactly this." for field in capabilities.filter.offered}
+    filters = {}
     for name, parameter in parameters.items():
         if name == "query" or name in _OPTIONS:
             if isinstance(parameter, SearchParameter) or (name == "query" and parameter is None):
                 raise ValueError(f"the parameter {name!r} is there already: it takes another description, not a filter")
         elif parameter is not None:
-            offered[name] = SearchParameter(parameter) if isinstance(parameter, str) else parameter
-    return offered
+            declared = SearchParameter(parameter) if isinstance(parameter, str) else parameter
+            filters[name] = _FilterParameter.of(name, declared)
+    return filters
 
 
 def _out_of_limits(given: Mapping[str, int], limits: Mapping[str, tuple[int, int]]) -> list[str]:
@@ -230,7 +219,7 @@ class _SearchFunction:
             raise ArgumentsInvalid(self.function, faults)
         if not query.strip():
             return []
-        filter = _joined([self.fixed, *clauses.values()])
+        filter = _join([self.fixed, *clauses.values()])
         results = await self.method(query, TextSearchOptions(numbers["count"], numbers["skip"], filter=filter))
         found = list(await results.list())
         failures = results.metadata.get("failures")
@@ -259,15 +248,6 @@ class _SearchFunction:
             further.append(Parameter(name, declared.description, each.compiled, declared.required, declared.default))
         query = Parameter("query", str(texts["query"]), compile_type(str), required=True)
         return (query, *sorted(further, key=lambda parameter: not parameter.required))
-
-    def check(self, capabilities: SearchCapabilities, source: str) -> None:
-        """Raise ``UnsupportedOption`` for a filter that the source would refuse in a call."""
-        capabilities.filter.check(self.fixed, source)
-        for name, parameter in self.filters.items():
-            try:
-                capabilities.filter.check(_joined([self.fixed, parameter.sample]), source)
-            except UnsupportedOption as error:
-                raise UnsupportedOption(f"{self.function} cannot have the parameter {name!r}. {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,22 +288,19 @@ class _FilterParameter:
             return None
         # A call with Python values may give the text of a date as well as a date.
         plain = value if type(value) is str else self.compiled.unstructure(value)
+        return self.clause(tuple(dict.fromkeys(plain)) if self.many else plain)
+
+    def clause(self, plain: Any) -> Filter:
+        """Return the filter of a plain value, or of a tuple of them."""
         if self.declared.bound is not None:
             return Range(self.field, **{self.declared.bound: plain})
-        return AnyOf(self.field, tuple(dict.fromkeys(plain))) if self.many else Equal(self.field, plain)
-
-    @property
-    def sample(self) -> Filter:
-        """A filter of the kind that values become, to ask whether a source takes it."""
-        if self.declared.bound is not None:
-            return Range(self.field, at_least="")
-        return AnyOf(self.field, ()) if self.many else Equal(self.field, "")
+        return AnyOf(self.field, plain) if self.many else Equal(self.field, plain)
 
 
 def _is_blank(value: object) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def _joined(filters: Iterable[Filter | None]) -> Filter | None:
+def _join(filters: Iterable[Filter | None]) -> Filter | None:
     parts = tuple(filter for filter in filters if filter is not None)
     return And(parts) if len(parts) > 1 else parts[0] if parts else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,31 +25,26 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hashable)
 
 
-def fuse_by_rank(
-    rankings: Iterable[Sequence[T]], *, key: Callable[[T], Hashable] | None = None, constant: int = 60
-) -> list[T]:
-    """Merge rankings, best first, by reciprocal ranks; things with equal ``key`` are one.
+def fuse_by_rank(rankings: Iterable[Iterable[H]]) -> list[H]:
+    """Merge rankings, best first, by reciprocal ranks.
 
-    The score of a thing is the sum of ``1 / (constant + rank)`` over the rankings that have it (Cormack,
-    Clarke and Büttcher, SIGIR 2009, whose constant is 60). Equal scores keep the order in which they came.
+    The score of a thing is the sum of ``1 / (60 + rank)`` over the rankings that have it (Cormack, Clarke and Büttcher,
+    SIGIR 2009). Equal scores keep the order in which they came.
 
     >>> fuse_by_rank([["a", "b"], ["b", "c"]])
     ['b', 'a', 'c']
     """
-    scores: dict[Hashable, float] = {}
-    first: dict[Hashable, T] = {}
+    scores: dict[H, float] = {}
     for ranking in rankings:
-        seen: set[Hashable] = set()
+        seen: set[H] = set()
         for rank, thing in enumerate(ranking, 1):
-            name = thing if key is None else key(thing)
-            if name in seen:
-                continue
-            seen.add(name)
-            first.setdefault(name, thing)
-            scores[name] = scores.get(name, 0.0) + 1.0 / (constant + rank)
-    return [first[name] for name in sorted(scores, key=scores.__getitem__, reverse=True)]
+            if thing not in seen:
+                seen.add(thing)
+                scores[thing] = scores.get(thing, 0.0) + 1.0 / (60 + rank)
+    return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +115,28 @@ class FusedSearch(SearchConnector[FusedResult]):
         found = await asyncio.gather(
             *(self._ask(name, search, query, asked) for name, search in self.searches.items()), return_exceptions=True
         )
-        answers = dict(zip(self.searches, found, strict=True))
-        failures = {name: answer for name, answer in answers.items() if isinstance(answer, BaseException)}
-        rankings = {name: answer for name, answer in answers.items() if not isinstance(answer, BaseException)}
+        failures: dict[str, BaseException] = {}
+        rankings: dict[str, list[TextSearchResult]] = {}
+        details: dict[str, Mapping[str, Any]] = {}
+        for name, answer in zip(self.searches, found, strict=True):
+            if isinstance(answer, BaseException):
+                failures[name] = answer
+            else:
+                rankings[name], details[name] = answer
         if not rankings:
-            (its_name, first), *others = failures.items()
-            failure = first
-            if not isinstance(first, PorticoError):
-                failure = ServiceError(f"The source {its_name!r} failed: {_describe(first)}")
-            for name, error in others:
-                failure.add_note(f"The source {name!r} failed too: {_describe(error)}")
-            raise failure from first.__cause__ if failure is first else first
+            (name, first), *others = failures.items()
+            for other, error in others:
+                first.add_note(f"The source {other!r} failed too: {_describe(error)}")
+            if isinstance(first, PorticoError):
+                raise first
+            raise ServiceError(f"The source {name!r} failed: {_describe(first)}") from first
         metadata: dict[str, Any] = {}
         if failures:
             metadata["failures"] = {name: _describe(error) for name, error in failures.items()}
-        if details := {name: said for name, (_, said) in rankings.items() if said}:
-            metadata["sources"] = details
+        if any(details.values()):
+            metadata["sources"] = {name: said for name, said in details.items() if said}
         names = tuple(rankings)
-        fused = FusedSearch.fuse(
-            [results for results, _ in rankings.values()], link=lambda one: one.link, text=lambda one: one.value
-        )
+        fused = FusedSearch.fuse(rankings.values(), link=lambda one: one.link, text=lambda one: one.value)
         records = [
             FusedResult(one.value, one.name, one.link, tuple(names[number] for number in finders))
             for one, finders in fused[options.skip : wanted]
@@ -214,14 +212,10 @@ class _Indexes:
     async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
         """Update one after the other, and return one report."""
         reports = [await index.update(progress=progress) for index in self._indexes]
-        skipped: dict[str, int] = {}
-        for report in reports:
-            for reason, count in report.skipped.items():
-                skipped[reason] = skipped.get(reason, 0) + count
         counts = ("added", "changed", "renamed", "removed", "unchanged", "passages", "embedded")
         return IndexReport(
             **{count: sum(getattr(report, count) for report in reports) for count in counts},
-            skipped=skipped,
+            skipped=sum((Counter(report.skipped) for report in reports), Counter()),
             problems=tuple(problem for report in reports for problem in report.problems),
         )
 
