@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.databases import plain_code, sqlite_error, transaction, use_log
+from portico._plugins.databases import Sqlite
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 
@@ -29,7 +29,7 @@ def test_a_block_is_written_as_a_whole_or_not_at_all(blocks: list[tuple[list[int
         expected: list[int] = []
         for numbers, fails in blocks:
             try:
-                with transaction(memory):
+                with Sqlite.transaction(memory):
                     memory.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in numbers])
                     if fails:
                         raise KeyboardInterrupt
@@ -41,7 +41,7 @@ def test_a_block_is_written_as_a_whole_or_not_at_all(blocks: list[tuple[list[int
 
 
 def test_an_error_that_has_rolled_back_already_comes_through_as_it_is(connection: sqlite3.Connection) -> None:
-    with pytest.raises(sqlite3.IntegrityError), transaction(connection):
+    with pytest.raises(sqlite3.IntegrityError), Sqlite.transaction(connection):
         connection.execute("INSERT INTO numbers VALUES (1)")
         connection.execute("INSERT OR ROLLBACK INTO numbers VALUES (1)")
     assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
@@ -50,11 +50,15 @@ def test_an_error_that_has_rolled_back_already_comes_through_as_it_is(connection
 def test_writing_keeps_other_writers_out_and_reading_sees_one_state(
     connection: sqlite3.Connection, tmp_path: Path
 ) -> None:
-    use_log(connection, 1)
+    Sqlite.use_log(connection, 1)
     with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as other:
-        with transaction(connection), pytest.raises(sqlite3.OperationalError, match="locked"), transaction(other):
+        with (
+            Sqlite.transaction(connection),
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+            Sqlite.transaction(other),
+        ):
             pass
-        with transaction(other, write=False):
+        with Sqlite.transaction(other, write=False):
             assert other.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
             connection.execute("INSERT INTO numbers VALUES (1)")
             assert other.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
@@ -67,24 +71,13 @@ def test_turning_the_log_on_waits_for_who_is_in_the_way_and_then_says_so(
     with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(sqlite3.OperationalError) as caught:
-            use_log(connection, 0.05)
-        assert plain_code(caught.value) == sqlite3.SQLITE_BUSY
+            Sqlite.use_log(connection, 0.05)
+        assert caught.value.sqlite_errorcode == sqlite3.SQLITE_BUSY
         leaving = threading.Timer(0.1, other.execute, ["COMMIT"])
         leaving.start()
-        use_log(connection, 30)
+        Sqlite.use_log(connection, 30)
         leaving.join()
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_the_plain_code_is_in_extended_ones_and_errors_of_the_module_have_none(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO numbers VALUES (1)")
-    with pytest.raises(sqlite3.IntegrityError) as caught:
-        connection.execute("INSERT INTO numbers VALUES (1)")
-    assert caught.value.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE
-    assert plain_code(caught.value) == sqlite3.SQLITE_CONSTRAINT
-    with pytest.raises(sqlite3.ProgrammingError) as caught_in_module:
-        connection.execute("SELECT ?", [])
-    assert plain_code(caught_in_module.value) == 0
 
 
 def test_a_file_that_is_none_of_ours_is_damaged_and_one_that_is_locked_is_busy(
@@ -93,16 +86,16 @@ def test_a_file_that_is_none_of_ours_is_damaged_and_one_that_is_locked_is_busy(
     (tmp_path / "text").write_bytes(b"This is no database. " * 200)
     with closing(sqlite3.connect(tmp_path / "text")) as other, pytest.raises(sqlite3.Error) as caught:
         other.execute("SELECT * FROM numbers")
-    assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreDamaged
+    assert type(Sqlite.error(caught.value, "The file", damaged="", advice="")) is StoreDamaged
     for statement in ("SELECT * FROM others", "SELECT other FROM numbers", "SELECT CAST(x'ff' AS TEXT)"):
         with pytest.raises(sqlite3.Error) as caught:
             connection.execute(statement).fetchall()
-        assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreDamaged, statement
+        assert type(Sqlite.error(caught.value, "The file", damaged="", advice="")) is StoreDamaged, statement
     with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as other:
-        with transaction(connection), pytest.raises(sqlite3.Error) as caught, transaction(other):
+        with Sqlite.transaction(connection), pytest.raises(sqlite3.Error) as caught, Sqlite.transaction(other):
             pass
-        assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreBusy
+        assert type(Sqlite.error(caught.value, "The file", damaged="", advice="")) is StoreBusy
     connection.execute("INSERT INTO numbers VALUES (1)")
     with pytest.raises(sqlite3.Error) as caught:
         connection.execute("INSERT INTO numbers VALUES (1)")
-    assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreError
+    assert type(Sqlite.error(caught.value, "The file", damaged="", advice="")) is StoreError

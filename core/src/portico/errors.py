@@ -147,15 +147,7 @@ class FunctionFailed(FunctionError):
 
     def __init__(self, function: str, cause: BaseException) -> None:
         self.function = function
-        super().__init__(f"The function {function} failed: {_shown(cause)}")
-
-
-def _shown(cause: BaseException) -> str:
-    try:
-        words = str(cause)
-    except Exception:  # noqa: BLE001 - the error is shown without its message
-        words = "(its message cannot be shown)"
-    return f"{type(cause).__name__}: {words}" if words else type(cause).__name__
+        super().__init__(f"The function {function} failed: {type(cause).__name__}: {cause}")
 
 
 class SchemaUnsupported(PorticoError):

@@ -19,101 +19,93 @@ _PAUSE = 0.01
 """Seconds between two attempts to turn the log on."""
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterator[None]:
-    """Run a transaction; an error rolls it back. One that writes excludes other writers.
+class Sqlite:
+    """What stores in SQLite need: transactions, the write-ahead log, and errors of Portico."""
 
-    >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-    >>> with transaction(connection):
-    ...     _ = connection.execute("CREATE TABLE names (name)")
-    >>> connection.in_transaction
-    False
-    >>> connection.close()
+    @staticmethod
+    @contextmanager
+    def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterator[None]:
+        """Run a transaction; an error rolls it back. One that writes excludes other writers.
 
-    The connection needs ``isolation_level=None``. Without ``write``, every statement sees the same state.
-    """
-    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN DEFERRED")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # Some errors roll it back themselves.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+        >>> with Sqlite.transaction(connection):
+        ...     _ = connection.execute("CREATE TABLE names (name)")
+        >>> connection.in_transaction
+        False
+        >>> connection.close()
 
-
-def use_log(connection: sqlite3.Connection, wait: float) -> None:
-    """Turn the write-ahead log on, so that readers and a writer do not wait for each other.
-
-    Raises ``sqlite3.OperationalError`` (busy) when others are in the way for more than ``wait`` seconds. SQLite does
-    not wait itself when two processes turn the log on at once.
-    """
-    until = time.monotonic() + wait
-    while True:
+        The connection needs ``isolation_level=None``. Without ``write``, every statement sees the same state.
+        """
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN DEFERRED")
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if plain_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(_PAUSE)
-        else:
-            return
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            # Some errors roll it back themselves.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    @staticmethod
+    def use_log(connection: sqlite3.Connection, wait: float) -> None:
+        """Turn the write-ahead log on, so that readers and a writer do not wait for each other.
+
+        Raises ``sqlite3.OperationalError`` (busy) when others are in the way for more than ``wait`` seconds. SQLite
+        does not wait itself when two processes turn the log on at once.
+        """
+        until = time.monotonic() + wait
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if _plain_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                return
+
+    @staticmethod
+    @contextmanager
+    def errors(what: str, *, damaged: str, advice: str) -> Iterator[None]:
+        """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for an error of SQLite or of the file system.
+
+        ``what`` begins the message: "The journal /var/runs.sqlite3". ``damaged`` and ``advice`` end it with what to do
+        about a damaged file, and about other errors.
+        """
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+            raise Sqlite.error(error, what, damaged=damaged, advice=advice) from error
+
+    @staticmethod
+    def error(error: Exception, what: str, *, damaged: str, advice: str) -> StoreError:
+        """Return the error that `errors` raises for this one.
+
+        >>> connection = sqlite3.connect(":memory:")
+        >>> try:
+        ...     connection.execute("SELECT * FROM runs")
+        ... except sqlite3.Error as error:
+        ...     print(Sqlite.error(error, "The journal", damaged="Move it away.", advice="Set another `path`."))
+        The journal is damaged, or another kind of database: no such table: runs. Move it away.
+        >>> connection.close()
+        """
+        if isinstance(error, OSError):
+            return StoreError(f"{what} cannot be opened: {error}. {advice}")
+        code = _plain_code(error)
+        if code in _BUSY:
+            return StoreBusy(f"Another process is writing to {what[0].lower()}{what[1:]}. Try again when it is done.")
+        # Without a code, the module could not decode a text, or a message that quotes one.
+        undecodable = isinstance(error, UnicodeDecodeError | sqlite3.OperationalError) and not code
+        if code in _DAMAGED or undecodable:
+            return StoreDamaged(f"{what} is damaged, or another kind of database: {error}. {damaged}")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreError(f"The disk of {what[0].lower()}{what[1:]} is full; nothing was written. Free some space.")
+        return StoreError(f"{what} cannot be read or written: {error}. {advice}")
 
 
-@contextmanager
-def sqlite_errors(what: str, *, damaged: str, advice: str) -> Iterator[None]:
-    """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for an error of SQLite or of the file system.
-
-    ``what`` begins the message: "The journal /var/runs.sqlite3". ``damaged`` and ``advice`` end it with what to do
-    about a damaged file, and about other errors.
-    """
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
-        raise sqlite_error(error, what, damaged=damaged, advice=advice) from error
-
-
-def sqlite_error(error: Exception, what: str, *, damaged: str, advice: str) -> StoreError:
-    """Return the error that `sqlite_errors` raises for this one.
-
-    >>> connection = sqlite3.connect(":memory:")
-    >>> try:
-    ...     connection.execute("SELECT * FROM runs")
-    ... except sqlite3.Error as error:
-    ...     print(sqlite_error(error, "The journal", damaged="Move it away.", advice="Set another `path`."))
-    The journal is damaged, or another kind of database: no such table: runs. Move it away.
-    >>> connection.close()
-    """
-    if isinstance(error, UnicodeDecodeError):
-        return StoreDamaged(f"{what} is damaged: {error}. {damaged}")
-    if not isinstance(error, sqlite3.Error):
-        return StoreError(f"{what} cannot be opened: {error}. {advice}")
-    code = plain_code(error)
-    if code in _BUSY:
-        return StoreBusy(f"Another process is writing to {what[0].lower()}{what[1:]}. Try again when it is done.")
-    # Without a code, the module could not decode a text, or a message that quotes one.
-    if code in _DAMAGED or (isinstance(error, sqlite3.OperationalError) and not code):
-        return StoreDamaged(f"{what} is damaged, or another kind of database: {error}. {damaged}")
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"The disk of {what[0].lower()}{what[1:]} is full; nothing was written. Free some space.")
-    if code == sqlite3.SQLITE_TOOBIG:
-        return StoreError(f"An entry is too large for {what[0].lower()}{what[1:]}: {error}.")
-    return StoreError(f"{what} cannot be read or written: {error}. {advice}")
-
-
-def plain_code(error: sqlite3.Error) -> int:
+def _plain_code(error: Exception) -> int:
     """Return the kind of an error (``sqlite3.SQLITE_FULL``, …), the low byte of its code; 0 without a code."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-
-
-class Sqlite:
-    """What stores in SQLite need."""
-
-    transaction = staticmethod(transaction)
-    use_log = staticmethod(use_log)
-    errors = staticmethod(sqlite_errors)
-    error = staticmethod(sqlite_error)
 
 
 _POSTGRES: tuple[tuple[tuple[str, ...], type[StoreError], str], ...] = (

@@ -51,10 +51,8 @@ class Registration:
                 raise ValueError(f"{reference!r} is not of the form 'module:attribute'")
         if not self.summary.strip() or "\n" in self.summary:
             raise ValueError(f"the registration {self.name!r} needs a summary of one line")
-        version: object = self.port_version
-        # True and 1.0 equal 1.
-        if type(version) is not int or version < 1:
-            raise ValueError(f"port_version is a whole number from 1, not {version!r} (registration {self.name!r})")
+        if self.port_version < 1:
+            raise ValueError(f"port_version is a whole number from 1, not {self.port_version!r}")
 
 
 class Services(Protocol):
@@ -165,10 +163,7 @@ class Secret:
         return postgres_error(error, self.database_place(), table=table)
 
 
-Value_contra = TypeVar("Value_contra", contravariant=True)
-
-
-Check: TypeAlias = Callable[[Any, Any, Value_contra], None]
+Check: TypeAlias = Callable[[Any, Any, Any], None]
 """Checks a setting: it gets the settings, the field (of attrs or a dataclass), and the value."""
 
 
@@ -209,7 +204,7 @@ class ValueForm:
         )
 
     @staticmethod
-    def service_address(example: str) -> Check[str]:
+    def service_address(example: str) -> Check:
         """Return a check of a service's address; its ``ValueError`` shows ``example``.
 
         It refuses a user name or a password in the address, because addresses are shown in messages and logs.
@@ -231,7 +226,7 @@ class ValueForm:
         return check
 
     @staticmethod
-    def service_key(whence: str = "") -> Check[Secret]:
+    def service_key(whence: str = "") -> Check:
         """Return a check of a key: it must not be empty, and a header must be able to hold it.
 
         ``whence`` is the address where keys are made, for the message.
@@ -247,7 +242,7 @@ class ValueForm:
         return check
 
     @staticmethod
-    def database_uri(*schemes: str) -> Check[Secret]:
+    def database_uri(*schemes: str) -> Check:
         """Return a check of a setting with the URI of a database, with one of these schemes.
 
         >>> from dataclasses import dataclass, fields

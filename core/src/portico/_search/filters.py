@@ -7,7 +7,7 @@ clause is dropped in silence. :func:`FilterSupport.matches` is the reference mea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import UnionType
+from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import UnsupportedOption
@@ -247,17 +247,15 @@ def _same(left: object, right: Scalar) -> bool:
 
 
 def _within(value: Any, bounds: Range) -> bool:
-    return (
-        (bounds.at_least is None or (_compare(value, bounds.at_least) and value >= bounds.at_least))
-        and (bounds.at_most is None or (_compare(value, bounds.at_most) and value <= bounds.at_most))
-        and (bounds.above is None or (_compare(value, bounds.above) and value > bounds.above))
-        and (bounds.below is None or (_compare(value, bounds.below) and value < bounds.below))
+    """Tell whether a value is between bounds of its kind, text or number; a bool is neither."""
+    checks = ((bounds.at_least, ge), (bounds.at_most, le), (bounds.above, gt), (bounds.below, lt))
+    return all(
+        bound is None or ((kind := _kind(value)) is not None and kind is _kind(bound) and holds(value, bound))
+        for bound, holds in checks
     )
 
 
-def _compare(left: object, right: object) -> bool:
-    """Tell whether two values are of one kind, text or number; a bool is neither."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return False
-    kinds: tuple[type | UnionType, ...] = (str, int | float)
-    return any(isinstance(left, kind) and isinstance(right, kind) for kind in kinds)
+def _kind(value: object) -> type | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return str if isinstance(value, str) else float
