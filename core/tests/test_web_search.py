@@ -252,7 +252,7 @@ async def test_another_form_that_repeats_the_key_does_not_show_it() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"items": [1', b"\xff\xfe\x00", b"[" * 100_000])
 async def test_what_is_no_json_is_told(body: bytes) -> None:
     search, _ = numbers(lambda request: HttpResponse(200, body))
-    with pytest.raises(ResponseInvalid, match=r"'numbers' answered with something that is not JSON"):
+    with pytest.raises(ResponseInvalid, match="'numbers' answered in another form than agreed: it is not JSON"):
         await search.search("q")
 
 

@@ -18,7 +18,7 @@ from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
-from portico._selection.selection import FunctionsOffered
+from portico._selection.selection import FunctionsOffered, select_functions
 from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class Offer:
         selector = kernel.function_selector if getattr(planner, "asks_model", False) else None
         if selector is None:
             return cls(every, tuple(every.values()), every)
-        from portico._selection.offering import selected
-
-        selection = await selected(selector, every, (goal,))
+        selection = await select_functions(selector, every, (goal,))
         if selection is None:
             return cls(every, tuple(every.values()), every)
         for name in selection.absent:

@@ -263,8 +263,7 @@ class WebSearchConnector(SearchConnector[Record]):
         asked = self._first_page(_encodable(query), options, last, clauses)
 
         async def ask(page: AskedPage) -> FoundPage[Found]:
-            sent = request(page)
-            return self._read(await self._answer(sent), read, sent)
+            return await self._ask(request(page), read)
 
         first = await ask(asked)
         if first.fault is not None and not first.records:
@@ -283,36 +282,30 @@ class WebSearchConnector(SearchConnector[Record]):
         query = _within_bounds(query, source, self.capabilities)
         return AskedPage(query, start, size, start // size, clauses, options, source, self.capabilities)
 
-    async def _answer(self, request: HttpRequest) -> Any:
+    async def _ask(self, request: HttpRequest, read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
         service = f"Text search {self.name!r}"
         if self._services is None:
             raise ValueError(f"{service} was made without services, so it has no HTTP client")
         client = self._services.get(HttpClient)
         async with self._place():
             response = await client.send(request)
-        answer, kind, is_json = None, None, False
+        hidden = _secrets(request, self.settings)
+        answer, kind, why = None, None, "it is not JSON"
         with suppress(ValueError):
-            answer, is_json = response.json(), True
+            answer = response.json()
         with suppress(*_OTHER_FORM):
             kind = self.failure(response, answer)
         if kind is not None or not response.ok:
-            hidden, advice = _secrets(request, self.settings), self.advice.get(response.status)
-            raise response.error(service, kind, hidden=hidden, advice=advice)
-        if not is_json:
-            raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.")
-        return answer
-
-    def _read(self, answer: Any, read: Callable[[Any], FoundPage[Found]], request: HttpRequest) -> FoundPage[Found]:
-        try:
-            return read(answer)
-        except PorticoError:
-            raise
-        except _OTHER_FORM as error:
-            why = printable(f"{type(error).__name__}: {error}", _secrets(request, self.settings))
+            raise response.error(service, kind, hidden=hidden, advice=self.advice.get(response.status))
+        if answer is not None:
+            try:
+                return read(answer)
+            except PorticoError:
+                raise
+            except _OTHER_FORM as error:
+                why = printable(f"{type(error).__name__}: {error}", hidden)
         # Outside of the handler: the error itself may quote a secret.
-        raise ResponseInvalid(
-            f"Text search {self.name!r} answered in another form than agreed: {why}. Check its address."
-        )
+        raise ResponseInvalid(f"{service} answered in another form than agreed: {why}. Check its address.")
 
     def _place(self) -> AbstractAsyncContextManager[Any]:
         """Return what bounds the requests of this event loop."""

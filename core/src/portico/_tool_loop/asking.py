@@ -12,6 +12,7 @@ from portico._chat.messages import ChatRequest, Message, ToolChoice
 from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
 from portico._ports.chat_service import ChatService
 from portico._prompts.prompt import Prompt
+from portico._selection.selection import recent_texts, select_functions
 from portico._tool_loop.loop import Choose, take_turn
 from portico._tool_loop.structured import ResponseFormat
 from portico._tool_loop.toolset import Toolbox, Toolset
@@ -117,9 +118,7 @@ class Asking:
         kept = [name for name in (function.full_name for function in self._each(already)) if name in specs]
 
         async def choose() -> tuple[Toolset, Selection | None]:
-            from portico._selection.offering import recent_texts, selected
-
-            selection = await selected(selector, specs, recent_texts(messages), named=named, chosen=kept)
+            selection = await select_functions(selector, specs, recent_texts(messages), named=named, chosen=kept)
             if selection is None:
                 return self._toolbox.toolset(found, strict=strict), None
             for name in selection.absent:
