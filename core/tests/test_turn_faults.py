@@ -58,21 +58,6 @@ async def test_a_function_whose_own_work_was_cancelled_has_failed_and_the_turn_g
 
 
 @SIDES
-async def test_an_error_that_cannot_be_shown_is_a_failure_like_others(count: int):
-    class Shy(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError
-
-    @function
-    async def fails() -> str:
-        raise Shy
-
-    for result in await results_of(*[ToolCall("1", "fails")] * count, functions=[fails]):
-        assert result.error
-        assert "fails failed: Shy" in result.content
-
-
-@SIDES
 async def test_a_function_in_a_thread_that_runs_out_of_elements_does_not_hang(count: int):
     @function(blocking=True)
     def first() -> str:

@@ -147,7 +147,7 @@ class FunctionFailed(FunctionError):
 
     def __init__(self, function: str, cause: BaseException) -> None:
         self.function = function
-        super().__init__(f"The function {function} failed: {type(cause).__name__}: {cause}")
+        super().__init__(f"The function {function} failed: {type(cause).__name__}: {cause}".removesuffix(": "))
 
 
 class SchemaUnsupported(PorticoError):
