@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 from portico._chat.messages import ChatCapabilities, ChatRequest, Message, Text, ToolCall, ToolChoice, ToolResult
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
-from portico._selection.selection import Considered, FunctionsOffered, Selection, recent_texts
+from portico._selection.offering import recent_texts
+from portico._selection.selection import Considered, FunctionsOffered, Selection
 from portico._tool_loop.values import ToolFinished, ToolLoopLimits, Turn
 from portico.errors import LimitExceeded, StoreError, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -18,7 +18,8 @@ from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
-from portico._selection.selection import FunctionsOffered, select_functions
+from portico._selection.offering import select_functions
+from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:

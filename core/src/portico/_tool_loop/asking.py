@@ -12,7 +12,7 @@ from portico._chat.messages import ChatRequest, Message, ToolChoice
 from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
 from portico._ports.chat_service import ChatService
 from portico._prompts.prompt import Prompt
-from portico._selection.selection import recent_texts, select_functions
+from portico._selection.offering import recent_texts, select_functions
 from portico._tool_loop.loop import Choose, take_turn
 from portico._tool_loop.structured import ResponseFormat
 from portico._tool_loop.toolset import Toolbox, Toolset
