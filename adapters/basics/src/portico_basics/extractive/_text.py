@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import snowballstemmer
 
@@ -57,21 +57,14 @@ class Unit:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    heading: str
-    block: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     start: int
     end: int
     text: str
 
-    @property
-    def blank(self) -> bool:
-        return not self.text.strip()
+
+_Span: TypeAlias = tuple[int, int, Kind]
+"""Where a unit starts and ends, and its kind."""
 
 
 def split(text: str) -> list[Unit]:
@@ -80,38 +73,40 @@ def split(text: str) -> list[Unit]:
     A unit is a pair of offsets, so that a quote is an exact part of its source. The text is read line by line, as
     Markdown, reStructuredText or plain text. Any text has units.
     """
-    lines = list(_lines(text))
+    lines = _lines(text)
     units: list[Unit] = []
     headings: list[tuple[int, str]] = []
     position = 0
     block = 0
     while position < len(lines):
         line = lines[position]
-        if line.blank:
+        if not line.text.strip():
             position += 1
             continue
         block += 1
-        place = _Place(" ".join(title for _, title in headings), block)
+        spans: Iterator[_Span] = iter(())
         if fence := _FENCE.match(line.text):
             stop = _fence_end(lines, position, fence.group(1))
-            units += _code(text, lines[position:stop], place)
+            spans = _code(text, lines[position:stop])
         elif found := _heading(lines, position):
             level, title, stop = found
             headings = [pair for pair in headings if pair[0] < level] + [(level, title)]
         else:
             stop = _paragraph_end(lines, position)
-            units += _paragraph(text, lines[position:stop], place)
+            spans = _paragraph(text, lines[position:stop])
+        above = " ".join(title for _, title in headings)
+        units += (Unit(start, end, kind, above, block) for start, end, kind in spans)
         position = stop
     return units
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def _lines(text: str) -> list[_Line]:
+    lines = []
     start = 0
-    while start < len(text):
-        stop = text.find("\n", start)
-        end = len(text) if stop < 0 else stop
-        yield _Line(start, end, text[start:end])
-        start = end + 1
+    for line in text.split("\n"):
+        lines.append(_Line(start, start + len(line), line))
+        start += len(line) + 1
+    return lines
 
 
 def _fence_end(lines: list[_Line], position: int, fence: str) -> int:
@@ -134,25 +129,23 @@ def _heading(lines: list[_Line], position: int) -> tuple[int, str, int] | None:
 
 
 def _paragraph_end(lines: list[_Line], position: int) -> int:
-    number = position + 1
-    while number < len(lines):
-        line = lines[number]
-        if line.blank or _FENCE.match(line.text) or _HEADING.match(line.text):
-            break
-        number += 1
-    return number
+    for number in range(position + 1, len(lines)):
+        line = lines[number].text
+        if not line.strip() or _FENCE.match(line) or _HEADING.match(line):
+            return number
+    return len(lines)
 
 
-def _paragraph(text: str, lines: list[_Line], place: _Place) -> Iterator[Unit]:
+def _paragraph(text: str, lines: list[_Line]) -> Iterator[_Span]:
     if all(_INDENTED.match(line.text) and not _ITEM.match(line.text) for line in lines) or _looks_like_code(lines):
-        yield from _code(text, lines, place)
+        yield from _code(text, lines)
         return
     first = 0
     for number, line in enumerate(lines):
         if number > first and (_ITEM.match(line.text) or _ROW.match(line.text) or _ROW.match(lines[first].text)):
-            yield from _piece(text, lines[first:number], place)
+            yield from _piece(text, lines[first:number])
             first = number
-    yield from _piece(text, lines[first:], place)
+    yield from _piece(text, lines[first:])
 
 
 def _looks_like_code(lines: list[_Line]) -> bool:
@@ -160,22 +153,22 @@ def _looks_like_code(lines: list[_Line]) -> bool:
     return alike * 5 >= len(lines) * 3
 
 
-def _piece(text: str, lines: list[_Line], place: _Place) -> Iterator[Unit]:
+def _piece(text: str, lines: list[_Line]) -> Iterator[_Span]:
     start, end = lines[0].start, lines[-1].end
     if _ROW.match(lines[0].text):
         if not _RULE.match(lines[0].text):
-            yield from _cut(text, start, end, "row", place)
+            yield from _cut(text, start, end, "row")
         return
     marker = _ITEM.match(lines[0].text)
     if marker:
         start += marker.end()
         if end - start <= _ITEM_WHOLE:
-            yield from _cut(text, start, end, "item", place)
+            yield from _cut(text, start, end, "item")
             return
     if _RULE.match(text[start:end]):
         return
     for first, last in _sentences(text, start, end):
-        yield from _cut(text, first, last, "item" if marker else "sentence", place)
+        yield from _cut(text, first, last, "item" if marker else "sentence")
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -196,7 +189,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _code(text: str, lines: list[_Line], place: _Place) -> Iterator[Unit]:
+def _code(text: str, lines: list[_Line]) -> Iterator[_Span]:
     """Yield a block of code, cut at line ends, if possible at blank lines, when it is long."""
     first = 0
     while first < len(lines):
@@ -206,17 +199,17 @@ def _code(text: str, lines: list[_Line], place: _Place) -> Iterator[Unit]:
         while last < len(lines) and (size + len(lines[last].text) + 1 <= LONGEST or last == first):
             size += len(lines[last].text) + 1
             last += 1
-            if last < len(lines) and lines[last].blank:
+            if last < len(lines) and not lines[last].text.strip():
                 gap = last
         if last < len(lines) and gap > first:
             last = gap
         start, end = lines[first].start, lines[last - 1].end
         if text[start:end].strip():
-            yield from _cut(text, start, end, "code", place)
+            yield from _cut(text, start, end, "code")
         first = last
 
 
-def _cut(text: str, start: int, end: int, kind: Kind, place: _Place) -> Iterator[Unit]:
+def _cut(text: str, start: int, end: int, kind: Kind) -> Iterator[_Span]:
     while start < end:
         while start < end and text[start].isspace() and (kind != "code" or text[start] == "\n"):
             start += 1
@@ -228,7 +221,7 @@ def _cut(text: str, start: int, end: int, kind: Kind, place: _Place) -> Iterator
         while last > start and text[last - 1].isspace():
             last -= 1
         if last > start:
-            yield Unit(start, last, kind, place.heading, place.block)
+            yield start, last, kind
         start = stop
 
 
