@@ -197,7 +197,7 @@ def test_where_nothing_is_found_it_says_so(portico: Any, configure: Any) -> None
     configure()
     done = portico("ask", "skeryvane", "--source", "web")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "Nothing was found in the source 'web'.\n\n1 step done.\n"
+    assert done.out == "Nothing was found in 'web'.\n\n1 step done.\n"
     done = portico("search", "skeryvane", "--source", "web")
     assert done.out == "Nothing was found.\n"
     assert portico("search", "skeryvane", "--json").json["metadata"]["web"]["suggestion"] == "skerryvane"

@@ -269,8 +269,8 @@ FOLDERS: dict[str, tuple[dict[str, str], str]] = {
     "no template": ({"prompt.yaml": "name: x"}, "it has no template"),
     "another language": ({"prompt.hbs": "Hi", "prompt.yaml": "language: jinja2"}, "language: 'jinja2' is not that of"),
     "no such language": ({"prompt.txt": "Hi", "prompt.yaml": "language: liquid"}, "liquid"),
-    "not UTF-8": ({"prompt.txt": "\udcff"}, "prompt.txt is not UTF-8"),
-    "too large": ({"prompt.txt": "x" * 1_000_001}, "prompt.txt is larger than 1,000,000 bytes"),
+    "not UTF-8": ({"prompt.txt": "\udcff"}, "prompt.txt: it is not UTF-8"),
+    "too large": ({"prompt.txt": "x" * 1_000_001}, "prompt.txt: it has more than 1,000,000 bytes"),
     "broken YAML": ({"prompt.txt": "Hi", "prompt.yaml": "a: 1\nb: [\n"}, "prompt.yaml: this is not YAML"),
     "broken TOML": ({"prompt.txt": "Hi", "prompt.toml": "a = 1\nb = \n"}, "line 2"),
     "broken JSON": (

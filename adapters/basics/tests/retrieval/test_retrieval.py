@@ -186,11 +186,11 @@ def test_a_query_is_within_the_bounds_and_made_of_the_goal(
 async def test_where_nothing_is_found_the_answer_says_so_and_no_chat_service_is_asked() -> None:
     chat, events = ScriptedChat(), list[RunEvent]()
     run = await ask(chat, Passages("docs"), emit=events.append)
-    assert answer(run) == Answer("Nothing was found in the source 'docs'.")
+    assert answer(run) == Answer("Nothing was found in 'docs'.")
     assert [event.text for event in events if isinstance(event, Event.TextDelta)] == [answer(run).text]
     broken = Passages("wiki", error=ServiceUnavailable("It is down."))
     run = await ask(chat, Passages("docs"), Passages("web"), broken)
-    assert answer(run).text == "Nothing was found in the sources 'docs' and 'web'."
+    assert answer(run).text == "Nothing was found in 'docs' and 'web'."
     assert answer(run).warnings == ("The source 'wiki' failed: It is down.",)
     assert chat.requests == []
 

@@ -16,7 +16,7 @@ from portico.plans import Plan, plan_from_json, plan_function
 from portico.plugins import Services
 from portico.ports import SchemaValidator
 from portico_basics.config import MOST_BYTES, PlanFolderSettings
-from portico_basics.lost import Lost
+from portico_basics.files import Lost, read_text
 from portico_basics.plan_folder.store import SAVED_NAME
 
 _KINDS = (".json", ".xml")
@@ -70,14 +70,7 @@ def _function_name(file: str) -> str:
 
 
 def _read(path: Path) -> Plan:
-    with path.open("rb") as stream:
-        contents = stream.read(MOST_BYTES + 1)
-    if len(contents) > MOST_BYTES:
-        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-    try:
-        text = contents.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8: byte {error.start} is wrong") from error
+    text = read_text(path, MOST_BYTES)
     if path.suffix.lower() == ".xml":
         from portico.plans import XmlPlan
 

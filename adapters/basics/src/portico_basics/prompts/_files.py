@@ -17,7 +17,7 @@ import yaml
 
 from portico import PromptInput
 from portico.errors import ConfigurationError
-from portico_basics.lost import Lost
+from portico_basics.files import Lost, read_text
 
 _DEEPEST = 64
 _SHOWN = 200
@@ -396,18 +396,15 @@ def _only(files: list[str], known: Iterable[str], noun: str) -> str | None:
 
 
 def _settings(path: Path) -> PromptFile:
+    text = _text(path)
     try:
-        return read_settings(read_document(_text(path), path.suffix[1:].replace("yml", "yaml")))
+        return read_settings(read_document(text, path.suffix[1:].replace("yml", "yaml")))
     except PromptInvalid as error:
         raise PromptInvalid(f"{path.name}: {error}") from error
 
 
 def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise PromptInvalid(f"{path.name} is larger than {MOST_BYTES:,} bytes")
     try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise PromptInvalid(f"{path.name} is not UTF-8: {error}") from error
+        return read_text(path, MOST_BYTES).replace("\r\n", "\n")
+    except ValueError as error:
+        raise PromptInvalid(f"{path.name}: {error}") from error

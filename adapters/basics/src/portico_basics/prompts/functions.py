@@ -11,7 +11,7 @@ from portico.errors import PorticoError
 from portico.plugins import Mismatch, SemanticKernelTemplates, Services
 from portico.ports import SchemaValidator, Template, TemplateLanguage
 from portico_basics.config import PromptFilesSettings
-from portico_basics.lost import Lost
+from portico_basics.files import Lost
 from portico_basics.prompts._files import PromptFile, PromptInvalid, read_prompts
 
 _log = logging.getLogger("portico_basics.prompts")

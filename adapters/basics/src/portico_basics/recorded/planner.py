@@ -28,6 +28,7 @@ from portico.plans import (
 from portico.plugins import RunState, Services
 from portico.ports import Planner, RunStore
 from portico_basics.config import RecordedSettings
+from portico_basics.files import read_text
 
 _MOST_BYTES = 16_000_000
 _SHORTEST_NAME = 4
@@ -46,9 +47,9 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
     """Read a plan from a file in JSON or XML; raises ``PlanError`` that names the file."""
     source = f"the plan in {path}"
     try:
-        text = await asyncio.to_thread(_read, path)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        text = await asyncio.to_thread(read_text, path, _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
         raise PlanError(f"The recorded plan {path} cannot be read: {why}.") from error
     try:
         if text.lstrip().startswith("<"):
@@ -93,14 +94,6 @@ async def recording_of_run(run: str, store: RunStore) -> Recording:
     return Recording(plan, f"the run {run}", None if result is not None else state.outcome)
 
 
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise OSError(None, f"it has more than {_MOST_BYTES:,} bytes")
-    return data.decode("utf-8-sig")
-
-
 def _of_document(document: Any, source: str) -> Recording:
     """Read a plan, or the output of `portico ask --json`, which has the plan beside the answer."""
     if not isinstance(document, dict) or "version" in document or not isinstance(document.get("plan"), dict):
@@ -126,9 +119,6 @@ def _result(state: RunState) -> Expression | None:
     except LookupError:
         return None
     return result if value in (state.outcome.value, state.outcome.text) else None
-
-
-_EFFECTS_NOW = "it has effects now"
 
 
 class RecordedPlanner(Planner):
@@ -213,7 +203,7 @@ def _stale(recording: Recording, catalogue: Mapping[str, FunctionSpec]) -> list[
     """Return the changes of the functions that the plan uses. Raises ``PlanStale`` for harmful ones."""
     used = recording.plan.functions_used
     stale = [each for each in Stale.of(recording.plan, catalogue) if each.function in used]
-    harmful = [each for each in stale if each.function not in catalogue or _EFFECTS_NOW in each.changes]
+    harmful = [each for each in stale if each.function not in catalogue or each.gained_effects]
     if harmful:
         raise PlanStale([str(each) for each in harmful])
     return stale

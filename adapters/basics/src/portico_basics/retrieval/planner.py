@@ -95,7 +95,7 @@ class RetrievalPlanner(Planner):
         )
         if not passages:
             # A model could only invent.
-            nothing = f"Nothing was found in {_listed([self._source(record) for record in found])}."
+            nothing = f"Nothing was found in {' and '.join(repr(self._source(record)) for record in found)}."
             emit(Event.TextDelta(nothing))
             return Answer(nothing, warnings=tuple(warnings))
         sources = Citations.number(passage for passage, _ in passages[: self._settings.passages])
@@ -175,10 +175,3 @@ def _query(record: StepRecord) -> object:
 def _function(record: StepRecord) -> str:
     function = record.step.function
     return function if isinstance(function, str) else record.step.id
-
-
-def _listed(names: Sequence[str]) -> str:
-    quoted = [repr(name) for name in names]
-    if len(quoted) == 1:
-        return f"the source {quoted[0]}"
-    return f"the sources {', '.join(quoted[:-1])} and {quoted[-1]}"
