@@ -23,7 +23,7 @@ from portico.plans import From, Plan, Step, plan_to_json
 from portico.ports import SavedPlan
 from portico_basics.config import PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
-from portico_basics.plan_folder.store import SAVED_NAME, FolderPlanStore, file_name, read_saved, written
+from portico_basics.plan_folder.store import SAVED_NAME, FolderPlanStore, encode_saved, file_name, read_saved
 
 SHOUT = Plan("Shout", (Step("s1", "Tone-shout", {"text": From("input", ("text",))}),), result=From("s1"))
 SAVED = SavedPlan("Shout it", "c1", plan_to_json(SHOUT), "2026-01-01T00:00:00+00:00", "structured")
@@ -64,7 +64,7 @@ def test_two_keys_never_have_one_file(one: tuple[str, str], other: tuple[str, st
     )
 )
 def test_a_file_is_read_as_it_was_written(saved: SavedPlan) -> None:
-    assert read_saved(written(saved)) == replace(saved, goal=saved.goal.strip())
+    assert read_saved(encode_saved(saved)) == replace(saved, goal=saved.goal.strip())
 
 
 async def test_a_file_is_named_for_people_and_holds_the_plan_for_them_to_read(store: FolderPlanStore) -> None:
@@ -84,13 +84,12 @@ async def test_a_file_is_named_for_people_and_holds_the_plan_for_them_to_read(st
         (b"\xff\xfe", "it is not JSON"),
         (b"[]", "it is not a saved plan"),
         (b'{"version": 1, "goal": "g", "steps": []}', "it is not a saved plan"),
-        (written(SAVED).replace(b'plan": 1', b'plan": 2'), "it is of version 2; version 1 is read here"),
+        (encode_saved(SAVED).replace(b'plan": 1', b'plan": 2'), "it is of version 2; version 1 is read here"),
         (b'{"portico_saved_plan": 1}', "it is not a saved plan"),
-        (b"[" * 100_000, "it is nested too deeply"),
-        (written(SAVED).replace(b'"c1"', b"1"), "catalogue, saved_at and planner are texts"),
-        (written(SAVED).replace(b"2026-01-01T", b"yesterday"), "Invalid isoformat string"),
-        (written(SAVED).replace(b'"c1"', b'"c2"'), "goal and catalogue do not fit its name"),
-        (written(SAVED).replace(b'"Tone-shout"', b"NaN"), "JSON has no NaN"),
+        (b"[" * 100_000, "it is not JSON"),
+        (encode_saved(SAVED).replace(b'"c1"', b"1"), "catalogue, saved_at and planner are texts"),
+        (encode_saved(SAVED).replace(b"2026-01-01T", b"yesterday"), "Invalid isoformat string"),
+        (encode_saved(SAVED).replace(b'"c1"', b'"c2"'), "goal and catalogue do not fit its name"),
     ],
 )
 async def test_a_damaged_file_is_told_by_its_name(store: FolderPlanStore, contents: bytes, says: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from filelock import FileLock, Timeout
 
@@ -51,19 +51,19 @@ class FolderIndex:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
         reporter = _Reporter(progress)
         async with self._locked(reporter):
-            problem = ""
+            problems: list[str] = []
             # Damage is healed here: both halves are derived from the documents, and each may be made anew once.
             for _ in range(2):
                 try:
-                    return await self._update(reporter, problem)
+                    return await self._update(reporter, problems)
                 except CatalogueDamaged:
                     await in_thread(catalogue.remove, self._place.catalogue)
-                    problem = f"The index in {self._place.folder} was damaged or of another version: made anew."
+                    problems = [f"The index in {self._place.folder} was damaged or of another version: made anew."]
                 except StoreDamaged:
                     mirror = self._mirror()
                     await mirror.store.drop(mirror.namespace)
-                    problem = f"The vectors of the index in {self._place.folder} were damaged: made anew."
-            return await self._update(reporter, problem)
+                    problems = [f"The vectors of the index in {self._place.folder} were damaged: made anew."]
+            return await self._update(reporter, problems)
 
     async def prepare(self) -> None:
         """Make sure that there is something to search: build what was never built, refill an emptied store."""
@@ -105,7 +105,7 @@ class FolderIndex:
     def _filling(self, mirror: VectorMirror, say: Callable[[str | None], None] | None = None) -> StoreFilling:
         return StoreFilling(mirror.embeddings, mirror.store, queue=self._queue, say=say)
 
-    async def _update(self, reporter: _Reporter, problem: str) -> IndexReport:
+    async def _update(self, reporter: _Reporter, problems: Sequence[str]) -> IndexReport:
         mirror = self._mirror()
         async with (
             self._connection(create=True) as connection,
@@ -113,7 +113,7 @@ class FolderIndex:
             self._filling(mirror, reporter.wait) as filling,
         ):
             scan = await in_thread(Scan, self._settings, self._place, reading)
-            report = await _Update(scan, mirror, filling, connection, reporter).run(problem)
+            report = await _Update(scan, mirror, filling, connection, reporter, [*problems]).run()
             self._synchronised = await in_thread(catalogue.revision, connection)
             return report
 
@@ -178,82 +178,78 @@ class _Reporter:
         self._listener(replace(self._latest, waiting=sentence))
 
 
+@dataclass(slots=True)
 class _Update:
     """Brings a catalogue and its vectors in step with a folder; the writer's lock is held meanwhile.
 
     It may be stopped anywhere: a file enters the catalogue when its vectors are in the store, and not before.
     """
 
-    def __init__(
-        self,
-        scan: Scan,
-        mirror: VectorMirror,
-        filling: StoreFilling,
-        connection: sqlite3.Connection,
-        reporter: _Reporter,
-    ) -> None:
-        self._scan = scan
-        self._mirror = mirror
-        self._filling = filling
-        self._connection = connection
-        self._reporter = reporter
-        self._number = 0
-        self._looked = self._added = self._changed = self._unchanged = self._embedded = 0
-        self._skipped: Counter[str] = Counter()
-        self._problems: list[str] = []
+    scan: Scan
+    mirror: VectorMirror
+    filling: StoreFilling
+    connection: sqlite3.Connection
+    reporter: _Reporter
+    problems: list[str]
+    number: int = 0
+    looked: int = 0
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
 
-    async def run(self, problem: str) -> IndexReport:
-        """Apply additions, changes and removals; ``problem`` is what the report says of the index before."""
-        self._problems = [problem] if problem else []
-        self._reporter.report(0, None)
-        total = await in_thread(self._scan.count)
-        self._reporter.report(0, total)
-        self._number, interrupted = await in_thread(_begin, self._connection, self._mirror.namespace)
+    async def run(self) -> IndexReport:
+        """Apply additions, changes and removals."""
+        self.reporter.report(0, None)
+        total = await in_thread(self.scan.count)
+        self.reporter.report(0, total)
+        self.number, interrupted = await in_thread(_begin, self.connection, self.mirror.namespace)
         if interrupted:
-            await self._filling.cancel_leftovers(self._mirror.namespace)
+            await self.filling.cancel_leftovers(self.mirror.namespace)
         await self._apply(total)
-        renamed = min(await in_thread(self._scan.count_renamed, self._number), self._added)
+        renamed = min(await in_thread(self.scan.count_renamed, self.number), self.added)
         removed = await self._remove_gone()
         await self._complete()
-        if self._filling.trouble is not None:
-            self._problems.append(self._filling.trouble)
+        if self.filling.trouble is not None:
+            self.problems.append(self.filling.trouble)
         return IndexReport(
-            added=self._added - renamed,
-            changed=self._changed,
+            added=self.added - renamed,
+            changed=self.changed,
             renamed=renamed,
             removed=removed - renamed,
-            unchanged=self._unchanged,
-            passages=await in_thread(catalogue.count_passages, self._connection),
-            embedded=self._embedded,
-            skipped=dict(sorted(self._skipped.items())),
-            problems=tuple(self._problems),
+            unchanged=self.unchanged,
+            passages=await in_thread(catalogue.count_passages, self.connection),
+            embedded=self.embedded,
+            skipped=dict(sorted(self.skipped.items())),
+            problems=tuple(self.problems),
         )
 
     async def _apply(self, total: int) -> None:
         """Write what the scan finds, each batch when its vectors are in the store."""
-        connection, mirror = self._connection, self._mirror
-        async with aclosing(self._batches()) as batches, aclosing(self._filling.each(batches)) as filled:
+        connection, mirror = self.connection, self.mirror
+        async with aclosing(self._batches()) as batches, aclosing(self.filling.each(batches)) as filled:
             async for batch, embedded in filled:
                 if batch.touched:
                     await in_thread(catalogue.touch, connection, batch.touched)
                 if batch.entries:
                     added, gone = await in_thread(
-                        catalogue.write, connection, batch.entries, self._number, words=not mirror.words
+                        catalogue.write, connection, batch.entries, self.number, words=not mirror.words
                     )
                     await mirror.store.delete(mirror.namespace, gone)
                     documents = [new for entry, new in zip(batch.entries, added, strict=True) if entry.skipped is None]
-                    self._added += sum(documents)
-                    self._changed += len(documents) - sum(documents)
-                self._embedded += embedded
-                self._looked += batch.looked
-                self._unchanged += batch.unchanged
-                self._skipped += batch.skipped
-                self._problems += batch.problems
-                self._report(self._looked, max(total, self._looked), batch.current)
+                    self.added += sum(documents)
+                    self.changed += len(documents) - sum(documents)
+                self.embedded += embedded
+                self.looked += batch.looked
+                self.unchanged += batch.unchanged
+                self.skipped += batch.skipped
+                self.problems += batch.problems
+                self._report(self.looked, max(total, self.looked), batch.current)
 
     async def _batches(self) -> AsyncGenerator[tuple[Batch, EmbeddingBatch]]:
         """Yield what the scan finds with what is to be embedded for it; the scan is a batch ahead."""
-        mirror, scan = self._mirror, self._scan
+        mirror, scan = self.mirror, self.scan
         look = await mirror.store.count(mirror.namespace) > 0
         reading = asyncio.ensure_future(in_thread(scan.next_batch))
         try:
@@ -263,15 +259,15 @@ class _Update:
                 last = batch.last
                 if not last:
                     reading = asyncio.ensure_future(in_thread(scan.next_batch))
-                yield batch, await mirror.plan(self._connection, batch.entries, look=look)
+                yield batch, await mirror.plan(self.connection, batch.entries, look=look)
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
     async def _remove_gone(self) -> int:
-        connection, mirror = self._connection, self._mirror
+        connection, mirror = self.connection, self.mirror
         removed = after = 0
-        while files := await in_thread(self._scan.gone, after):
+        while files := await in_thread(self.scan.gone, after):
             after = files[-1][0]
             gone = await in_thread(
                 catalogue.delete_files, connection, [file for file, _ in files], words=not mirror.words
@@ -286,10 +282,10 @@ class _Update:
         The ids are compared every time, since a store may be as large as the catalogue and yet lack a passage: when
         an update with another model or another store changed the catalogue and was stopped.
         """
-        connection, mirror = self._connection, self._mirror
-        self._embedded += await mirror.synchronise(
+        connection, mirror = self.connection, self.mirror
+        self.embedded += await mirror.synchronise(
             connection,
-            self._filling,
+            self.filling,
             remove=True,
             progress=lambda done, total: self._report(done, total, "Embedding what the store lacks"),
         )
@@ -298,7 +294,7 @@ class _Update:
         await in_thread(_end, connection, mirror.namespace)
 
     def _report(self, done: int, total: int, current: str) -> None:
-        self._reporter.report(done, total, current, self._filling.workers)
+        self.reporter.report(done, total, current, self.filling.workers)
 
 
 def _begin(connection: sqlite3.Connection, namespace: str) -> tuple[int, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -23,19 +24,17 @@ Rows = npt.NDArray[np.float32]
 _PAGE = 512
 
 
+@dataclass(slots=True)
 class VectorMirror:
     """The vectors of one index, made by one embedding model, in one namespace of a store.
 
     ``words`` says that the store finds passages by their words too, so that records carry them.
     """
 
-    def __init__(
-        self, store: VectorStore, embeddings: EmbeddingGenerator, namespace: str, *, words: bool = False
-    ) -> None:
-        self.store = store
-        self.embeddings = embeddings
-        self.namespace = namespace
-        self.words = words
+    store: VectorStore
+    embeddings: EmbeddingGenerator
+    namespace: str
+    words: bool = False
 
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.

@@ -401,15 +401,15 @@ class ExtractiveChat:
             return {}
         best = sorted(range(len(found)), key=lambda position: -scores[position])[:_MOST_EMBEDDED]
         try:
-            asked = await generator.embed([question], purpose="query")
-            told = await generator.embed([found[position].text for position in best])
+            query = await generator.embed([question], purpose="query")
+            texts = await generator.embed([found[position].text for position in best])
         except ServiceError as error:
             _log.warning("The extractive chat service compares words alone: %s", error)
             return {}
         import numpy as np
 
-        rows = np.asarray(told.buffer, dtype=np.float32).reshape(told.rows, told.dimensions)
-        return dict(zip(best, (rows @ np.asarray(asked.buffer, dtype=np.float32)).tolist(), strict=True))
+        rows = np.asarray(texts.buffer, dtype=np.float32).reshape(texts.rows, texts.dimensions)
+        return dict(zip(best, (rows @ np.asarray(query.buffer, dtype=np.float32)).tolist(), strict=True))
 
     def _generator(self) -> EmbeddingGenerator | None:
         if self._services is None or not self._settings.embeddings:

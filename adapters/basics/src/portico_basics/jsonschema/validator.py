@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,6 @@ class JsonschemaValidator:
 
     def __init__(self, settings: JsonschemaSettings | None = None, services: Services | None = None) -> None:
         self._settings = settings or JsonschemaSettings()
-        self._loading = threading.Lock()
         self._dialect: Dialect | None = None
         self._compile = lru_cache(_KEPT)(self._compiled)
         self.name = "jsonschema"
@@ -49,10 +47,9 @@ class JsonschemaValidator:
         return self._compile(text)
 
     def _compiled(self, text: str) -> Callable[[Any], list[str]]:
-        with self._loading:
-            if self._dialect is None:
-                # Its vendor takes a while to import: not before a schema comes.
-                from portico_basics.jsonschema._dialect import Dialect
+        if self._dialect is None:
+            # Its vendor takes a while to import: not before a schema comes.
+            from portico_basics.jsonschema._dialect import Dialect
 
-                self._dialect = Dialect(self._settings)
+            self._dialect = Dialect(self._settings)
         return self._dialect.compile(json.loads(text))

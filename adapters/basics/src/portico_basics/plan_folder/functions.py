@@ -77,9 +77,7 @@ def _read(path: Path) -> Plan:
         return XmlPlan.read(text, goal=path.stem.replace("_", " ").replace("-", " ")).plan
     try:
         document: Any = json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if isinstance(document, dict) and "portico_saved_plan" in document:
         document = document.get("plan")

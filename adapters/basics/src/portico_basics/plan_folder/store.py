@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Services
@@ -45,9 +44,9 @@ def file_name(goal: str, catalogue: str) -> str:
     return f"{slug}-{hashlib.sha256(key).hexdigest()[:_DIGITS]}.json"
 
 
-def written(saved: SavedPlan) -> bytes:
+def encode_saved(saved: SavedPlan) -> bytes:
     """Return the contents of a saved plan's file. Raises ``TypeError`` or ``ValueError`` for what is not JSON."""
-    moment(saved.saved_at)
+    parse_time(saved.saved_at)
     document = {
         "portico_saved_plan": _VERSION,
         "goal": saved.goal.strip(),
@@ -64,10 +63,8 @@ def written(saved: SavedPlan) -> bytes:
 def read_saved(contents: bytes) -> SavedPlan:
     """Read a saved plan's file. Raises ``ValueError`` that says what is wrong with it."""
     try:
-        document = json.loads(contents, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except ValueError as error:
+        document = json.loads(contents)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(document, dict) or not document.keys() >= _KEYS:
         raise ValueError(f"it is not a saved plan, which has {', '.join(sorted(_KEYS))}")
@@ -78,21 +75,17 @@ def read_saved(contents: bytes) -> SavedPlan:
     )
     if not all(isinstance(text, str) for text in (goal, catalogue, saved_at, planner)) or not isinstance(plan, dict):
         raise ValueError("goal, catalogue, saved_at and planner are texts, and plan is an object")
-    moment(saved_at)
+    parse_time(saved_at)
     return SavedPlan(goal, catalogue, plan, saved_at, planner)
 
 
-def moment(text: str) -> datetime:
-    """Return the moment that an ISO text means, UTC where it does not say. Raises ``ValueError``."""
+def parse_time(text: str) -> datetime:
+    """Return the time of a text in ISO form, in UTC if it has no zone. Raises ``ValueError``."""
     read = datetime.fromisoformat(text)
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"JSON has no {text}")
-
-
-def damaged(path: Path, reason: object) -> StoreDamaged:
+def _damaged(path: Path, reason: object) -> StoreDamaged:
     """Return the error of a file that is no saved plan."""
     return StoreDamaged(f"The saved plan in {path} cannot be read: {reason}. Mend the file, or delete it.")
 
@@ -133,13 +126,13 @@ class FolderPlanStore:
         path = self.settings.path / file_name(goal, catalogue)
         saved = await asyncio.to_thread(self._read, path)
         if saved is not None and (saved.goal, saved.catalogue) != (goal, catalogue):
-            raise damaged(path, "its goal and catalogue do not fit its name")
+            raise _damaged(path, "its goal and catalogue do not fit its name")
         return saved
 
     async def put(self, saved: SavedPlan) -> None:
         """Save a plan. Raises ``StoreError`` if it is not JSON, too large, or cannot be written."""
         try:
-            contents = written(saved)
+            contents = encode_saved(saved)
         except (TypeError, ValueError, RecursionError) as error:
             raise StoreError(f"The plan for {saved.goal[:60]!r} cannot be saved: {error}.") from error
         if len(contents) > MOST_BYTES:
@@ -165,7 +158,7 @@ class FolderPlanStore:
             except FileNotFoundError:
                 return []
         found = [saved for name in names if (saved := self._read(folder / name)) is not None]
-        return sorted(found, key=lambda saved: moment(saved.saved_at), reverse=True)
+        return sorted(found, key=lambda saved: parse_time(saved.saved_at), reverse=True)
 
     def _read(self, path: Path) -> SavedPlan | None:
         with _mapped_errors("read", path):
@@ -175,11 +168,11 @@ class FolderPlanStore:
             except FileNotFoundError:
                 return None
         if len(contents) > MOST_BYTES:
-            raise damaged(path, f"it has more than {MOST_BYTES:,} bytes")
+            raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
         try:
             return read_saved(contents)
         except ValueError as error:
-            raise damaged(path, error) from error
+            raise _damaged(path, error) from error
 
     def _write(self, name: str, contents: bytes) -> None:
         folder = self.settings.path

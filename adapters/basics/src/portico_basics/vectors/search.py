@@ -216,7 +216,7 @@ class VectorsTextSearch(SearchConnector[Record]):
         count = 0
         pending = iter(records)
         while batch := {self._id(record): record for record in islice(pending, _BATCH)}:
-            texts = [self._embedded(id, record) for id, record in batch.items()]
+            texts = [self._text_to_embed(id, record) for id, record in batch.items()]
             vectors = await self.embeddings.embed(texts)
             written = [
                 VectorRecord(id, self._records.metadata(record), text if self._hybrid is not None else None)
@@ -225,7 +225,7 @@ class VectorsTextSearch(SearchConnector[Record]):
             try:
                 await self.store.upsert(self.namespace, written, vectors)
             except ValueError as error:
-                raise self._mixed(error) from error
+                raise self._wrong_model(error) from error
             count += len(batch)
         return count
 
@@ -244,13 +244,16 @@ class VectorsTextSearch(SearchConnector[Record]):
 
     def to_text(self, record: Record) -> str:
         """Return the record's text."""
-        return self._value(record)
+        text = self._text(record)
+        if not isinstance(text, str):
+            raise StoreDamaged(f"{self._label}: the text of a record is {type(text).__name__}, not str")
+        return text
 
     def to_result(self, record: Record) -> TextSearchResult:
         """Return the record's text with name and link, if it has them."""
         name = None if self._title is None else self._title(record)
         link = None if self._link is None else self._link(record)
-        return TextSearchResult(self._value(record), name or None, link or None)
+        return TextSearchResult(self.to_text(record), name or None, link or None)
 
     async def _hits(self, query: str, options: TextSearchOptions) -> list[Hit[Record]]:
         embedded = await self.embeddings.embed([query], purpose="query")
@@ -263,7 +266,7 @@ class VectorsTextSearch(SearchConnector[Record]):
             elif question is not None:
                 [matches] = await self.store.search(self.namespace, question, top=count, filter=options.filter)
         except ValueError as error:
-            raise self._mixed(error) from error
+            raise self._wrong_model(error) from error
         if (least := self._minimum_score) is not None:
             matches = [match for match in matches if (match.vector if self._hybrid else match.score) >= least]
         return [self._hit(match) for match in matches[options.skip :]]
@@ -272,34 +275,28 @@ class VectorsTextSearch(SearchConnector[Record]):
         try:
             return Hit(self._records.record(match.id, match.metadata), match.score)
         except StoreDamaged as error:
-            raise StoreDamaged(f"{self._whose}: {error}. Add it again, or remove it.") from error
+            raise StoreDamaged(f"{self._label}: {error}. Add it again, or remove it.") from error
 
     def _id(self, record: Record) -> str:
         id = self._key(record)
         if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
-            raise ValueError(f"{self._whose}: the key of a record is {id!r}, not a text or a whole number")
+            raise ValueError(f"{self._label}: the key of a record is {id!r}, not a text or a whole number")
         return str(id)
 
-    def _embedded(self, id: str, record: Record) -> str:
+    def _text_to_embed(self, id: str, record: Record) -> str:
         text = self._text(record)
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{self._whose}: the record {id!r} has no text, so nothing would find it")
+            raise ValueError(f"{self._label}: the record {id!r} has no text, so nothing would find it")
         return text
 
-    def _value(self, record: Record) -> str:
-        text = self._text(record)
-        if not isinstance(text, str):
-            raise StoreDamaged(f"{self._whose}: the text of a record is {type(text).__name__}, not str")
-        return text
-
-    def _mixed(self, error: ValueError) -> StoreError:
+    def _wrong_model(self, error: ValueError) -> StoreError:
         return StoreError(
-            f"{self._whose} does not fit the vectors of {self.embeddings.model!r}: {error}. If it was filled with "
+            f"{self._label} does not fit the vectors of {self.embeddings.model!r}: {error}. If it was filled with "
             "another embedding model, drop the namespace and add the records again."
         )
 
     @property
-    def _whose(self) -> str:
+    def _label(self) -> str:
         return f"Text search {self.name!r}, namespace {self.namespace!r}"
 
 
