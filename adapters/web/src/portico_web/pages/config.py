@@ -106,7 +106,7 @@ class FullPagesSettings:
     seconds: float = field(
         default=10.0,
         validator=_SECONDS,
-        metadata={"doc": "Seconds that one search waits for pages in all; what comes later keeps its snippet."},
+        metadata={"doc": "Seconds in which the pages of one search are read; what comes later keeps its snippet."},
     )
     max_characters: int = field(
         default=20_000,

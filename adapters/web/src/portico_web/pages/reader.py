@@ -53,8 +53,8 @@ class FullPages(SearchConnector[FullPage]):
     ['There is a door behind the stairs.', 'door']
 
     Name, capabilities, index and filters are those of ``search``, and results keep their order. One search reads at
-    most ``max_pages`` pages, ``concurrency`` at a time and ahead of the caller. The caller waits for pages at most
-    ``seconds`` in all. A page's text is cut at ``max_characters``. The reader limits bytes.
+    most ``max_pages`` pages, ``concurrency`` at a time and ahead of the caller, for at most ``seconds`` after the first
+    result is asked for. A page's text is cut at ``max_characters``. The reader limits bytes.
 
     A page that fails does not stop a search: the result keeps its snippet. `get_search_results` returns `FullPage`
     records, which give the reason. ``metadata["snippets"]`` is a list of link and reason, complete when the results are
@@ -101,30 +101,23 @@ class FullPages(SearchConnector[FullPage]):
         self, found: SearchResults[TextSearchResult], snippets: list[dict[str, Any]]
     ) -> AsyncIterator[FullPage]:
         """Yield a record for each result, while the pages of the next results are read."""
-        ahead: deque[tuple[TextSearchResult, asyncio.Task[Page] | str]] = deque()
-        readings: dict[str, asyncio.Task[Page]] = {}
-        seconds_left = self._limits.seconds
+        ahead: deque[asyncio.Task[FullPage]] = deque()
+        started: list[asyncio.Task[FullPage]] = []
+        pages: set[str] = set()
+        end = asyncio.get_running_loop().time() + self._limits.seconds
 
         async def next_record() -> FullPage:
-            nonlocal seconds_left
-            result, reading = ahead.popleft()
-            if isinstance(reading, str):
-                record = FullPage(result, result.value, reason=reading)
-            else:
-                began = monotonic()
-                await asyncio.wait({reading}, timeout=max(seconds_left, 0.0))
-                seconds_left -= monotonic() - began
-                record = self._record(result, reading)
+            record = await ahead.popleft()
             if record.reason is not None:
-                snippets.append({"link": result.link, "reason": record.reason})
+                snippets.append({"link": record.result.link, "reason": record.reason})
             return record
 
-        monotonic = asyncio.get_running_loop().time
         failure: Exception | None = None
         try:
             try:
                 async for result in found:
-                    ahead.append((result, self._start_reading(result, readings)))
+                    started.append(asyncio.create_task(self._read_page(result, pages, end)))
+                    ahead.append(started[-1])
                     if len(ahead) == self._limits.concurrency:
                         yield await next_record()
             except Exception as error:  # noqa: BLE001 - raised after the results before it
@@ -134,41 +127,37 @@ class FullPages(SearchConnector[FullPage]):
             if failure is not None:
                 raise failure
         finally:
-            for reading in readings.values():
+            for reading in started:
                 reading.cancel()
-            await asyncio.gather(*readings.values(), return_exceptions=True)
+            await asyncio.gather(*started, return_exceptions=True)
             await found.aclose()
 
-    def _start_reading(
-        self, result: TextSearchResult, readings: dict[str, asyncio.Task[Page]]
-    ) -> asyncio.Task[Page] | str:
-        """Start to read the page of a result, or return why its snippet stays."""
+    async def _read_page(self, result: TextSearchResult, pages: set[str], end: float) -> FullPage:
+        """Read the page of a result, unless it is among ``pages`` already or there are enough of them."""
         link = result.link or ""
-        page = link.partition("#")[0]
+        address = link.partition("#")[0]
         if not link.lower().startswith(("http://", "https://")):
-            return "It has no http or https link."
-        if page in readings:
-            return "Its page is the one of an earlier result."
-        if len(readings) >= self._limits.max_pages:
-            return f"{self._limits.max_pages} pages of one search are read (max_pages)."
-        readings[page] = asyncio.create_task(self._reader.read(link))
-        return readings[page]
-
-    def _record(self, result: TextSearchResult, reading: asyncio.Task[Page]) -> FullPage:
-        if not reading.done():
-            reading.cancel()
-            reason = f"Its page was not there when {self._limits.seconds:g} seconds were up (seconds)."
-            return FullPage(result, result.value, reason=reason)
-        try:
-            page = reading.result()
-        except PorticoError as error:
-            return FullPage(result, result.value, reason=str(error) or type(error).__name__)
-        if not page.text.strip():
-            return FullPage(result, result.value, reason="Its page has no text.")
-        text, cut = _shorten(page.text, self._limits.max_characters), page.cut
-        if text is not page.text:
-            cut = f"the first {len(text):,} of {len(page.text):,} characters (max_characters)"
-        return FullPage(result, text, page, cut=cut)
+            reason = "It has no http or https link."
+        elif address in pages:
+            reason = "Its page is the one of an earlier result."
+        elif len(pages) >= self._limits.max_pages:
+            reason = f"{self._limits.max_pages} pages of one search are read (max_pages)."
+        else:
+            pages.add(address)
+            reason = "Its page has no text."
+            try:
+                async with asyncio.timeout_at(end):
+                    page = await self._reader.read(link)
+                if page.text.strip():
+                    text, cut = _shorten(page.text, self._limits.max_characters), page.cut
+                    if text is not page.text:
+                        cut = f"the first {len(text):,} of {len(page.text):,} characters (max_characters)"
+                    return FullPage(result, text, page, cut=cut)
+            except PorticoError as error:
+                reason = str(error) or type(error).__name__
+            except TimeoutError:
+                reason = f"Its page was not there when {self._limits.seconds:g} seconds were up (seconds)."
+        return FullPage(result, result.value, reason=reason)
 
 
 def _shorten(text: str, limit: int) -> str:
