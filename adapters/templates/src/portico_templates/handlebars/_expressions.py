@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from portico import Prompt
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 from portico_templates.handlebars._nodes import Call, Expression, Literal, Path
-from portico_templates.handlebars._running import Body, Later, Limits, Scope, settled
+from portico_templates.handlebars._running import Body, Later, Limits, Scope, await_values
 from portico_templates.handlebars.helper_options import Helper, Options
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS, VALUES
 from portico_templates.handlebars.values import MISSING, Values, declared_fields, is_array
@@ -104,7 +104,7 @@ def compile_path(unit: Unit, path: Path) -> Get:
     return _fields(unit, _context(path.depth), parts)
 
 
-def field_of(kind: type, name: str, declaring: set[type]) -> bool:
+def declares_field(kind: type, name: str, declaring: set[type]) -> bool:
     """Tell whether a class declares a field; ``declaring`` remembers some that do."""
     if name not in declared_fields(kind):
         return False
@@ -123,7 +123,7 @@ def _field(unit: Unit, name: str) -> Get:
         kind = type(context)
         if kind is dict and not is_number:
             return context.get(name, MISSING)
-        if kind in declaring or field_of(kind, name, declaring):
+        if kind in declaring or declares_field(kind, name, declaring):
             return getattr(context, name, MISSING)
         return read(context, name)
 
@@ -208,7 +208,7 @@ def compile_value(unit: Unit, expression: Expression) -> Get:
     return compile_call(unit, expression, is_nested=True)
 
 
-def defined(named: Mapping[str, Expression]) -> dict[str, Expression]:
+def without_undefined(named: Mapping[str, Expression]) -> dict[str, Expression]:
     """Return the named arguments without those that are written ``undefined``: it is as if they were not there."""
     return {
         name: value for name, value in named.items() if not (isinstance(value, Literal) and value.kind == "UNDEFINED")
@@ -217,7 +217,7 @@ def defined(named: Mapping[str, Expression]) -> dict[str, Expression]:
 
 def compile_arguments(unit: Unit, call: Call) -> tuple[list[Get], list[str]]:
     """Return what gives the arguments, and the names of the last of them."""
-    named = defined(call.hash)
+    named = without_undefined(call.hash)
     return [compile_value(unit, value) for value in (*call.params, *named.values())], list(named)
 
 
@@ -243,7 +243,7 @@ def compile_call(unit: Unit, call: Call, bodies: Bodies | None = None, *, is_nes
         return callee(scope, values[:by_place], dict(zip(names, values[by_place:], strict=True)))
 
     async def later(scope: Scope, values: list[Any]) -> Any:
-        result = now(scope, await settled(values))
+        result = now(scope, await await_values(values))
         return await result.awaitable if type(result) is Later else result
 
     def get(scope: Scope) -> Any:
@@ -264,7 +264,7 @@ def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None) -> Callee:
     unit.needs_data = True
     is_async = inspect.iscoroutinefunction(helper) or inspect.iscoroutinefunction(type(helper).__call__)
     try:
-        inspect.signature(helper).bind(None, *call.params, **defined(call.hash))
+        inspect.signature(helper).bind(None, *call.params, **without_undefined(call.hash))
     except TypeError as misfit:
         unit.refuse(f"The arguments do not fit the helper {name!r}: {misfit}.", call, misfit)
     except ValueError:

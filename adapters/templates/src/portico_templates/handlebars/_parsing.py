@@ -13,7 +13,7 @@ from typing import NamedTuple
 from portico import Prompt
 from portico.errors import LimitExceeded, TemplateError
 from portico_templates.handlebars import _nodes as nodes
-from portico_templates.handlebars.values import number_text
+from portico_templates.handlebars.values import format_number
 
 LONGEST = 4_000_000
 MOST_TOKENS = 1_000_000
@@ -543,7 +543,7 @@ class _Parser:
             if len(token.text) > _MOST_DIGITS:
                 raise self._wrong_at(f"A number has at most {_MOST_DIGITS} digits.", token.at, token.end)
             number = float(token.text) if "." in token.text else int(token.text)
-            value, original = number, number_text(number)
+            value, original = number, format_number(number)
         return nodes.Literal(token.name, value, original, token.at, token.end)
 
     def _path(self) -> nodes.Path:

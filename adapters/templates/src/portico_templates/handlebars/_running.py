@@ -153,7 +153,7 @@ class Scope:
 
 async def _fill(fill: Callable[[Scope, Write], Job], scope: Scope, write: Write) -> None:
     await fill(scope, write)
-    await finish(scope.jobs)
+    await perform_jobs(scope.jobs)
 
 
 Step = Callable[[Scope, Write], Job | None]
@@ -225,14 +225,14 @@ class Body:
             if index not in self.in_order:
                 step(scope, write)
                 continue
-            await finish(scope.jobs)
+            await perform_jobs(scope.jobs)
             waiting = step(scope, write)
             if waiting is not None:
                 await waiting
-            await finish(scope.jobs)
+            await perform_jobs(scope.jobs)
         write(self.tail)
 
-    def surroundings(self, scope: Scope, parent: Scope | None, around: Surroundings) -> Surroundings:
+    def add_inlines(self, scope: Scope, parent: Scope | None, around: Surroundings) -> Surroundings:
         """Return the surroundings with the inline partials of this body added."""
         if not self.inlines:
             return around
@@ -243,7 +243,7 @@ class Body:
 
     def _with_inlines(self, scope: Scope) -> Scope:
         inner = scope.copy()
-        inner.around = self.surroundings(scope, scope if self.same_context else scope.parent, scope.around)
+        inner.around = self.add_inlines(scope, scope if self.same_context else scope.parent, scope.around)
         return inner
 
 
@@ -272,7 +272,7 @@ def _runner(steps: tuple[tuple[str, Step], ...], tail: str) -> Callable[[Scope, 
     return run
 
 
-def compound(
+def compound_step(
     getters: Sequence[Callable[[Scope], Any]],
     entered: Callable[..., Iterator[Entered]],
     *,
@@ -290,7 +290,7 @@ def compound(
             body.enter(inner, target, params)
 
     async def late(scope: Scope, write: Write, values: list[Any]) -> None:
-        enter(scope, write, await settled(values))
+        enter(scope, write, await await_values(values))
 
     def step(scope: Scope, write: Write) -> None:
         values = [get(scope) for get in getters]
@@ -300,10 +300,10 @@ def compound(
             enter(scope, write, values)
 
     async def step_in_order(scope: Scope, write: Write) -> None:
-        values = await settled([get(scope) for get in getters])
+        values = await await_values([get(scope) for get in getters])
         for body, inner, params, target in entered(scope, write, *values):
             await body.enter_in_order(inner, target, params)
-            await finish(inner.jobs)
+            await perform_jobs(inner.jobs)
 
     if in_order:
         return step_in_order
@@ -321,7 +321,7 @@ def compound(
     return step_now
 
 
-async def settled(values: list[Any]) -> list[Any]:
+async def await_values(values: list[Any]) -> list[Any]:
     """Await all values that come later, at the same time."""
     places = [index for index, value in enumerate(values) if type(value) is Later]
     results = await perform([values[index].awaitable for index in places]) if places else []
@@ -330,7 +330,7 @@ async def settled(values: list[Any]) -> list[Any]:
     return values
 
 
-async def finish(jobs: list[Job]) -> None:
+async def perform_jobs(jobs: list[Job]) -> None:
     """Perform the jobs that are left, and forget them."""
     if jobs:
         left = jobs[:]
@@ -388,7 +388,7 @@ class Indented(list[Any]):
         self.indent = indent
 
 
-def joined(parts: list[Any], limit: int, name: str) -> str:
+def join_output(parts: list[Any], limit: int, name: str) -> str:
     """Return the text of parts, as a `Prompt` where a message opens in what is no value.
 
     Raises ``LimitExceeded`` above ``limit`` characters.
@@ -398,21 +398,21 @@ def joined(parts: list[Any], limit: int, name: str) -> str:
     except TypeError:  # There are parts within.
         text = None
     if text is None:
-        parts = flat(parts, limit, name)
+        parts = flatten(parts, limit, name)
         text = "".join(parts)
     if _MARKUP in text:
-        pieces = pieces_of(parts)
+        pieces = split_values(parts)
         if any(_MARKUP in text for text, is_value in pieces if not is_value):
             return Prompt(pieces)
     return text
 
 
-def pieces_of(parts: Iterable[str]) -> list[tuple[str, bool]]:
+def split_values(parts: Iterable[str]) -> list[tuple[str, bool]]:
     """Return texts, each with whether it is a value."""
-    return merge_pieces((part, type(part) is not Own) for part in parts)
+    return join_own_text((part, type(part) is not Own) for part in parts)
 
 
-def merge_pieces(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+def join_own_text(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
     """Join neighbours that the template wrote; a value stays its own piece, since an empty one parts them too."""
     merged: list[tuple[str, bool]] = []
     for is_value, group in groupby(pieces, key=itemgetter(1)):
@@ -423,11 +423,11 @@ def merge_pieces(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
     return merged
 
 
-def flat(parts: list[Any], limit: int, name: str) -> list[str]:
+def flatten(parts: list[Any], limit: int, name: str) -> list[str]:
     """Return texts in order, with those that are within other parts, indented where they are."""
     found: list[str] = []
     for part in parts:
-        found += flat(part, limit, name) if isinstance(part, list) else [part]
+        found += flatten(part, limit, name) if isinstance(part, list) else [part]
     if isinstance(parts, Indented):
         found = _indent(found, parts.indent)
     if sum(map(len, found)) > limit:

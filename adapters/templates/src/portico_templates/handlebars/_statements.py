@@ -21,7 +21,7 @@ from portico_templates.handlebars._expressions import (
     compile_call,
     compile_path,
     compile_value,
-    field_of,
+    declares_field,
 )
 from portico_templates.handlebars._parsing import parse
 from portico_templates.handlebars._running import (
@@ -37,9 +37,9 @@ from portico_templates.handlebars._running import (
     Step,
     Surroundings,
     Write,
-    compound,
+    await_values,
+    compound_step,
     escape_html,
-    settled,
 )
 from portico_templates.handlebars.semantic_kernel import BLOCKS
 from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
@@ -140,16 +140,16 @@ def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
     if kind == "semantic-kernel" and name == "set":
         body.add(_set(unit, call), in_order=True)
         return
-    put = _putting(unit, call, escapes=setup.escapes and node.escaped)
+    put = _value_writer(unit, call, escapes=setup.escapes and node.escaped)
     if kind or not call.is_bare:
-        body.add(_write(compile_call(unit, call), put))
+        body.add(_write_step(compile_call(unit, call), put))
         return
     is_variable = path.is_simple and unit.block_param(name) is None
     is_dotted = len(path.parts) > 1 and "." in path.original and not (path.data or path.depth or path.is_scoped)
     if not (is_variable or is_dotted):
-        body.add(_write(compile_path(unit, path), put))
+        body.add(_write_step(compile_path(unit, path), put))
         return
-    step = _write(compile_bare(unit, call), put)
+    step = _write_step(compile_bare(unit, call), put)
     if is_variable and not setup.escapes and not name.isdecimal():
         step = _write_field(name, step)
     body.add(step)
@@ -168,13 +168,13 @@ def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
     around.cost += sum(each.cost for each in bodies)
     in_order = any(each.in_order for each in bodies)
     if is_special and name == "raw":
-        step = compound([lambda scope: True], _if(body, None), in_order=in_order)
+        step = compound_step([lambda scope: True], _if(body, None), in_order=in_order)
     elif is_special:
         step = _message(unit, call, body, in_order=in_order)
     elif is_helper:
         step = _built_in(unit, call, body, inverse, in_order=in_order)
     elif kind == "custom":
-        step = _write(compile_call(unit, call, (body, inverse)), _putting(unit, call, escapes=False))
+        step = _write_step(compile_call(unit, call, (body, inverse)), _value_writer(unit, call, escapes=False))
     else:
         if not call.is_bare or unit.helper_kind(call.path, is_bare=True):
             subject = compile_call(unit, call)
@@ -182,7 +182,7 @@ def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
             subject = compile_bare(unit, call)
         else:
             subject = compile_path(unit, call.path)
-        step = compound([subject], _section(unit.setup.values, body, inverse), in_order=in_order)
+        step = compound_step([subject], _section(unit.setup.values, body, inverse), in_order=in_order)
     around.add(step, in_order=in_order)
 
 
@@ -194,14 +194,14 @@ def _built_in(unit: Unit, call: nodes.Call, body: Body | None, inverse: Body | N
     getters = [compile_value(unit, call.params[0])]
     if name == "each":
         loop = _Loop(unit.setup.values, body, inverse)
-        return compound(getters, loop.entered, in_order=in_order, now=loop.write)
+        return compound_step(getters, loop.entered, in_order=in_order, now=loop.write)
     if name == "with":
-        return compound(getters, _with(body, inverse), in_order=in_order)
+        return compound_step(getters, _with(body, inverse), in_order=in_order)
     if name == "unless":
         body, inverse = inverse, body
     if "includeZero" in call.hash:
         getters.append(compile_value(unit, call.hash["includeZero"]))
-    return compound(getters, _if(body, inverse), in_order=in_order, now=_if_now(body, inverse))
+    return compound_step(getters, _if(body, inverse), in_order=in_order, now=_if_now(body, inverse))
 
 
 def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
@@ -232,7 +232,7 @@ def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
         if block is not None:
             own = Inline(block, scope, scope.params, around)
             data = Data({}, data)  # handlebars.js adds a level for the block, which `@../` sees.
-            inner_around = block.surroundings(scope, scope, inner_around)._replace(block=own)
+            inner_around = block.add_inlines(scope, scope, inner_around)._replace(block=own)
         if node.indent:
             indented = Indented(node.indent)
             write(indented)
@@ -258,7 +258,7 @@ def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
         run.count(body.cost)
         yield body, Scope(context, parent, data, params, inner_around, run, scope.jobs), None, write
 
-    return compound(getters, entered, in_order=unit.in_order)
+    return compound_step(getters, entered, in_order=unit.in_order)
 
 
 def _as_mapping(values: Values, context: Any) -> Mapping[str, Any]:
@@ -273,7 +273,7 @@ def _nothing(scope: Scope, write: Write) -> None:
     pass
 
 
-def _putting(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
+def _value_writer(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
     """Return what writes a value of any kind; one that comes later leaves a slot.
 
     What is no value, since it is trusted or a helper's block wrote it, is written as the template's own text.
@@ -307,7 +307,7 @@ def _putting(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
     return put
 
 
-def _write(get: Get, put: Put) -> Step:
+def _write_step(get: Get, put: Put) -> Step:
 
     def step(scope: Scope, write: Write) -> None:
         value = get(scope)
@@ -328,7 +328,7 @@ def _write_field(name: str, otherwise: Step) -> Step:
         kind = type(context)
         if kind is dict:
             value = context.get(name)
-        elif kind in declaring or field_of(kind, name, declaring):
+        elif kind in declaring or declares_field(kind, name, declaring):
             value = getattr(context, name, None)
         else:
             value = None
@@ -351,7 +351,7 @@ def _set(unit: Unit, call: nodes.Call) -> Step:
         unit.refuse("set takes a name and a value: {{set 'name' value}} or {{set name='name' value=value}}.", call)
 
     async def step(scope: Scope, write: Write) -> None:
-        values = await settled([get(scope) for get in getters])
+        values = await await_values([get(scope) for get in getters])
         name, value = values[name_at], values[value_at]
         if not isinstance(name, str) or not name:
             unit.refuse("The name that set takes is a text.", call)
@@ -367,7 +367,7 @@ def _message(unit: Unit, call: nodes.Call, body: Body | None, *, in_order: bool)
     getters, names = compile_arguments(unit, call)
     if call.params or "role" not in names:
         unit.refuse('A message has a role: {{#message role="user"}}.', call)
-    put = _putting(unit, call, escapes=False)
+    put = _value_writer(unit, call, escapes=False)
 
     def entered(scope: Scope, write: Write, *values: Any) -> Iterator[Entered]:
         write(Own("<message"))
@@ -382,7 +382,7 @@ def _message(unit: Unit, call: nodes.Call, body: Body | None, *, in_order: bool)
             yield body, scope.copy(), None, write
         write(Own("</message>"))
 
-    return compound(getters, entered, in_order=in_order)
+    return compound_step(getters, entered, in_order=in_order)
 
 
 def _if(body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import TemplateError
-from portico_templates.handlebars._running import Body, OfBlock, Scope, finish, flat, pieces_of
+from portico_templates.handlebars._running import Body, OfBlock, Scope, flatten, perform_jobs, split_values
 from portico_templates.handlebars.values import MISSING
 
 Helper = Callable[..., Any]
@@ -78,9 +78,9 @@ class Options:
     async def _awaited(self, body: Body | None, scope: Scope, parts: list[Any], values: tuple[Any, ...] | None) -> str:
         if body is not None:
             await body.enter_in_order(scope, parts.append, values)
-            await finish(scope.jobs)
+            await perform_jobs(scope.jobs)
         return self._joined(parts)
 
     def _joined(self, parts: list[Any]) -> str:
         run = self._scope.run
-        return OfBlock(pieces_of(flat(parts, run.limits.characters, run.name)))
+        return OfBlock(split_values(flatten(parts, run.limits.characters, run.name)))

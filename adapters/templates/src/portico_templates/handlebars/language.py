@@ -11,9 +11,18 @@ from portico.errors import ConfigurationError, LimitExceeded
 from portico.plugins import FunctionCall
 from portico.ports import TypeCodec
 from portico_templates.handlebars import _nodes as nodes
-from portico_templates.handlebars._expressions import BUILT_IN, Setup, defined
+from portico_templates.handlebars._expressions import BUILT_IN, Setup, without_undefined
 from portico_templates.handlebars._parsing import parse
-from portico_templates.handlebars._running import Body, Data, Limits, Run, Scope, Surroundings, finish, joined
+from portico_templates.handlebars._running import (
+    Body,
+    Data,
+    Limits,
+    Run,
+    Scope,
+    Surroundings,
+    join_output,
+    perform_jobs,
+)
 from portico_templates.handlebars._statements import Partials, compile_template
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.helper_options import Helper
@@ -152,7 +161,7 @@ class _WrittenNames:
 
         A bare name may be a variable's. It is a call where it has a ``-`` and is set nowhere.
         """
-        path, named = call.path, defined(call.hash)
+        path, named = call.path, without_undefined(call.hash)
         name = path.parts[0] if path.parts else ""
         is_helper = path.is_simple and name not in hidden and self._setup.helper_kind(name) is not None
         is_call = is_nested or not call.is_bare
@@ -244,8 +253,8 @@ class HandlebarsTemplate:
             else:
                 body.run(scope, parts.append)
             if scope.jobs:
-                await finish(scope.jobs)
-            return joined(parts, setup.limits.characters, self.name)
+                await perform_jobs(scope.jobs)
+            return join_output(parts, setup.limits.characters, self.name)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: rendering is nested too deeply.") from error
         finally:

@@ -88,10 +88,10 @@ def is_empty(value: object) -> bool:
     return is_array(value) and not value
 
 
-def number_text(number: float) -> str:
+def format_number(number: float) -> str:
     """Write a number as JavaScript does: with an exponent from 1e21 on and below 1e-6.
 
-    >>> [number_text(number) for number in (1.0, 2.50, 1e21, 1e-7, float("nan"))]
+    >>> [format_number(number) for number in (1.0, 2.50, 1e21, 1e-7, float("nan"))]
     ['1', '2.5', '1e+21', '1e-7', 'NaN']
 
     Raises ``ValueError`` for an integer with more digits than Python writes.
@@ -212,7 +212,7 @@ class Values:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, int | float):
-            return number_text(value)
+            return format_number(value)
         if isinstance(value, Mapping):
             return "[object Object]"
         if not is_array(value):

@@ -122,7 +122,7 @@ def read_field(value: Any, name: str) -> Any:
         return getattr(value, name) if name in ("name", "value") else NOTHING
     if declared_fields(kind):
         return NOTHING
-    raise Refused(f"A template reads fields of data, and {kind_of(value)} is none: {name!r} is not read.")
+    raise Refused(f"A template reads fields of data, and {describe_kind(value)} is none: {name!r} is not read.")
 
 
 def read_item(value: Any, key: Any) -> Any:
@@ -135,7 +135,7 @@ def read_item(value: Any, key: Any) -> Any:
     return read_field(value, key) if isinstance(key, str) else NOTHING
 
 
-def kind_of(value: object) -> str:
+def describe_kind(value: object) -> str:
     """Say in a few words what a value is; never what it says of itself."""
     if isinstance(value, Macro):
         return f"the macro {value.name}" if value.name else "a block"

@@ -23,7 +23,16 @@ from jinja2.utils import Cycler, Joiner
 from portico import Prompt, Trusted
 from portico.errors import LimitExceeded
 from portico.plugins import TextForm
-from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, Refused, kind_of, read_field, read_item
+from portico_templates.jinja2._data import (
+    JINJA_OWN,
+    NOTHING,
+    Method,
+    Missing,
+    Refused,
+    describe_kind,
+    read_field,
+    read_item,
+)
 from portico_templates.jinja2._filters import prompt_filters
 from portico_templates.jinja2._rendering import (
     RENDERING,
@@ -32,7 +41,7 @@ from portico_templates.jinja2._rendering import (
     charge,
     check_format,
     check_growth,
-    pieces_of,
+    split_values,
 )
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -267,7 +276,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(value, Undefined):
             return ""
         if isinstance(value, (*JINJA_OWN, Method)):
-            raise Refused(f"This is {kind_of(value)}, which has no text; a macro or method is called with (…).")
+            raise Refused(f"This is {describe_kind(value)}, which has no text; a macro or method is called with (…).")
         if isinstance(value, Iterator | AsyncIterator):
             raise Refused("This gives one element after another and has no text: write |join or |list.")
         try:
@@ -293,7 +302,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if kind is range or (isinstance(value, Iterable) and kind.__name__ in ("dict_keys", "dict_values")):
             return list(value)
         if isinstance(value, (*JINJA_OWN, Method)):
-            raise Refused(f"This is {kind_of(value)}, which no function takes.")
+            raise Refused(f"This is {describe_kind(value)}, which no function takes.")
         return value
 
     def own(self, value: Any) -> OwnText:
@@ -304,12 +313,12 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         """Join what a macro, a block or a filter block printed."""
         parts = list(parts)
         check_growth(sum(map(len, parts)))
-        return OwnText.of(pieces_of(parts))
+        return OwnText.of(split_values(parts))
 
     def finished(self, parts: list[str]) -> str:
         """Join all that was printed: to a `Prompt` where the template's own text may open a message."""
         check_growth(sum(map(len, parts)))
-        pieces = pieces_of(parts)
+        pieces = split_values(parts)
         if any(_MESSAGE.search(text) for text, is_value in pieces if not is_value):
             return Prompt(pieces)
         return "".join([text for text, _ in pieces])
@@ -385,7 +394,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return context.call(obj, *args, **kwargs)
         if isinstance(obj, MethodType) and isinstance(obj.__self__, AsyncLoopContext | Cycler):
             return context.call(obj, *args, **kwargs)
-        raise Refused(f"This is {kind_of(obj)}, a value, not a function: it cannot be called.")
+        raise Refused(f"This is {describe_kind(obj)}, a value, not a function: it cannot be called.")
 
     def _call_function(self, words: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         name = "-".join(words) if len(words) == 2 else ".".join(words)

@@ -16,7 +16,7 @@ from jinja2.runtime import AsyncLoopContext
 
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
 from portico.ports import CallFunction
-from portico_templates.handlebars._running import merge_pieces
+from portico_templates.handlebars._running import join_own_text
 from portico_templates.jinja2._data import Refused
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -173,9 +173,9 @@ class OwnText(str):
         return OwnText.of(pieces)
 
 
-def pieces_of(parts: Iterable[str]) -> list[Piece]:
+def split_values(parts: Iterable[str]) -> list[Piece]:
     """Return the pieces of what was printed, neighbours that the template wrote as one."""
     pieces: list[Piece] = []
     for part in parts:
         pieces += part.pieces if isinstance(part, OwnText) else [(str(part), isinstance(part, Printed))]
-    return merge_pieces(pieces)
+    return join_own_text(pieces)

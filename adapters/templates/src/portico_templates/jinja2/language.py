@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 _DOING_WITHOUT = ("d", "default")
 
 
-def variables_of(tree: nodes.Template) -> tuple[str, ...]:
+def find_variables(tree: nodes.Template) -> tuple[str, ...]:
     """Return the names that a template writes or gives to functions and filters, in the order of their first use.
 
     Not among them: what a condition, a loop or ``default`` is about, which may be missing; names that are called or
@@ -32,11 +32,11 @@ def variables_of(tree: nodes.Template) -> tuple[str, ...]:
     """
     search = _Search()
     found = dict.fromkeys(search.names(tree))
-    undeclared = undeclared_in(tree)
+    undeclared = find_undeclared(tree)
     return tuple(name for name in found if name in undeclared and name not in search.excluded)
 
 
-def undeclared_in(tree: nodes.Template) -> frozenset[str]:
+def find_undeclared(tree: nodes.Template) -> frozenset[str]:
     """Return the names that are looked up outside of the template: variables, plugins and functions."""
     assert tree.environment is not None  # noqa: S101 - a template that was parsed has one
     scopes = _Scopes(tree.environment)
@@ -99,9 +99,9 @@ def _subject(node: nodes.Node) -> str | None:
 _OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
 
 
-def calls_of(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...]:
+def find_calls(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...]:
     """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
-    undeclared = undeclared_in(tree)
+    undeclared = find_undeclared(tree)
     lines = source.split("\n")
     found: list[FunctionCall] = []
     for call in tree.find_all(nodes.Call):
@@ -135,7 +135,7 @@ def _words(node: nodes.Node) -> tuple[str, ...]:
                 return ()
 
 
-def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
+def compile_error(error: Exception, source: str, name: str) -> PorticoError:
     """Return the error of a template that cannot be read."""
     if isinstance(error, TemplateSyntaxError):
         message = error.message or "this cannot be read."
@@ -143,11 +143,11 @@ def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
         return _at_line(_sentence(message) + advice, source, error.lineno, name)
     if isinstance(error, RecursionError | MemoryError | SyntaxError | OverflowError):
         # Python's compiler has its own bounds: twenty blocks inside one another, for one.
-        return LimitExceeded(f"{name}: the template is nested too deeply to be compiled ({_said(error)}).")
-    return TemplateError(f"{name}: the template cannot be compiled. {_said(error)}")
+        return LimitExceeded(f"{name}: the template is nested too deeply to be compiled ({_message_of(error)}).")
+    return TemplateError(f"{name}: the template cannot be compiled. {_message_of(error)}")
 
 
-def not_rendered(error: Exception, template: CompiledTemplate, source: str, name: str) -> PorticoError:
+def render_error(error: Exception, template: CompiledTemplate, source: str, name: str) -> PorticoError:
     """Return the error of a template that cannot be rendered."""
     if isinstance(error, RecursionError | MemoryError):
         return LimitExceeded(f"{name}: the template nests or calls itself too deeply ({type(error).__name__}).")
@@ -157,14 +157,14 @@ def not_rendered(error: Exception, template: CompiledTemplate, source: str, name
     elif isinstance(error, Refused):
         message = str(error)
     else:
-        message = _sentence(_said(error))
+        message = _sentence(_message_of(error))
     place = _place(error)
     if place is None:
         return TemplateError(f"{name}: {message}")
     found, line = place
     if isinstance(error, TemplateSyntaxError) and error.name:
         # A partial is compiled when it is first needed.
-        return not_compiled(error, error.source or "", error.name)
+        return compile_error(error, error.source or "", error.name)
     if found.name is not None and found is not template:
         name = found.name
         source = getattr(found.environment, "sources", {}).get(name, "")
@@ -197,7 +197,7 @@ def _sentence(message: str) -> str:
     return message if message.endswith((".", "!", "?")) else f"{message}."
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
@@ -251,7 +251,7 @@ class Jinja2Template:
         except PorticoError:
             raise
         except Exception as error:
-            raise not_compiled(error, source, name) from error
+            raise compile_error(error, source, name) from error
 
     def __str__(self) -> str:
         return self.source
@@ -262,7 +262,7 @@ class Jinja2Template:
 
         Those that a condition, a loop or ``default`` is about are not among them: a prompt can do without.
         """
-        return self._search(variables_of)
+        return self._search(find_variables)
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
@@ -271,7 +271,7 @@ class Jinja2Template:
         Not among them: ``x.upper()`` and others that may be a method of a variable, calls with ``*`` or ``**``, whose
         arguments are known when they are made, and what partials call.
         """
-        return self._search(lambda tree: calls_of(tree, self.source))
+        return self._search(lambda tree: find_calls(tree, self.source))
 
     def _search(self, search: Callable[[nodes.Template], Found]) -> Found:
         try:
@@ -297,7 +297,7 @@ class Jinja2Template:
         except Exception as error:
             if error is rendering.failure or isinstance(error, PorticoError):
                 raise
-            raise not_rendered(error, self._template, self.source, self.name) from error
+            raise render_error(error, self._template, self.source, self.name) from error
         finally:
             RENDERING.reset(before)
 

@@ -159,17 +159,17 @@ _EXAMPLE_NOTE = "That was an example; helpers that begin with Example do not exi
 _GOAL = "The goal is:"
 
 
-def messages_for(
+def build_messages(
     task: Task, spec: str, *, allow_loops: bool, instructions: str, variables: dict[str, Any]
 ) -> list[Message]:
-    """Return what the model is told for a task, before its first reply."""
-    told = _INSTRUCTIONS.format(
+    """Return the messages to the model for a task, before its first reply."""
+    system = _INSTRUCTIONS.format(
         cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if allow_loops else _NO_LOOPS, manual=spec
     )
     if instructions.strip():
-        told = f"{told}\n{instructions.strip()}\n"
+        system = f"{system}\n{instructions.strip()}\n"
     messages = [
-        Message.of("system", told),
+        Message.of("system", system),
         Message.of("user", _EXAMPLE_GOAL),
         Message.of("assistant", _EXAMPLE),
         Message.of("user", "\n".join([_EXAMPLE_NOTE, *_variables(variables), *_failures(task), "", _GOAL, task.goal])),
@@ -338,7 +338,7 @@ class HandlebarsPlanner:
         number = task.plan_number(replans=settings.replans)
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
         given = _given(task)
-        messages = messages_for(
+        messages = build_messages(
             task,
             fitted.text,
             allow_loops=settings.allow_loops,
