@@ -31,7 +31,7 @@ class SequentialSettings:
         metadata={"doc": "How often a plan that failed half-way is followed by a new one; 0 to 20."},
     )
     instructions: str = field(
-        default="", metadata={"doc": "What the model is told besides, at the end of its instructions."}
+        default="", metadata={"doc": "Your own text at the end of the instructions for the model."}
     )
     temperature: float | None = field(
         default=None,

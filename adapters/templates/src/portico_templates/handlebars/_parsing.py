@@ -118,7 +118,7 @@ def _end_of_escaped(source: str, opened: int) -> int:
 
 
 def _tag(source: str, opened: int, name: str) -> Generator[Token, None, int]:
-    """Yield the tokens of one tag, and of a raw block what follows up to its end; return where the text goes on."""
+    """Yield the tokens of one tag, and of a raw block all up to its end; return where the next text begins."""
     position = opened
     while (found := _TAG.match(source, position)) is not None:
         kind, start, position = found.lastgroup or "INVALID", found.start(), found.end()

@@ -36,7 +36,7 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Later:
-    """A value that has to be awaited; whoever receives one awaits it, once."""
+    """A value that has to be awaited. Its receiver awaits it, once."""
 
     awaitable: Awaitable[Any]
 
@@ -95,7 +95,7 @@ class Run:
 
 
 class Surroundings(NamedTuple):
-    """What a partial can reach besides its context: inline partials, and the block that it was called with."""
+    """What a partial can use in addition to its context: inline partials, and the block that it was called with."""
 
     inlines: Mapping[str, Inline]
     block: Inline | None = None
@@ -253,7 +253,7 @@ def _runner(steps: tuple[tuple[str, Step], ...], tail: str) -> Callable[[Scope, 
     if len(steps) == 1:
         text, only = steps[0]
 
-        # A function of its own: CPython 3.11 is slow where the same code runs inside of itself.
+        # A separate function: CPython 3.11 is slow where the same code calls itself.
         def run_one(scope: Scope, write: Write) -> None:
             write(text)
             only(scope, write)

@@ -1,4 +1,4 @@
-"""What a helper of the application receives besides its arguments."""
+"""What a helper of the application receives in addition to its arguments."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from portico_templates.handlebars.values import MISSING, Values, is_array, is_tr
 
 Helper = Callable[[Values, Run, Sequence[Any], Mapping[str, Any]], Any]
 """Called with the values of the language, the run, the arguments and the named ones. ``ValueError`` is a mistake in
-the template; its message goes on after the helper's name."""
+the template; its message follows the helper's name."""
 
 BLOCKS = frozenset({"message", "raw"})
 _MOST_BITS = 4_000
@@ -48,7 +48,7 @@ def _array(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[st
 
 
 def _count_parts(values: Values, run: Run, arguments: Sequence[Any]) -> None:
-    """Count the parts of lists and mappings: lists of lists of the same list grow without end on paper."""
+    """Count the parts of lists and mappings: lists of lists of the same list can have a text without end."""
     if any(is_array(value) or isinstance(value, Mapping) for value in arguments):
         run.count(values.measure(list(arguments)))
 

@@ -130,7 +130,7 @@ class Values:
 
     ``codecs`` are asked how to write values of types that the standard library does not know. Texts are written as
     every prompt language does, or as JavaScript does. A value with more than 1,000,000 parts or ``limit`` characters is
-    not written: one that shares parts can be small in memory and without end on paper.
+    not written: if it shares parts, a value of a few bytes can have a text without end.
     """
 
     def __init__(self, codecs: Iterable[TypeCodec] = (), *, javascript: bool = False, limit: int = 16_000_000) -> None:

@@ -122,7 +122,7 @@ def read_field(value: Any, name: str) -> Any:
         return getattr(value, name) if name in ("name", "value") else NOTHING
     if declared_fields(kind):
         return NOTHING
-    raise Refused(f"A template reads fields of data, and {describe_kind(value)} is none: {name!r} is not read.")
+    raise Refused(f"A template reads fields of data only. The value is {describe_kind(value)}: {name!r} is not read.")
 
 
 def read_item(value: Any, key: Any) -> Any:

@@ -294,7 +294,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(value, OwnText):
             return str.__str__(value)
         if kind in _CONTAINERS:
-            charge(value)  # One that shares its parts can be small in memory and without end on paper.
+            charge(value)  # If it shares its parts, its text can be without end.
         if kind in (list, tuple):
             return kind(self.json(element) for element in value)
         if kind is dict:

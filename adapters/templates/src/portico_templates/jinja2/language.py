@@ -266,7 +266,7 @@ class Jinja2Template:
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """The calls of functions, in the order of writing, as far as they can be told.
+        """The calls of functions that can be recognised, in the order of writing.
 
         Not among them: ``x.upper()`` and others that may be a method of a variable, calls with ``*`` or ``**``, whose
         arguments are known when they are made, and what partials call.

@@ -34,7 +34,7 @@ class HandlebarsPlannerSettings:
         default=True, metadata={"doc": "Whether a plan may go round in loops: `each` and blocks over lists."}
     )
     instructions: str = field(
-        default="", metadata={"doc": "What the model is told besides, at the end of its instructions."}
+        default="", metadata={"doc": "Your own text at the end of the instructions for the model."}
     )
     temperature: float | None = field(
         default=None,

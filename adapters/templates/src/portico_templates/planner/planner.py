@@ -97,11 +97,11 @@ def _infeasible(text: str) -> Infeasible | None:
     reasons: list[str] = []
     missing: list[str] = []
     for line in rest[len(MARK) :].splitlines():
-        said = line.strip(_AROUND_A_LINE)
-        if said[: len(MISSING_MARK)].upper() == MISSING_MARK:
-            missing += [each.strip(_AROUND_A_LINE) for each in said[len(MISSING_MARK) :].split(";")]
-        elif said:
-            reasons.append(said)
+        words = line.strip(_AROUND_A_LINE)
+        if words[: len(MISSING_MARK)].upper() == MISSING_MARK:
+            missing += [each.strip(_AROUND_A_LINE) for each in words[len(MISSING_MARK) :].split(";")]
+        elif words:
+            reasons.append(words)
     return Infeasible(" ".join(reasons) or "The functions do not suffice.", tuple(filter(None, missing)))
 
 
@@ -320,8 +320,8 @@ class HandlebarsPlanner:
 
     The plan has one step, a template; the loop renders it, and each call in it is its own step in the journal.
     A reply that is no usable template goes back to the model with what is wrong, ``repairs`` times; then it is a
-    ``PlanError``. A template that failed half-way is followed by another one, ``replans`` times, in which the results
-    that there are stand as variables. A model that says that it cannot makes the goal infeasible.
+    ``PlanError``. A template that failed half-way is followed by another one, ``replans`` times, which has the results
+    of finished calls as variables. If the model answers that it cannot reach the goal, the outcome is `Infeasible`.
     """
 
     name = "handlebars"

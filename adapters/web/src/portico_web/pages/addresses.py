@@ -166,7 +166,7 @@ class LinkRules:
     def check_addresses(self, host: str, port: int, addresses: Sequence[Address]) -> None:
         """Raise ``AccessRefused`` unless every address of a name may be read.
 
-        One private address among public ones refuses the name: whoever publishes both wants the private one reached.
+        One private address among public ones refuses the name: an attacker publishes both to reach the private one.
         """
         try:
             for address in addresses:
