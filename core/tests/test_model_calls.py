@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function, FunctionSpec, find_function
-from portico._planning.model_calls import call_step, object_in, step_faults
+from portico._planning.model_calls import ModelCall
 from portico._plans.plan import From, Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
 from portico._schema.coerce import mended_for, structure_leniently
@@ -77,16 +77,16 @@ def test_a_name_that_is_none_has_the_same_error_as_a_function(name: str) -> None
 
 
 def test_a_step_has_values_only_whatever_the_arguments_look_like() -> None:
-    step = call_step("now", {"city": {"from": "s1", "path": "$"}}, CATALOGUE, id="s2", reason="So.")
+    step = ModelCall.step("now", {"city": {"from": "s1", "path": "$"}}, CATALOGUE, id="s2", reason="So.")
     assert step == Step("s2", "Clock-now", {"city": Value({"from": "s1", "path": "$"})}, reason="So.")
-    assert step_faults(step, CATALOGUE)
+    assert ModelCall.faults(step, CATALOGUE)
 
 
 @given(st.dictionaries(st.sampled_from(["city", "days", "units", "when"]), VALUES, max_size=4))
 def test_a_step_without_faults_can_be_called_with_its_arguments(arguments: dict[str, Any]) -> None:
-    step = call_step("forecast", arguments, CATALOGUE, id="s1")
+    step = ModelCall.step("forecast", arguments, CATALOGUE, id="s1")
     given_values = {name: each.value for name, each in step.arguments.items() if isinstance(each, Value)}
-    if not step_faults(step, CATALOGUE):
+    if not ModelCall.faults(step, CATALOGUE):
         FUNCTIONS["Weather-forecast"].structure_arguments(given_values)
     else:
         with pytest.raises(ArgumentsInvalid):
@@ -109,7 +109,7 @@ def test_arguments_are_those_that_a_step_was_given_as_far_as_they_are_known() ->
 
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
 def test_an_object_is_read_as_it_was_written(value: dict[str, Any]) -> None:
-    assert object_in(json.dumps(value)) == value
+    assert ModelCall.arguments(json.dumps(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_an_object_is_read_as_it_was_written(value: dict[str, Any]) -> None:
 )
 def test_what_is_no_object_or_could_be_two_is_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        object_in(text)
+        ModelCall.arguments(text)
 
 
 @pytest.mark.parametrize(

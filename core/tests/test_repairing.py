@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
-from portico._planning.asking import ask_until_usable, said_before
+from portico._planning.asking import Asking
 from portico._tool_loop.structured import ReplyProblem
 from portico.errors import PlanError, PlanFormatError
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -23,7 +23,7 @@ def read(text: str) -> int:
 
 
 async def asked(chat: ScriptedChat, repairs: int = 2) -> tuple[int, str]:
-    return await ask_until_usable(
+    return await Asking.until_usable(
         chat, REQUEST, [].append, read=read, repair=lambda problem: f"No: {problem}", repairs=repairs
     )
 
@@ -58,7 +58,7 @@ async def test_after_the_repairs_the_last_problem_is_in_the_error(repairs: int, 
 
 @given(st.text(max_size=60), st.integers(1, 50))
 def test_what_was_said_is_shown_within_its_bound_and_never_without_words(text: str, most: int) -> None:
-    shown = said_before(text, most).text
+    shown = Asking.message(text, most).text
     assert shown.strip()
     assert len(shown) <= max(most + 1, len("(nothing)"))
     assert not text.strip() or len(text) > most or shown == text

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._planning.prompts import FittedFunctions, one_line
+from portico._planning.prompts import FittedFunctions, PromptText
 from portico._plans.plan import Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
 from portico.errors import PlanError
@@ -55,7 +55,7 @@ def test_an_outcome_says_of_how_many_functions_the_model_was_told() -> None:
 
 @given(st.text() | st.lists(st.text(alphabet="\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029<|a")))
 def test_a_value_within_a_prompt_stays_on_its_line_and_is_still_itself(value: Any) -> None:
-    line = one_line(value)
+    line = PromptText.line(value)
     assert len(line.splitlines()) == 1
     assert "<|" not in line
     assert json.loads(line) == value

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, Message, Source, Usage
-from portico._planning.asking import AnswerWords, ask_streamed
+from portico._planning.asking import AnswerWords, Asking
 from portico._plans.task import Event, RunEvent
 from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -24,7 +24,7 @@ def nothing(event: RunEvent) -> None:
 async def test_the_words_are_handed_on_as_they_come_and_what_it_cost_is_told() -> None:
     events, heard = list[RunEvent](), list[str]()
     chat = ScriptedChat("Some more words.", piece=4, usage=Usage(5, 3))
-    reply = await ask_streamed(chat, ASKED, events.append, on_text=heard.append)
+    reply = await Asking.stream(chat, ASKED, events.append, on_text=heard.append)
     assert heard == ["Some", " mor", "e wo", "rds."]
     assert reply.text == "Some more words."
     assert events == [Event.ChatUsed("scripted", "scripted", Usage(5, 3))], (
@@ -34,7 +34,7 @@ async def test_the_words_are_handed_on_as_they_come_and_what_it_cost_is_told() -
 
 async def test_sources_become_text_for_a_service_that_does_not_take_them() -> None:
     chat = ScriptedChat("So.")
-    await ask_streamed(chat, ChatRequest([Message.of("user", Source(1, "A."), "What?")]), nothing)
+    await Asking.stream(chat, ChatRequest([Message.of("user", Source(1, "A."), "What?")]), nothing)
     assert '<source number="1"' in chat.requests[0].messages[0].text
 
 
@@ -50,7 +50,7 @@ async def test_a_reply_that_does_not_end_is_stopped_and_the_stream_closed() -> N
                 closed.set()
 
     with pytest.raises(PlanError, match="did not end within 5,000 characters"):
-        await ask_streamed(Endless(), ASKED, nothing, longest=5_000)
+        await Asking.stream(Endless(), ASKED, nothing, longest=5_000)
     assert closed.is_set()
 
 
@@ -71,7 +71,7 @@ async def test_a_stream_need_not_be_one_that_can_be_closed() -> None:
         def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:  # type: ignore[override]
             return Plain()
 
-    assert (await ask_streamed(Other(), ASKED, nothing)).text == "So."
+    assert (await Asking.stream(Other(), ASKED, nothing)).text == "So."
 
 
 async def test_a_stream_without_a_reply_and_an_error_of_the_service_come_through() -> None:
@@ -80,9 +80,9 @@ async def test_a_stream_without_a_reply_and_an_error_of_the_service_come_through
             yield ChatDelta("So")
 
     with pytest.raises(ResponseInvalid, match="'silent' ended its stream without a reply"):
-        await ask_streamed(Silent(name="silent"), ASKED, nothing)
+        await Asking.stream(Silent(name="silent"), ASKED, nothing)
     with pytest.raises(ServiceUnavailable):
-        await ask_streamed(ScriptedChat(ServiceUnavailable("gone")), ASKED, nothing)
+        await Asking.stream(ScriptedChat(ServiceUnavailable("gone")), ASKED, nothing)
 
 
 @given(st.lists(st.text(st.sampled_from("ab \n"), max_size=5)), st.sampled_from(["", "\n\n"]))

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import Message
-from portico._planning.prompts import Round, as_data, as_text, one_line, shortened
+from portico._planning.prompts import PromptText, Round
 
 TEXTS = st.text(max_size=400) | st.integers(0, 3_000).map(lambda size: "long words " * size)
 ROUNDS = st.lists(st.builds(Round, st.integers(0, 200), st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)
@@ -19,7 +19,7 @@ SMALLEST = 60
 
 @given(TEXTS, st.integers(0, 500))
 def test_a_text_is_whole_or_has_a_note_and_its_beginning_and_end(text: str, tokens: int) -> None:
-    short = shortened(text, tokens)
+    short = PromptText.shorten(text, tokens)
     if Message.estimate_tokens(text) <= tokens:
         assert short == text
         return
@@ -34,8 +34,8 @@ def test_a_text_is_whole_or_has_a_note_and_its_beginning_and_end(text: str, toke
 
 
 def test_no_character_is_cut_in_the_middle() -> None:
-    assert "\ufffd" not in shortened("走" * 1_000, 50)
-    shortened("\ud800" * 1_000, 50).encode("utf-8", "surrogatepass")
+    assert "\ufffd" not in PromptText.shorten("走" * 1_000, 50)
+    PromptText.shorten("\ud800" * 1_000, 50).encode("utf-8", "surrogatepass")
 
 
 @given(ROUNDS, st.none() | st.integers(0, 3_000), st.none() | st.integers(60, 500))
@@ -46,7 +46,8 @@ def test_what_fits_stays_and_the_oldest_shrinks_first(
     assert gone + len(fitted) == len(rounds)
     assert fitted, "the newest round is gone"
     most = tuple(
-        tuple(text if each is None else shortened(text, each) for text in one.observations) for one in rounds[gone:]
+        tuple(text if each is None else PromptText.shorten(text, each) for text in one.observations)
+        for one in rounds[gone:]
     )
     texts = [
         (text, text != before)
@@ -59,7 +60,7 @@ def test_what_fits_stays_and_the_oldest_shrinks_first(
     )
     total = sum(one.fixed + sum(map(Message.estimate_tokens, one.observations)) for one in fitted)
     whole = sum(one.fixed for one in rounds) + sum(
-        Message.estimate_tokens(text if each is None else shortened(text, each))
+        Message.estimate_tokens(text if each is None else PromptText.shorten(text, each))
         for one in rounds
         for text in one.observations
     )
@@ -70,14 +71,14 @@ def test_what_fits_stays_and_the_oldest_shrinks_first(
 
 
 def test_a_result_is_written_as_words_or_as_json() -> None:
-    assert as_text("two\nlines") == "two\nlines"
-    assert as_text({"a": [1, None, "é"]}) == '{"a": [1, null, "é"]}'
+    assert PromptText.plain("two\nlines") == "two\nlines"
+    assert PromptText.plain({"a": [1, None, "é"]}) == '{"a": [1, null, "é"]}'
 
 
 @given(TEXTS | st.lists(TEXTS, max_size=3), st.integers(0, 500))
 def test_a_value_among_many_has_its_share_on_one_line(value: Any, among: int) -> None:
-    written = as_data(value, among=among)
+    written = PromptText.data(value, among=among)
     assert len(written.splitlines()) <= 1
     assert Message.estimate_tokens(written) <= max(SMALLEST, min(1_000, 8_000 // max(among, 1)))
-    if Message.estimate_tokens(one_line(value)) <= SMALLEST:
-        assert written == one_line(value)
+    if Message.estimate_tokens(PromptText.line(value)) <= SMALLEST:
+        assert written == PromptText.line(value)

@@ -16,99 +16,158 @@ if TYPE_CHECKING:
     from portico._ports.chat_service import ChatService
 
 _SHOWN = 80
-
-
-def sampled_request(messages: Iterable[Message], settings: Any) -> ChatRequest:
-    """Make a planner's request of messages and of the settings that say how its model writes.
-
-    >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
-    >>> sampled_request([Message.of("user", "Plan.")], settings).max_tokens
-    500
-
-    The settings have ``temperature`` (0 to 2), ``top_p``, ``max_tokens`` of a reply, and ``seed``; None leaves one to
-    the service.
-    """
-    return ChatRequest(
-        tuple(messages),
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        max_tokens=settings.max_tokens,
-        seed=settings.seed,
-    )
-
-
-async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool = False) -> ChatReply:
-    """Return the reply to a planner's request and emit what it cost as `Event.ChatUsed`.
-
-    Nothing is streamed: what a model writes for a planner is no answer yet. `Source` parts become text for a service
-    that does not take them. A reply that was cut short is a ``PlanError``, for half a plan may mean another one; with
-    ``cut`` it is returned, for planners that ask again: they look at ``finish``. A reply without any words or calls
-    is returned too. What the service raises comes through.
-    """
-    if not chat.capabilities.sources:
-        request = replace(request, messages=Message.render_sources(request.messages))
-    reply = await chat.complete(request)
-    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
-    return reply if cut else whole(reply, chat, request.max_tokens)
-
-
-def whole(reply: ChatReply, chat: ChatService, max_tokens: int | None = None) -> ChatReply:
-    """Return the reply, or raise ``PlanError`` for one that was cut short; it says what to do and where it broke off.
-
-    ``max_tokens`` is what was asked for at most, None where the service decided.
-    """
-    if reply.finish != "length":
-        return reply
-    bound = f"{max_tokens:,} tokens" if max_tokens is not None else "the service's bound on tokens"
-    end = reply.text[-_SHOWN:]
-    raise PlanError(
-        f"The reply of the chat service {reply.service or chat.name!r} was cut short at {bound}, so the plan in it is "
-        f"not whole. Allow more with max_tokens, or give the goal in parts. It broke off at: {end!r}"
-    )
-
-
 _LONGEST = 1_000_000
+_SENT_BACK = 20_000
+_CUT = "The reply was cut short: it was too long. Write a shorter plan."
+
+T = TypeVar("T")
 
 
-async def ask_streamed(
-    chat: ChatService,
-    request: ChatRequest,
-    emit: Emit,
-    *,
-    on_text: Callable[[str], None] = lambda text: None,
-    longest: int = _LONGEST,
-) -> ChatReply:
-    """Return a planner's reply as `portico._planning.asking.ask` does, and hand its words on as they come.
+class Asking:
+    """How planners ask a model.
 
-    ``on_text`` is called with each piece; whether they are words of the answer is for the planner to tell.
-    Raises ``PlanError`` for a reply that goes on for more than ``longest`` characters, calls of tools included, and
-    ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
+    ``request`` makes a request of messages and of the planner's settings. ``ask`` returns a whole reply, ``stream``
+    gives its words as they come, ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a
+    reply that was cut short. ``message`` shows a model what it wrote.
     """
-    if not chat.capabilities.sources:
-        request = replace(request, messages=Message.render_sources(request.messages))
-    reply: ChatReply | None = None
-    length = 0
-    stream: Any = chat.stream(request)
-    try:
-        async for delta in stream:
-            length += len(delta.text) + (len(delta.tool_call.arguments) if delta.tool_call is not None else 0)
-            if length > longest:
-                raise PlanError(
-                    f"The reply of the chat service {chat.name!r} did not end within {longest:,} characters; it was "
-                    "stopped. Bound it with max_tokens, or ask another model."
-                )
-            if delta.text:
-                on_text(delta.text)
-            reply = delta.reply or reply
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()
-    if reply is None:
-        raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
-    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
-    return reply
+
+    @staticmethod
+    def request(messages: Iterable[Message], settings: Any) -> ChatRequest:
+        """Make a planner's request of messages and of the settings that say how its model writes.
+
+        >>> from types import SimpleNamespace
+        >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
+        >>> Asking.request([Message.of("user", "Plan.")], settings).max_tokens
+        500
+
+        The settings have ``temperature`` (0 to 2), ``top_p``, ``max_tokens`` of a reply, and ``seed``; None leaves one
+        to the service.
+        """
+        return ChatRequest(
+            tuple(messages),
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_tokens,
+            seed=settings.seed,
+        )
+
+    @staticmethod
+    async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool = False) -> ChatReply:
+        """Return the reply to a planner's request and emit what it cost as `Event.ChatUsed`.
+
+        Nothing is streamed: what a model writes for a planner is no answer yet. `Source` parts become text for a
+        service that does not take them. A reply that was cut short is a ``PlanError``, for half a plan may mean another
+        one; with ``cut`` it is returned, for planners that ask again: they look at ``finish``. A reply without any
+        words or calls is returned too. What the service raises comes through.
+        """
+        reply = await chat.complete(_rendered(chat, request))
+        emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+        return reply if cut else Asking.require_whole(reply, chat, request.max_tokens)
+
+    @staticmethod
+    def require_whole(reply: ChatReply, chat: ChatService, max_tokens: int | None = None) -> ChatReply:
+        """Return the reply, or raise ``PlanError`` for one that was cut short; it says where the reply broke off.
+
+        ``max_tokens`` is what was asked for at most, None where the service decided.
+        """
+        if reply.finish != "length":
+            return reply
+        bound = f"{max_tokens:,} tokens" if max_tokens is not None else "the service's bound on tokens"
+        end = reply.text[-_SHOWN:]
+        raise PlanError(
+            f"The reply of the chat service {reply.service or chat.name!r} was cut short at {bound}, so the plan in it "
+            f"is not whole. Allow more with max_tokens, or give the goal in parts. It broke off at: {end!r}"
+        )
+
+    @staticmethod
+    async def stream(
+        chat: ChatService,
+        request: ChatRequest,
+        emit: Emit,
+        *,
+        on_text: Callable[[str], None] = lambda text: None,
+        longest: int = _LONGEST,
+    ) -> ChatReply:
+        """Return a planner's reply as `Asking.ask` does, and hand its words on as they come.
+
+        ``on_text`` is called with each piece; whether they are words of the answer is for the planner to tell.
+        Raises ``PlanError`` for a reply that goes on for more than ``longest`` characters, calls of tools included, and
+        ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
+        """
+        reply: ChatReply | None = None
+        length = 0
+        stream: Any = chat.stream(_rendered(chat, request))
+        try:
+            async for delta in stream:
+                length += len(delta.text) + (len(delta.tool_call.arguments) if delta.tool_call is not None else 0)
+                if length > longest:
+                    raise PlanError(
+                        f"The reply of the chat service {chat.name!r} did not end within {longest:,} characters; it "
+                        "was stopped. Bound it with max_tokens, or ask another model."
+                    )
+                if delta.text:
+                    on_text(delta.text)
+                reply = delta.reply or reply
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+        if reply is None:
+            raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
+        emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+        return reply
+
+    @staticmethod
+    async def until_usable(
+        chat: ChatService,
+        request: ChatRequest,
+        emit: Emit,
+        *,
+        read: Callable[[str], T],
+        repair: Callable[[str], str],
+        repairs: int,
+    ) -> tuple[T, str]:
+        """Return what ``read`` makes of a reply, and the reply; ask again while it raises a problem.
+
+        ``read`` raises `ReplyProblem` or ``PlanFormatError``; ``repair`` makes the words with which the problem goes
+        back, ``repairs`` times at most. Half a reply is a problem too, and never read: half a plan may mean another
+        one. Raises ``PlanError`` with the last problem, and what the service raises.
+        """
+        problem = ""
+        for _ in range(repairs + 1):
+            reply = await Asking.ask(chat, request, emit, cut=True)
+            try:
+                if reply.finish == "length":
+                    raise ReplyProblem(_CUT)
+                return read(reply.text), reply.text
+            except (PlanFormatError, ReplyProblem) as error:
+                problem = str(error)
+            answer = (Asking.message(reply.text, _SENT_BACK), Message.of("user", repair(problem)))
+            request = replace(request, messages=(*request.messages, *answer))
+        tries = f"{repairs + 1} tries" if repairs else "one try"
+        raise PlanError(
+            f"The chat service {chat.name!r} wrote no plan that can be used, in {tries}. Set another chat service, one "
+            f"with a language model, or allow more repairs. The last problem: {problem}"
+        )
+
+    @staticmethod
+    def message(text: str, most: int) -> Message:
+        """Return the message that shows a model what it wrote, up to ``most`` characters of it.
+
+        >>> Asking.message("  ", 100).text
+        '(nothing)'
+
+        Services refuse a turn without any words.
+        """
+        if not text.strip():
+            return Message.of("assistant", "(nothing)")
+        return Message.of("assistant", text if len(text) <= most else f"{text[:most]}…")
+
+
+def _rendered(chat: ChatService, request: ChatRequest) -> ChatRequest:
+    if chat.capabilities.sources:
+        return request
+    return replace(request, messages=Message.render_sources(request.messages))
 
 
 class AnswerWords:
@@ -141,71 +200,3 @@ class AnswerWords:
         if words:
             self._emit(Event.TextDelta(words if self.text else self._before + words))
             self.text += words
-
-
-T = TypeVar("T")
-
-_CUT = "The reply was cut short: it was too long. Write a shorter plan."
-_SENT_BACK = 20_000
-
-
-async def ask_until_usable(
-    chat: ChatService,
-    request: ChatRequest,
-    emit: Emit,
-    *,
-    read: Callable[[str], T],
-    repair: Callable[[str], str],
-    repairs: int,
-) -> tuple[T, str]:
-    """Return what ``read`` makes of a reply, and the reply; ask again while it raises a problem.
-
-    ``read`` raises `ReplyProblem` or ``PlanFormatError``; ``repair`` makes the words with which the problem goes back,
-    ``repairs`` times at most. Half a reply is a problem too, and never read: half a plan may mean another one.
-    Raises ``PlanError`` with the last problem, and what the service raises.
-    """
-    problem = ""
-    for _ in range(repairs + 1):
-        reply = await ask(chat, request, emit, cut=True)
-        try:
-            if reply.finish == "length":
-                raise ReplyProblem(_CUT)
-            return read(reply.text), reply.text
-        except (PlanFormatError, ReplyProblem) as error:
-            problem = str(error)
-        told = (said_before(reply.text, _SENT_BACK), Message.of("user", repair(problem)))
-        request = replace(request, messages=(*request.messages, *told))
-    tries = f"{repairs + 1} tries" if repairs else "one try"
-    raise PlanError(
-        f"The chat service {chat.name!r} wrote no plan that can be used, in {tries}. Set another chat service, one "
-        f"with a language model, or allow more repairs. The last problem: {problem}"
-    )
-
-
-def said_before(text: str, most: int) -> Message:
-    """Return the message that shows a model what it wrote, up to ``most`` characters of it.
-
-    >>> said_before("  ", 100).text
-    '(nothing)'
-
-    Services refuse a turn without any words.
-    """
-    if not text.strip():
-        return Message.of("assistant", "(nothing)")
-    return Message.of("assistant", text if len(text) <= most else f"{text[:most]}…")
-
-
-class Asking:
-    """How planners ask a model.
-
-    ``request`` makes a request of messages and of the planner's settings. ``ask`` returns a whole reply, ``stream``
-    gives its words as they come, ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a
-    reply that was cut short. ``message`` shows a model what it wrote.
-    """
-
-    request = staticmethod(sampled_request)
-    ask = staticmethod(ask)
-    stream = staticmethod(ask_streamed)
-    until_usable = staticmethod(ask_until_usable)
-    require_whole = staticmethod(whole)
-    message = staticmethod(said_before)

@@ -14,54 +14,50 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def call_step(
-    name: str, arguments: Mapping[str, Any], catalogue: Mapping[str, FunctionSpec], *, id: str, reason: str = ""
-) -> Step:
-    """Make the step that a model means: another spelling of a name and of a value is understood as in a tool call.
-
-    >>> from portico import Function
-    >>> def forecast(city: str, days: int = 1) -> str:
-    ...     return "Sun"
-    >>> spec = Function.of(forecast, plugin="Weather").spec
-    >>> step = call_step("weather.forecast", {"city": "Oslo", "days": "3"}, {spec.name: spec}, id="s1")
-    >>> step.function, step.arguments["days"]
-    ('Weather-forecast', Value(value=3))
-
-    Every argument is a `Value`: no text of a model becomes a reference. Raises ``FunctionNotFound`` with the nearest
-    names. Whether the arguments fit is for the check to say, see `step_faults`.
-    """
-    spec = catalogue[FunctionSpec.find_name(name, catalogue, lenient=True)]
-    mended = mended_for(spec.parameters, dict(arguments))
-    return Step(id, spec.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
-
-
-def step_faults(step: Step, catalogue: Mapping[str, FunctionSpec]) -> list[str]:
-    """Return what makes a step that stands for itself invalid, a sentence each."""
-    findings = check_plan(Plan("", (step,)), catalogue)
-    return [
-        f"{finding.place}: {finding.words}" if finding.place else finding.words
-        for finding in findings
-        if finding.severity == "error"
-    ]
-
-
-def object_in(text: str) -> dict[str, Any]:
-    """Read a JSON object, a key twice and what is no JSON refused; raises ``ValueError`` that says what is wrong."""
-    try:
-        value = parsed(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")
-    return value
-
-
 class ModelCall:
     """A call that a model wrote: ``step`` makes a step of it, ``faults`` says what is wrong with that step.
 
     ``arguments`` reads the JSON object of a call's arguments.
     """
 
-    step = staticmethod(call_step)
-    faults = staticmethod(step_faults)
-    arguments = staticmethod(object_in)
+    @staticmethod
+    def step(
+        name: str, arguments: Mapping[str, Any], catalogue: Mapping[str, FunctionSpec], *, id: str, reason: str = ""
+    ) -> Step:
+        """Make the step that a model means: other spellings of a name and of a value are read as in a tool call.
+
+        >>> from portico import Function
+        >>> def forecast(city: str, days: int = 1) -> str:
+        ...     return "Sun"
+        >>> spec = Function.of(forecast, plugin="Weather").spec
+        >>> step = ModelCall.step("weather.forecast", {"city": "Oslo", "days": "3"}, {spec.name: spec}, id="s1")
+        >>> step.function, step.arguments["days"]
+        ('Weather-forecast', Value(value=3))
+
+        Every argument is a `Value`: no text of a model becomes a reference. Raises ``FunctionNotFound`` with the
+        nearest names. Whether the arguments fit is for the check to say, see `ModelCall.faults`.
+        """
+        spec = catalogue[FunctionSpec.find_name(name, catalogue, lenient=True)]
+        mended = mended_for(spec.parameters, dict(arguments))
+        return Step(id, spec.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
+
+    @staticmethod
+    def faults(step: Step, catalogue: Mapping[str, FunctionSpec]) -> list[str]:
+        """Return what makes a step that stands for itself invalid, a sentence each."""
+        findings = check_plan(Plan("", (step,)), catalogue)
+        return [
+            f"{finding.place}: {finding.words}" if finding.place else finding.words
+            for finding in findings
+            if finding.severity == "error"
+        ]
+
+    @staticmethod
+    def arguments(text: str) -> dict[str, Any]:
+        """Read a JSON object; ``ValueError`` says what is wrong with any other text, such as one with a key twice."""
+        try:
+            value = parsed(text)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        if not isinstance(value, dict):
+            raise ValueError("it is no JSON object")
+        return value
