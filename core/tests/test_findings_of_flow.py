@@ -266,6 +266,6 @@ def test_what_is_wrong_with_what_flows_is_said_with_what_is_meant(
     assert found(made, options) == findings
 
 
-def test_of_many_circles_twenty_are_said() -> None:
+def test_of_many_circles_one_is_said() -> None:
     made = plan(*[Step(f"s{number}", "Clock-now", after=(f"s{number}",)) for number in range(21)])
-    assert found(made, {}) == [f"error in s{number} : waits for itself: s{number} → s{number}" for number in range(20)]
+    assert found(made, {}) == ["error in s0 : waits for itself: s0 → s0"]

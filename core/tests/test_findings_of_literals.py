@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -182,28 +181,3 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
 )
 def test_what_is_wrong_with_a_literal_is_said_with_what_is_meant(made: Plan, findings: list[str]) -> None:
     assert told(check_plan(made, CATALOGUE)) == findings
-
-
-class Refusing:
-    """A validator that cannot follow any value."""
-
-    name = "refusing"
-
-    def compile(self, schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
-        def validate(value: Any) -> list[str]:
-            raise RecursionError
-
-        return validate
-
-
-@pytest.mark.parametrize(
-    ("value", "findings"),
-    [
-        (Value([]), ["error in x arguments.all: the literal is nested too deeply to be checked"]),
-        (ListOf((Value(1),)), ["error in x arguments.all.list[0]: the literal is nested too deeply to be checked"]),
-        (ListOf((Value("a"),)), []),
-        (TextOf(("a",)), ["error in x arguments.all: string is given where names takes array"]),
-    ],
-)
-def test_a_literal_that_the_validator_cannot_follow_is_a_finding(value: Expression, findings: list[str]) -> None:
-    assert told(check_plan(plan(value, of="names.all"), CATALOGUE, validator=Refusing())) == findings

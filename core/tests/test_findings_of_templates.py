@@ -141,7 +141,6 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
         pytest.param(
             plan(
                 template("plain", language="jinja"),
-                template("plain", id="u", language="jinja"),
                 template("plain", id="v", language="liquid"),
                 template("broken", id="x"),
             ),

@@ -164,10 +164,10 @@ def test_long_chains_and_circles_are_followed_to_the_end() -> None:
     assert finding.message.count("→") == 1000
 
 
-def test_a_plan_of_nothing_but_circles_is_answered_with_some_of_them() -> None:
+def test_a_plan_of_nothing_but_circles_is_answered_with_one_of_them() -> None:
     names = [f"s{n}" for n in range(300)]
     plan = Plan("g", tuple(Step(name, "anything", {"value": Value(1)}, after=tuple(names)) for name in names))
-    assert 1 <= len(check_plan(plan, CATALOGUE)) <= 20
+    assert len(check_plan(plan, CATALOGUE)) == 1
 
 
 def test_many_unknown_functions_are_not_each_looked_for_in_a_large_catalogue() -> None:
@@ -183,7 +183,8 @@ def test_an_expression_nested_without_end_is_a_finding() -> None:
     for _ in range(100_000):
         expression = ListOf((expression,))
     assert findings(result=expression) == ["result: expressions nest deeper than 50 levels"]
-    assert "nested too deeply" in findings(Step("s", "total", {"numbers": expression}))[0]
+    found = findings(Step("s", "total", {"numbers": expression}))
+    assert found[0] == "s arguments.numbers: expressions nest deeper than 50 levels"
 
 
 @pytest.mark.parametrize("depth", [0, 1, 9, 50])

@@ -285,14 +285,6 @@ def test_a_template_that_cannot_be_compiled_is_a_finding() -> None:
     assert findings(Step("t", PlanTemplate("{{", "any")), Step("s", "shout", {"text": From("t")})) == []
 
 
-def test_a_missing_template_language_is_one_finding() -> None:
-    def compile(source: str, language: str) -> Any:
-        raise PluginNotInstalled("There is none.")
-
-    steps = [Step(f"t{number}", PlanTemplate("a", "jinja")) for number in range(5)]
-    assert findings(*steps, templates=compile) == ["t0 function: There is none."]
-
-
 def test_a_plan_of_too_many_steps_is_refused() -> None:
     steps = tuple(Step(f"s{number}", "Time-today") for number in range(1001))
     assert findings(*steps) == ["a plan has at most 1,000 steps, not 1,001"]

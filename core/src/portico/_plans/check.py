@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._functions.functions import FunctionSpec
@@ -38,7 +38,6 @@ Templates: TypeAlias = Callable[[str, str], Template]
 
 _VALIDATOR = PlainSchemaValidator()
 _MAXIMUM_STEPS = 1_000
-_MAXIMUM_CYCLES = 20
 _TEXT = Output(whole({"type": "string"}))
 _NULL: Together = whole({"type": "null"})
 
@@ -68,7 +67,8 @@ def check_plan(
     not looked into without it.
 
     A finding with a `Fix` can be mended for certain, and the rest is checked as if it were: the plan that
-    `Finding.fix_plan` makes has the other findings, and no new ones.
+    `Finding.fix_plan` makes has the other findings, and no new ones. Of circles in which steps wait for each other, one
+    is named.
     """
     found: list[Finding] = []
     around = _Around(catalogue, validator or _VALIDATOR, templates, found)
@@ -95,31 +95,6 @@ def _output_of(gave: FunctionSpec | Mapping[str, Any] | None) -> Output:
     return known_of(gave).output if isinstance(gave, FunctionSpec) else Output(whole(gave))
 
 
-def cycles(waits: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
-    """Yield one walk for each circle met, without recursion: a plan may have 1,000 steps.
-
-    >>> list(cycles({"a": ["b"], "b": ["a"], "c": []}))
-    [['a', 'b', 'a']]
-    """
-    done: set[str] = set()
-    for start in waits:
-        if start in done:
-            continue
-        trail = {start: None}
-        stack = [iter(sorted(waits[start]))]
-        while stack:
-            following = next(stack[-1], None)
-            if following is None:
-                stack.pop()
-                done.add(trail.popitem()[0])
-            elif following in trail:
-                walk = list(trail)
-                yield [*walk[walk.index(following) :], following]
-            elif following not in done and following in waits:
-                trail[following] = None
-                stack.append(iter(sorted(waits[following])))
-
-
 @dataclass(slots=True)
 class _Around:
     """What all plans of one check share."""
@@ -129,8 +104,6 @@ class _Around:
     templates: Templates | None
     found: list[Finding]
     names: FunctionNames = field(init=False)
-    languages: set[str] = field(default_factory=set)
-    """Those that are not there: one finding for each is enough."""
 
     def __post_init__(self) -> None:
         self.names = FunctionNames(self.catalogue)
@@ -201,10 +174,13 @@ class _PlanCheck:
         if plan.result is not None:
             self.expressions.shape(plan.result, ("result",))
         if self.forward:
-            waits = {id: step.depends_on() & self.by_id.keys() for id, step in self.by_id.items()}
-            for cycle in islice(cycles(waits), _MAXIMUM_CYCLES):
-                notes.step = cycle[0]
-                notes.add(f"waits for itself: {' → '.join(cycle)}")
+            waits = {id: sorted(step.depends_on() & self.by_id.keys()) for id, step in self.by_id.items()}
+            try:
+                TopologicalSorter(waits).prepare()
+            except CycleError as error:
+                circle = error.args[1][::-1]
+                notes.step = circle[0]
+                notes.add(f"waits for itself: {' → '.join(circle)}")
 
     def _step(self, step: Step) -> None:
         id, notes, function = step.id, self.notes, step.function
@@ -307,7 +283,7 @@ class _PlanCheck:
 
     def _template(self, step: Step, template: PlanTemplate) -> None:
         around, notes, place = self.around, self.notes, ("function",)
-        if around.templates is None or template.language in around.languages:
+        if around.templates is None:
             return
         try:
             compiled = around.templates(template.source, template.language)
@@ -316,7 +292,6 @@ class _PlanCheck:
             notes.add(message if error.line is None or where in message else f"{where}: {message}", place)
             return
         except PorticoError as error:
-            around.languages.add(template.language)
             notes.add(str(error), place)
             return
         for name in getattr(compiled, "variables", ()):

@@ -145,9 +145,6 @@ class Expressions:
                 return self.mismatch(found.shape, taken, taker, place, expression)
             return found.shape
         if isinstance(expression, ListOf | ObjectOf) and len(place) <= self.longest:
-            known = _evaluated(expression)
-            if known is not None and self.is_fine(known[0], taken):
-                return constant(known[0])
             shape = self.composed(expression, taken, taker, place)
         else:
             shape = self.shape(expression, place)
@@ -242,9 +239,6 @@ class Expressions:
         except SchemaUnsupported as error:
             self.notes.add(f"the literal could not be checked: {error}", place, severity="warning")
             return constant(value)
-        except RecursionError:
-            self.notes.add("the literal is nested too deeply to be checked", place)
-            return ()
         for fault in faults:
             if mended is None:
                 self.notes.add(fault, place)
@@ -253,12 +247,6 @@ class Expressions:
                 text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
                 self.notes.add(f"{fault}; write {text}", place, new=Value(mended[0]))
         return constant(value) if not faults else () if mended is None else constant(mended[0])
-
-    def is_fine(self, value: Any, taken: Taken) -> bool:
-        try:
-            return not taken.faults(value, self.validator)
-        except (SchemaUnsupported, RecursionError):
-            return False
 
     def mismatch(
         self, given: Together, taken: Taken, taker: str, place: Location, reference: From | None = None
