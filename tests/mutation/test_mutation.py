@@ -15,7 +15,7 @@ from tests.mutation.imports import Calls, WithoutCaches
 from tests.mutation.results import Mutant, Verdict, changed, modules, results
 from tests.mutation.run_mutmut import tried
 
-from portico._plans.xml_form.steps import _full_name
+from portico._plans.xml_form.steps import full_name
 
 
 @given(*[st.lists(st.sampled_from(["a", "b"]), max_size=4)] * 4)
@@ -114,12 +114,12 @@ def one_of_a_test() -> str:
 
 
 def test_a_test_begins_with_the_caches_of_core_and_of_tests_empty() -> None:
-    for kept in (_full_name, one_of_a_test):
+    for kept in (full_name, one_of_a_test):
         kept.cache_clear()
-    _full_name("Paris")
+    full_name("Paris")
     one_of_a_test()
     WithoutCaches().pytest_runtest_setup()
-    assert [kept.cache_info().currsize for kept in (_full_name, one_of_a_test)] == [0, 0]
+    assert [kept.cache_info().currsize for kept in (full_name, one_of_a_test)] == [0, 0]
 
 
 def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_package(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_steps_with_effects_keep_their_place() -> None:
     plan = XmlPlan.read(text, functions).plan
     assert [step.after for step in plan.steps] == [(), (), ("s2",), ("s3",), ("s3", "s4"), ()]
     assert XmlPlan.read(XmlPlan.write(plan, functions), functions).plan == plan
-    with pytest.raises(PlanFormatError, match="other after; a catalogue may help"):
+    with pytest.raises(PlanFormatError, match="after: .*; a catalogue may help"):
         XmlPlan.write(plan)
 
 
@@ -351,4 +351,4 @@ def test_many_names_that_no_step_sets_take_no_time_that_grows_with_their_square(
     steps = "".join(f'<function.f setContextVariable="variable_{n}"/>' for n in range(900))
     words = " ".join(f"$unknown_{n}" for n in range(40_000))
     read = XmlPlan.read(f'<plan>{steps}<function.f a="{words}"/></plan>')
-    assert len(read.findings) == 100
+    assert len(read.findings) == 20

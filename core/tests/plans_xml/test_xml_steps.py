@@ -90,9 +90,9 @@ def test_a_value_is_text_and_references_to_what_was_set(before: str, value: str,
     [
         (POEM, "a $poe b", ["there is no variable $poe: it stays text"]),
         (POEM, "a $日本 b", ["there is no variable $日本: it stays text"]),
-        (POEM, "a $poemxx b", ["there is no variable $poemxx: it stays text"]),
-        (POEM, "$poem $pom翻", ["there is no variable $pom翻: it stays text"]),
-        ('<function.f setContextVariable="abc"/>', "a $abcd", ["there is no variable $abcd: it stays text"]),
+        (POEM, "a $poetry b", ["there is no variable $poetry: it stays text"]),
+        (POEM, "$poem $po翻", ["there is no variable $po翻: it stays text"]),
+        ('<function.f setContextVariable="ab"/>', "a $abc", ["there is no variable $abc: it stays text"]),
         (POEM, f"a ${LONG}w ${LONG}", [f"there is no variable ${LONG}: it stays text"] * 2),
         (POEM, "$poem.city $input.city $done.city[0]", []),
     ],
@@ -104,11 +104,11 @@ def test_what_may_be_meant_as_a_variable_is_told(before: str, value: str, says: 
     ]
 
 
-def test_a_hundred_doubts_are_the_most() -> None:
-    words = " ".join(f"$unknown{number}" for number in range(101)) + " $inptu"
+def test_twenty_doubts_are_the_most() -> None:
+    words = " ".join(f"$unknown{number}" for number in range(21)) + " $inptu"
     read = XmlPlan.read(f'<plan><function.f a="{words}"/></plan>')
     assert [each.message for each in read.findings] == [
-        f"there is no variable $unknown{number}: it stays text" for number in range(100)
+        f"there is no variable $unknown{number}: it stays text" for number in range(20)
     ]
 
 
@@ -137,15 +137,15 @@ def test_a_hundred_doubts_are_the_most() -> None:
         (
             f'<function.f setContextVariable="{LONG[:43]}"/><function.f a="${LONG}w"/>',
             97,
-            f"there is no variable ${LONG}; nearest: {LONG[:43]}",
+            f"there is no variable ${LONG}; there are: input, {LONG[:43]}",
         ),
-        (f'{POEM}<function.f a="$my_poem"/>', 58, "there is no variable $my_poem; nearest: poem"),
+        (f'{POEM}<function.f a="$my_poem"/>', 58, "there is no variable $my_poem; there are: input, poem"),
         (f'{POEM}<function.f a="$xyz"/>', 58, "there is no variable $xyz; there are: input, poem"),
         (f'<function.f b="" a="${LONG}w"/>', 24, f"there is no variable ${LONG}; there are: input"),
         (
             "".join(f'<function.f setContextVariable="var{end}"/>' for end in "abcd") + '<function.f a="b $vare"/>',
             175,
-            "there is no variable $vare; nearest: vara, varb, varc",
+            "there is no variable $vare; nearest: vard, varc, varb",
         ),
         (
             "".join(f'<function.f setContextVariable="{chr(97 + end) * 9}"/>' for end in range(20))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -71,7 +71,7 @@ def check_plan(
     is named.
     """
     found: list[Finding] = []
-    around = _Around(catalogue, validator or _VALIDATOR, templates, found)
+    around = _Around(FunctionNames(catalogue), validator or _VALIDATOR, templates, found)
     known = {step: _output_of(gave) for step, gave in finished.items()} if finished else {}
     given = None if input is None else whole(input)
     try:
@@ -99,21 +99,10 @@ def _output_of(gave: FunctionSpec | Mapping[str, Any] | None) -> Output:
 class _Around:
     """What all plans of one check share."""
 
-    catalogue: Mapping[str, FunctionSpec]
+    functions: FunctionNames
     validator: SchemaValidator
     templates: Templates | None
     found: list[Finding]
-    names: FunctionNames = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.names = FunctionNames(self.catalogue)
-
-    def spec(self, name: str) -> FunctionSpec | None:
-        """Return the spec of a function, also for another spelling of its name."""
-        spec = self.catalogue.get(name)
-        if spec is None and (other := self.names.meant(name)) is not None:
-            spec = self.catalogue[other]
-        return spec
 
 
 class _PlanCheck:
@@ -196,7 +185,7 @@ class _PlanCheck:
             elif earlier not in self.finished:
                 self.expressions.unknown_step(earlier, [*self.finished, *self.by_id], ("after",))
         if isinstance(function, str):
-            spec = self.around.catalogue.get(function) or self._unknown_function(function)
+            spec = self._function(function)
             if spec is not None:
                 self._arguments(step, known_of(spec))
             else:
@@ -220,21 +209,22 @@ class _PlanCheck:
         if step.attempts is None or step.attempts < 2:
             return
         for name in functions:
-            spec = self.around.spec(name)
+            spec = self.around.functions.spec(name)
             if spec is not None and spec.effects:
                 message = f"{spec.name} has effects: it must not happen twice, and is tried once only"
                 self.notes.add(message, ("attempts",), new=None)
                 return
 
-    def _unknown_function(self, name: str) -> FunctionSpec | None:
-        spec = self.around.spec(name)
-        if spec is not None:
+    def _function(self, name: str) -> FunctionSpec | None:
+        spec = self.around.functions.spec(name)
+        if spec is None:
+            near, hint = self.around.functions.nearest(name)
+            message = f"there is no function {name!r}{hint}"
+            self.notes.add(message, ("function",), nearest=near, unknown_function=name)
+        elif spec.name != name:
             message = f"there is no function {name!r}; it is written {spec.name!r}"
             self.notes.add(message, ("function",), nearest=(spec.name,), new=spec.name)
-            return spec
-        near, hint = self.around.names.nearest(name)
-        self.notes.add(f"there is no function {name!r}{hint}", ("function",), nearest=near, unknown_function=name)
-        return None
+        return spec
 
     def _arguments(self, step: Step, known: Known) -> None:
         given, parameters = step.arguments, known.parameters
@@ -301,9 +291,9 @@ class _PlanCheck:
         for call in calls:
             where = f"line {call.line}, column {call.column}"
             # A template that writes a name in another case, or with another separator, is understood.
-            spec = around.spec(call.function)
+            spec = around.functions.spec(call.function)
             if spec is None:
-                near, hint = around.names.nearest(call.function)
+                near, hint = around.functions.nearest(call.function)
                 notes.add(f"{where}: there is no function {call.function!r}{hint}", place, nearest=near)
                 continue
             for problem in _call_problems(call, known_of(spec), template, step.arguments):
@@ -327,7 +317,7 @@ class _PlanCheck:
     def _made_by(self, step: Step) -> Output:
         function = step.function
         if isinstance(function, str):
-            spec = self.around.spec(function)
+            spec = self.around.functions.spec(function)
             return UNKNOWN if spec is None else known_of(spec).output
         if isinstance(function, PlanTemplate):
             return _TEXT

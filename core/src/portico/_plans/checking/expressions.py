@@ -26,7 +26,7 @@ from portico._schema.compare import Together, never_meet, paths_that_fit
 from portico.errors import FunctionNotFound, SchemaUnsupported, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
     from portico._ports.schema_validator import SchemaValidator
 
@@ -45,37 +45,41 @@ KEPT: Any = object()
 
 
 class FunctionNames:
-    """The functions of a catalogue, and how often it may still be looked through for one plan."""
+    """The functions of a catalogue by any spelling of their names, and how often it may still be looked through."""
 
-    def __init__(self, known: Collection[str]) -> None:
-        self._known = known
+    def __init__(self, catalogue: Mapping[str, FunctionSpec]) -> None:
+        self._catalogue = catalogue
         self._hints = _HINTS
 
     @cached_property
     def _endings(self) -> dict[str, list[str]]:
         """The functions by the end of their names, without case, by which any other spelling finds them."""
         found: dict[str, list[str]] = {}
-        for name in self._known:
+        for name in self._catalogue:
             found.setdefault(name.replace("-", "_").rpartition("_")[2].casefold(), []).append(name)
         return found
 
-    def meant(self, name: str) -> str | None:
-        """Return the function that a name means in another spelling; None when that is not certain."""
+    def spec(self, name: str) -> FunctionSpec | None:
+        """Return the spec of a function, also for another spelling of its name; None when that is not certain."""
+        spec = self._catalogue.get(name)
+        if spec is not None:
+            return spec
         ending = name.strip().casefold()
         for separator in "-._:/ ":
             ending = ending.rpartition(separator)[2]
         try:
-            return FunctionSpec.find_name(name, self._endings.get(ending, ()), lenient=True)
+            return self._catalogue[FunctionSpec.find_name(name, self._endings.get(ending, ()), lenient=True)]
         except FunctionNotFound:
             return None
 
     def nearest(self, name: str) -> tuple[tuple[str, ...], str]:
         """Return the functions most like a name, and what to say of them or of the few that there are."""
         self._hints -= 1
-        near = nearest(name, list(self._known)) if self._hints >= 0 else ()
+        near = nearest(name, list(self._catalogue)) if self._hints >= 0 else ()
         if near:
             return near, f"; nearest: {', '.join(near)}"
-        return near, f"; the functions are: {', '.join(self._known)}" if 0 < len(self._known) <= _FEW else ""
+        few = 0 < len(self._catalogue) <= _FEW
+        return near, f"; the functions are: {', '.join(self._catalogue)}" if few else ""
 
 
 @dataclass(slots=True)

@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from portico._plans.checking.expressions import FunctionNames
+from portico._plans.difference import plan_difference
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, TextOf, Value
 from portico._plans.xml_form.document import LIMIT_OF_CHARACTERS, Document, Mend, WrittenCall
 from portico._plans.xml_form.mending import mend
-from portico._plans.xml_form.steps import FunctionNames, Steps
+from portico._plans.xml_form.steps import Steps, full_name
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
@@ -83,19 +85,19 @@ class XmlPlan:
         """
         if len(text) > LIMIT_OF_CHARACTERS:
             raise PlanFormatError(f"The plan has {len(text):,} characters; {LIMIT_OF_CHARACTERS:,} are allowed.")
-        document, names = Document(text), FunctionNames(catalogue)
+        document, functions = Document(text), FunctionNames(catalogue or {})
         mends: tuple[Mend, ...] = ()
         try:
             calls, written_goal = document.parse()
         except PlanFormatError as error:
             if not recover:
                 raise
-            document = mend(text, lambda name: names.find(name)[1] is not None)
+            document = mend(text, lambda name: functions.spec(full_name(name)) is not None)
             calls, written_goal = document.parse()
             # What was wrong may be around the plan, where nothing but the plan is read.
             what = str(error).partition(": ")[2].rstrip(".")
             mends = document.mends or (Mend(error.line or 1, error.column or 1, what),)
-        steps, result, doubts = Steps(calls, catalogue, finished, document.error).build()
+        steps, result, doubts = Steps(calls, functions, finished, document.error).build()
         return XmlPlan(Plan(goal or written_goal, steps, result), mends, tuple(doubts), (document, calls))
 
     @staticmethod
@@ -114,19 +116,23 @@ class XmlPlan:
         """
         if bare:
             plan = replace(plan, notes=None, fingerprints={}, input=None)
-        wanted = plan_to_json(plan)
+        plan_to_json(plan)  # refuses values that JSON does not have
         text = _document(plan)
         try:
             again = XmlPlan.read(text, catalogue).plan
         except PlanFormatError as error:
             raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
-        difference = _difference(wanted, plan_to_json(again))
-        if difference:
+        difference = plan_difference(plan, again)
+        if not difference.same:
+            changes = "; ".join(line.strip() for line in str(difference).splitlines())
             advice = "" if catalogue is not None else "; a catalogue may help, as it says what the functions take"
-            raise PlanFormatError(f"XML cannot hold this plan: {difference}{advice}.")
+            raise PlanFormatError(
+                f"XML cannot hold this plan. It would come back as another: {changes[:_SHOWN]}{advice}."
+            )
         return text
 
 
+_SHOWN = 300
 _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 _ATTRIBUTE_ESCAPES = _ESCAPES | {ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
 
@@ -184,20 +190,3 @@ def _expression(expression: Expression) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _difference(wanted: Any, got: Any, place: str = "") -> str:
-    """Say where a plan in JSON would be read as something else; empty where it would not."""
-    # As texts, since Python's 1 is its true.
-    if json.dumps(wanted) == json.dumps(got):
-        return ""
-    if isinstance(wanted, dict) and isinstance(got, dict) and wanted.keys() == got.keys():
-        inner = (_difference(wanted[key], got[key], f"{place}.{key}" if place else key) for key in wanted)
-    elif isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
-        inner = (_difference(*pair, f"{place}[{index}]") for index, pair in enumerate(zip(wanted, got, strict=True)))
-    elif isinstance(wanted, dict) and isinstance(got, dict):
-        lost = ", ".join(sorted(wanted.keys() ^ got.keys()))
-        return f"{place or 'the plan'} would be read with other {lost}"
-    else:
-        return f"{place or 'the plan'} would be read as something else"
-    return next(filter(None, inner), f"the order of {place or 'the plan'} would be another")

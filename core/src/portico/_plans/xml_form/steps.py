@@ -1,58 +1,31 @@
-"""Steps of an XML plan, their names and variables."""
+"""Steps of an XML plan, and their variables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from portico._plans.checking.shapes import meant
 from portico._plans.findings import Finding
 from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value, references
 from portico._schema.coerce import read_literal
-from portico.errors import PlanFormatError, nearest
+from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from portico._functions.functions import FunctionSpec
+    from portico._plans.checking.expressions import FunctionNames
     from portico._plans.xml_form.document import WrittenCall
 
 _GLOBAL = "_GLOBAL_FUNCTIONS_"
 
 
-class FunctionNames:
-    """Finds functions by what follows ``function.``; the catalogue is looked through only for other spellings."""
-
-    def __init__(self, catalogue: Mapping[str, FunctionSpec] | None) -> None:
-        self._catalogue = catalogue
-
-    def find(self, written: str) -> tuple[str, FunctionSpec | None]:
-        """Return the full name, and the manual where the catalogue has that function.
-
-        What no function is called stays as it is written, but for the dot, so that the check can say what is nearest.
-        """
-        name = _full_name(written)
-        if self._catalogue is None:
-            return name, None
-        spec = self._catalogue.get(name)
-        if spec is not None:
-            return name, spec
-        other = self._alike.get(_folded(name))
-        return (name, None) if other is None else (other, self._catalogue[other])
-
-    @cached_property
-    def _alike(self) -> Mapping[str, str | None]:
-        """The names by their spelling without case and separators; None for what may be several."""
-        found: dict[str, str | None] = {}
-        for name in self._catalogue or ():
-            for spelling in {_folded(name), _folded(name.partition("-")[2] or name)}:
-                found[spelling] = None if spelling in found else name
-        return found
-
-
 @lru_cache(maxsize=1024)
-def _full_name(written: str) -> str:
+def full_name(written: str) -> str:
     """Return the kernel's name of what is written with a dot; anything with more dots is no function's name."""
     plugin, dot, function = written.partition(".")
     if not dot or "." in function:
@@ -60,14 +33,10 @@ def _full_name(written: str) -> str:
     return function if plugin == _GLOBAL else f"{plugin}-{function}"
 
 
-def _folded(name: str) -> str:
-    return name.replace("-", "_").replace(".", "_").lower()
-
-
 _REFERENCE = re.compile(r"\$(\w+)")
 _WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]+")
-_MOST_DOUBTS = 100
+_MOST_DOUBTS = 20
 _SHORTEST_MISSPELT = 4
 _NO_ROOT: Mapping[str, Any] = {}
 _SET, _APPEND = "setcontextvariable", "appendtoresult"
@@ -132,55 +101,28 @@ class Variables:
             raise self.fail(call, f"${word} is set only by this step or a later one", written)
         if word[0].isdigit():
             return None
-        near = self.misspelt(folded)
+        shown = word[:100]
+        near: Sequence[str] = ()
+        if len(word) >= _SHORTEST_MISSPELT and len(self.doubts) < _MOST_DOUBTS:
+            # It may be one that is set later.
+            near = get_close_matches(shown.lower(), {**self.known, **self.ever_set}, cutoff=0.75)
         if near or len(word) + 1 == len(value):
-            known = list(self.known)
-            near = near or nearest(word[:100], known)
-            hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(known[:20])}"
-            raise self.fail(call, f"there is no variable ${word[:100]}; {hint}", written)
+            hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(list(self.known)[:20])}"
+            raise self.fail(call, f"there is no variable ${shown}; {hint}", written)
         if len(self.doubts) < _MOST_DOUBTS:
-            what = f"there is no variable ${word[:100]}: it stays text"
+            what = f"there is no variable ${shown}: it stays text"
             self.doubts.append(Finding(what, self.step, f"arguments.{written}", "warning"))
         return None
-
-    def misspelt(self, folded: str) -> tuple[str, ...]:
-        """Return the variables, set so far or later, that a word differs from in one letter or in its underscores."""
-        if len(folded) < _SHORTEST_MISSPELT or len(self.doubts) >= _MOST_DOUBTS:
-            return ()
-        plain = folded.replace("_", "")
-        known = dict.fromkeys([*self.known, *self.ever_set])
-        return tuple(
-            each
-            for each in known
-            if len(each) >= _SHORTEST_MISSPELT and (plain == each.replace("_", "") or _one_letter_off(folded, each))
-        )[:3]
-
-
-def _one_letter_off(one: str, other: str) -> bool:
-    """Tell whether two words differ in one letter, which is more, less or other, or in two that are swapped."""
-    short, long = sorted((one, other), key=len)
-    if len(long) - len(short) > 1:
-        return False
-    same = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[same:] == long[same + 1 :]
-    if short[same + 1 :] == long[same + 1 :]:
-        return True
-    return short[same : same + 2] == long[same : same + 2][::-1] and short[same + 2 :] == long[same + 2 :]
 
 
 class Steps:
     """The steps of a plan, as its calls are read one after another."""
 
     def __init__(
-        self,
-        calls: Sequence[WrittenCall],
-        catalogue: Mapping[str, FunctionSpec] | None,
-        finished: Collection[str],
-        fail: Fail,
+        self, calls: Sequence[WrittenCall], functions: FunctionNames, finished: Collection[str], fail: Fail
     ) -> None:
         self.calls = calls
-        self.names = FunctionNames(catalogue)
+        self.functions = functions
         self.fail = fail
         # What each call sets: the variable as it is written, and the name of a result.
         self.sets: list[tuple[str, str]] = []
@@ -199,7 +141,8 @@ class Steps:
         variables, known = self.variables, self.variables.known
         previous = INPUT
         for call, given, (kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
-            name, spec = self.names.find(call.function)
+            name = full_name(call.function)
+            spec = self.functions.spec(name)
             variables.step = id
             if spec is None:
                 arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
@@ -211,7 +154,7 @@ class Steps:
                     after = self.order(id, spec, arguments)
                 else:
                     self.since.append(id)
-            steps.append(Step(id, name, arguments, after, call.reason))
+            steps.append(Step(id, name if spec is None else spec.name, arguments, after, call.reason))
             previous = id
             if kept:
                 known[kept.lower()] = id
@@ -282,7 +225,7 @@ class Steps:
         properties = parameters.get("properties", _NO_ROOT)
         arguments: dict[str, Expression] = {}
         for written, value in given.items():
-            name = written if written in properties else _in_another_case(written, properties, given)
+            name = written if written in properties else meant(written, properties, given) or written
             schema = properties.get(name)
             if "$" in value:
                 arguments[name] = self.variables.expression(value, call, written, schema, parameters)
@@ -312,9 +255,3 @@ class Steps:
             return ()
         referred = {reference.step for argument in arguments.values() for reference in references(argument)}
         return tuple(each for each in before if each not in referred)
-
-
-def _in_another_case(name: str, properties: Mapping[str, Any], given: Mapping[str, str]) -> str:
-    lowered = name.lower()
-    alike = [each for each in properties if each.lower() == lowered]
-    return alike[0] if len(alike) == 1 and alike[0] not in given else name
