@@ -148,34 +148,33 @@ def test_what_is_just_allowed_is_taken_and_comes_back(taken: Any) -> None:
 MANY = "$.steps: at most 1000 steps are allowed, not 1001."
 KNOWN = "known are fingerprints, goal, input, notes, result, steps, version."
 TAGS = 'exactly one of "value", "from" (with "path"), "text", "list" and "object" is needed.'
-SECONDS = "$.steps[1].seconds: expected a number above 0, of at most 1,000,000, got"
-ATTEMPTS = "$.steps[1].attempts: expected a whole number from 1 to 100, got a JSON"
-NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
+SECONDS = "$.steps[1].seconds: expected a number above 0, of at most 1,000,000"
+ATTEMPTS = "$.steps[1].attempts: expected a whole number from 1 to 100"
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ("x" * 60, f"$: expected an object, got '{'x' * 60}'."),
-        ("x" * 61, f"$: expected an object, got '{'x' * 60}'."),
-        (True, "$: expected an object, got a JSON boolean."),
-        (None, "$: expected an object, got a JSON null."),
-        (1.5, "$: expected an object, got a JSON number."),
-        ([], "$: expected an object, got a JSON array."),
-        (Plan("g"), "$: expected an object, got a JSON value."),
+        ("x" * 60, "$: expected an object"),
+        ("x" * 61, "$: expected an object"),
+        (True, "$: expected an object"),
+        (None, "$: expected an object"),
+        (1.5, "$: expected an object"),
+        ([], "$: expected an object"),
+        (Plan("g"), "$: expected an object"),
         ({}, "$: goal, steps, version are missing."),
         ({"version": 1, "steps": []}, "$: goal is missing."),
         (document(z=1, extra=2), f"$: unknown key 'extra'; {KNOWN}"),
         (document(**{"": 1}) | {2: 3}, f"$: unknown key ''; {KNOWN}"),
-        (document(version=2), f"$.version: expected 1, got 2. {NEWER}"),
-        (document(version=999), f"$.version: expected 1, got 999. {NEWER}"),
-        (document(version=1_000), "$.version: expected 1, got a JSON number."),
-        (document(version=0), "$.version: expected 1, got a JSON number."),
-        (document(version=1.5), "$.version: expected 1, got a JSON number."),
-        (document(version=True), "$.version: expected 1, got a JSON boolean."),
-        (document(version="1"), "$.version: expected 1, got '1'."),
-        (document(goal=None), "$.goal: expected a string, got a JSON null."),
-        (document(input=[]), "$.input: expected a JSON Schema that is an object, got a JSON array."),
+        (document(version=2), "$.version: expected 1, got "),
+        (document(version=999), "$.version: expected 1, got "),
+        (document(version=1_000), "$.version: expected 1, got "),
+        (document(version=0), "$.version: expected 1, got "),
+        (document(version=1.5), "$.version: expected 1, got "),
+        (document(version=True), "$.version: expected 1, got "),
+        (document(version="1"), "$.version: expected 1, got "),
+        (document(goal=None), "$.goal: expected a string"),
+        (document(input=[]), "$.input: expected a JSON Schema that is an object"),
         (document(input={"a": {1}}), "$.input.a: expected a JSON value, got a Python set."),
         (document(notes={"a": [1, {2}]}), "$.notes.a[1]: expected a JSON value, got a Python set."),
         (document(notes=2**14_000), "$.notes: a whole number of more than 4,000 digits is too long."),
@@ -186,51 +185,45 @@ NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
             document(notes=nested(201, lambda inner: {"a": inner}, 1)),
             f"$.notes{'.a' * 200}: values nest deeper than 200 levels.",
         ),
-        (document(fingerprints=[]), "$.fingerprints: expected an object of strings, got a JSON array."),
-        (document(fingerprints={"f": 1}), "$.fingerprints: expected an object of strings, got a JSON object."),
-        (document(steps="s"), "$.steps: expected an array, got 's'."),
+        (document(fingerprints=[]), "$.fingerprints: expected an object"),
+        (document(fingerprints={"f": 1}), "$.fingerprints.f: expected a string"),
+        (document(steps="s"), "$.steps: expected an array"),
         (document(steps=[STEP] * 1_001), MANY),
-        (document(steps=[STEP, 5]), "$.steps[1]: expected an object, got a JSON number."),
+        (document(steps=[STEP, 5]), "$.steps[1]: expected an object"),
         (document(steps=[STEP, {}]), "$.steps[1]: function, id are missing."),
         (
             step(wait=1),
             "$.steps[1]: unknown key 'wait'; known are after, arguments, attempts, function, id, reason, seconds.",
         ),
-        (step(id=1), "$.steps[1].id: expected a string, got a JSON number."),
-        (step(function=None), "$.steps[1].function: expected an object, got a JSON null."),
+        (step(id=1), "$.steps[1].id: expected a string"),
+        (step(function=None), "$.steps[1].function: expected an object"),
         (step(function={"template": ""}), "$.steps[1].function: language is missing."),
         (
             step(function={"template": "", "language": "", "id": 1}),
             "$.steps[1].function: unknown key 'id'; known are language, template.",
         ),
-        (
-            step(function={"template": 1, "language": ""}),
-            "$.steps[1].function.template: expected a string, got a JSON number.",
-        ),
-        (
-            step(function={"template": "", "language": 1}),
-            "$.steps[1].function.language: expected a string, got a JSON number.",
-        ),
-        (step(function=document(version=3)), f"$.steps[1].function.version: expected 1, got 3. {NEWER}"),
-        (step(arguments=[]), "$.steps[1].arguments: expected an object, got a JSON array."),
-        (step(arguments={"a": 1}), "$.steps[1].arguments.a: expected an object, got a JSON number."),
-        (step(arguments={"a": in_text(5)}), "$.steps[1].arguments.a.text[1]: expected an object, got a JSON number."),
-        (step(after="s"), "$.steps[1].after: expected an array, got 's'."),
-        (step(after=["s", 1]), "$.steps[1].after: expected a string, got a JSON number."),
-        (step(reason=None), "$.steps[1].reason: expected a string, got a JSON null."),
-        (step(seconds=None), f"{SECONDS} a JSON null."),
-        (step(seconds=True), f"{SECONDS} a JSON boolean."),
-        (step(seconds="5"), f"{SECONDS} '5'."),
-        (step(seconds=0), f"{SECONDS} a JSON number."),
-        (step(seconds=1_000_000.5), f"{SECONDS} a JSON number."),
-        (step(seconds=float("nan")), f"{SECONDS} a JSON number."),
-        (step(attempts=None), f"{ATTEMPTS} null."),
-        (step(attempts=True), f"{ATTEMPTS} boolean."),
-        (step(attempts=0), f"{ATTEMPTS} number."),
-        (step(attempts=101), f"{ATTEMPTS} number."),
-        (step(attempts=1.5), f"{ATTEMPTS} number."),
-        (step(attempts=float("inf")), f"{ATTEMPTS} number."),
-        (document(result=[]), "$.result: expected an object, got a JSON array."),
+        (step(function={"template": 1, "language": ""}), "$.steps[1].function.template: expected a string"),
+        (step(function={"template": "", "language": 1}), "$.steps[1].function.language: expected a string"),
+        (step(function=document(version=3)), "$.steps[1].function.version: expected 1, got "),
+        (step(arguments=[]), "$.steps[1].arguments: expected an object"),
+        (step(arguments={"a": 1}), "$.steps[1].arguments.a: expected an object"),
+        (step(arguments={"a": in_text(5)}), "$.steps[1].arguments.a.text[1]: expected an object"),
+        (step(after="s"), "$.steps[1].after: expected an array"),
+        (step(after=["s", 1]), "$.steps[1].after[1]: expected a string"),
+        (step(reason=None), "$.steps[1].reason: expected a string"),
+        (step(seconds=None), SECONDS),
+        (step(seconds=True), SECONDS),
+        (step(seconds="5"), SECONDS),
+        (step(seconds=0), SECONDS),
+        (step(seconds=1_000_000.5), SECONDS),
+        (step(seconds=float("nan")), SECONDS),
+        (step(attempts=None), ATTEMPTS),
+        (step(attempts=True), ATTEMPTS),
+        (step(attempts=0), ATTEMPTS),
+        (step(attempts=101), ATTEMPTS),
+        (step(attempts=1.5), ATTEMPTS),
+        (step(attempts=float("inf")), ATTEMPTS),
+        (document(result=[]), "$.result: expected an object"),
         (
             document(result={"ref": "s"}),
             "$.result: unknown key 'ref'; known are from, list, object, path, text, value.",
@@ -240,13 +233,13 @@ NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
         (document(result={"text": [], "path": "$"}), f"$.result: {TAGS}"),
         (document(result={"from": "s", "value": 1, "path": "$"}), f"$.result: {TAGS}"),
         (document(result={"value": {"a": {2}}}), "$.result.value.a: expected a JSON value, got a Python set."),
-        (document(result={"from": 1}), "$.result.from: expected a string, got a JSON number."),
-        (document(result={"from": "s", "path": 1}), "$.result.path: expected a string, got a JSON number."),
-        (document(result={"text": "abc"}), "$.result.text: expected an array, got 'abc'."),
-        (document(result={"list": {}}), "$.result.list: expected an array, got a JSON object."),
-        (document(result={"object": []}), "$.result.object: expected an object, got a JSON array."),
-        (document(result=in_list(5)), "$.result.list[0]: expected an object, got a JSON number."),
-        (document(result=in_object("x")), "$.result.object.a: expected an object, got 'x'."),
+        (document(result={"from": 1}), "$.result.from: expected a string"),
+        (document(result={"from": "s", "path": 1}), "$.result.path: expected a string"),
+        (document(result={"text": "abc"}), "$.result.text: expected an array"),
+        (document(result={"list": {}}), "$.result.list: expected an array"),
+        (document(result={"object": []}), "$.result.object: expected an object"),
+        (document(result=in_list(5)), "$.result.list[0]: expected an object"),
+        (document(result=in_object("x")), "$.result.object.a: expected an object"),
         (
             document(result=nested(51, in_list, VALUE)),
             f"$.result{'.list[0]' * 51}: expressions nest deeper than 50 levels.",
@@ -263,10 +256,33 @@ NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
     ],
     ids=lambda each: str(each)[:60],
 )
-def test_what_is_refused_is_told_whole(wrong: Any, says: str) -> None:
+def test_what_is_refused_is_said_with_its_place(wrong: Any, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
         plan_from_json(wrong)
-    assert str(caught.value) == says
+    assert str(caught.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("goal", "shown"),
+    [
+        (None, "a JSON null"),
+        (True, "a JSON boolean"),
+        (5, "5"),
+        (1.5, "1.5"),
+        (10**5_000, "a JSON number"),
+        (float("nan"), "a JSON number"),
+        ([], "a JSON array"),
+        ({}, "a JSON object"),
+        (Plan("g"), "a JSON value"),
+    ],
+    ids=lambda each: str(each)[:20] if not isinstance(each, int) else "number",
+)
+def test_what_came_instead_is_said_in_few_words(goal: object, shown: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        plan_from_json(document(goal=goal))
+    assert str(caught.value) == f"$.goal: expected a string, got {shown}."
+    with pytest.raises(PlanFormatError, match=f"got '{'x' * 60}'"):
+        plan_from_json("x" * 61)
 
 
 DAMAGED = Value([1, {2}])

@@ -249,7 +249,7 @@ def test_steps_with_effects_keep_their_place() -> None:
     plan = XmlPlan.read(text, functions).plan
     assert [step.after for step in plan.steps] == [(), (), ("s2",), ("s3",), ("s3", "s4"), ()]
     assert XmlPlan.read(XmlPlan.write(plan, functions), functions).plan == plan
-    with pytest.raises(PlanFormatError, match="after: .*; a catalogue may help"):
+    with pytest.raises(PlanFormatError, match=r"after: .*; a catalogue may help"):
         XmlPlan.write(plan)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._plans.plan import (
     STEP_OPTIONS,
@@ -20,7 +20,9 @@ from portico._plans.plan import (
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
 
 VERSION = 1
 MAXIMUM_DEPTH = 50
@@ -138,27 +140,25 @@ def _json(value: Any, place: str, depth: int = 0) -> Any:
 
 def _plan(document: object, place: str, depth: int) -> Plan:
     # Before the keys: those of another version are others.
-    if isinstance(document, dict) and "version" in document:
-        _refuse_other_version(document["version"], f"{place}.version")
+    version = document.get("version", VERSION) if isinstance(document, dict) else VERSION
+    if version != VERSION or isinstance(version, bool):
+        wrong = _error(f"{place}.version", str(VERSION), version)
+        raise PlanFormatError(f"{wrong} This Portico reads version {VERSION} of the form.")
     body = _object(
         document, place, required={"version", "goal", "steps"}, optional={"input", "result", "notes", "fingerprints"}
     )
-    steps = _list(body["steps"], f"{place}.steps")
-    if len(steps) > MAXIMUM_STEPS:
-        raise PlanFormatError(f"{place}.steps: at most {MAXIMUM_STEPS} steps are allowed, not {len(steps)}.")
-    fingerprints = body.get("fingerprints", {})
-    if not isinstance(fingerprints, dict) or not all(isinstance(text, str) for text in fingerprints.values()):
-        raise _error(f"{place}.fingerprints", "an object of strings", fingerprints)
+    if isinstance(body["steps"], list) and len(body["steps"]) > MAXIMUM_STEPS:
+        raise PlanFormatError(f"{place}.steps: at most {MAXIMUM_STEPS} steps are allowed, not {len(body['steps'])}.")
+    input, notes = (_json(body.get(name), f"{place}.{name}") for name in ("input", "notes"))
     if not isinstance(body.get("input", {}), dict):
-        raise _error(f"{place}.input", "a JSON Schema that is an object", body["input"])
-    _json(body.get("input"), f"{place}.input")
+        raise _error(f"{place}.input", "a JSON Schema that is an object", input)
     return Plan(
         goal=_text(body["goal"], f"{place}.goal"),
-        steps=tuple(_step(step, f"{place}.steps[{index}]", depth) for index, step in enumerate(steps)),
+        steps=_list(body["steps"], f"{place}.steps", lambda step, place: _step(step, place, depth)),
         result=_expression(body["result"], f"{place}.result", depth) if "result" in body else None,
-        notes=_json(body.get("notes"), f"{place}.notes"),
-        fingerprints=fingerprints,
-        input=body.get("input"),
+        notes=notes,
+        fingerprints=_members(body.get("fingerprints", {}), f"{place}.fingerprints", _text),
+        input=input,
     )
 
 
@@ -166,9 +166,6 @@ def _step(document: object, place: str, depth: int) -> Step:
     body = _object(
         document, place, required={"id", "function"}, optional={"arguments", "after", "reason", *STEP_OPTIONS}
     )
-    arguments = body.get("arguments", {})
-    if not isinstance(arguments, dict):
-        raise _error(f"{place}.arguments", "an object", arguments)
     if depth >= MAXIMUM_DEPTH:
         raise PlanFormatError(f"{place}: plans nest deeper than {MAXIMUM_DEPTH} levels.")
     options = {name: body[name] for name in STEP_OPTIONS if name in body}
@@ -181,10 +178,10 @@ def _step(document: object, place: str, depth: int) -> Step:
     return Step(
         id=_text(body["id"], f"{place}.id"),
         function=_function(body["function"], f"{place}.function", depth),
-        arguments={
-            name: _expression(expression, f"{place}.arguments.{name}", depth) for name, expression in arguments.items()
-        },
-        after=tuple(_text(step, f"{place}.after") for step in _list(body.get("after", []), f"{place}.after")),
+        arguments=_members(
+            body.get("arguments", {}), f"{place}.arguments", lambda each, place: _expression(each, place, depth)
+        ),
+        after=_list(body.get("after", []), f"{place}.after", _text),
         reason=_text(body.get("reason", ""), f"{place}.reason"),
         **options,
     )
@@ -208,43 +205,25 @@ def _expression(document: object, place: str, depth: int) -> Expression:
         raise PlanFormatError(
             f'{place}: exactly one of "value", "from" (with "path"), "text", "list" and "object" is needed.'
         )
-    content = body[tags[0]]
-    match tags[0]:
+    tag, content = tags[0], body[tags[0]]
+    inside = f"{place}.{tag}"
+
+    def inner(document: object, place: str) -> Expression:
+        return _expression(document, place, depth + 1)
+
+    match tag:
         case "value":
-            return Value(_json(content, f"{place}.value"))
+            return Value(_json(content, inside))
         case "from":
-            return From(_text(content, f"{place}.from"), From.parse_path(_text(body.get("path", "$"), f"{place}.path")))
+            return From(_text(content, inside), From.parse_path(_text(body.get("path", "$"), f"{place}.path")))
         case "text":
             return TextOf(
-                tuple(
-                    part if isinstance(part, str) else _expression(part, f"{place}.text[{index}]", depth + 1)
-                    for index, part in enumerate(_list(content, f"{place}.text"))
-                )
+                _list(content, inside, lambda part, place: part if isinstance(part, str) else inner(part, place))
             )
         case "list":
-            return ListOf(
-                tuple(
-                    _expression(item, f"{place}.list[{index}]", depth + 1)
-                    for index, item in enumerate(_list(content, f"{place}.list"))
-                )
-            )
+            return ListOf(_list(content, inside, inner))
         case _:
-            if not isinstance(content, dict):
-                raise _error(f"{place}.object", "an object", content)
-            return ObjectOf(
-                {name: _expression(member, f"{place}.object.{name}", depth + 1) for name, member in content.items()}
-            )
-
-
-def _refuse_other_version(version: object, place: str) -> None:
-    if version == VERSION and not isinstance(version, bool):
-        return
-    if type(version) is int and VERSION < version < 1_000:
-        raise PlanFormatError(
-            f"{place}: expected {VERSION}, got {version}. This Portico reads version {VERSION} of the form; a newer "
-            "one wrote the plan."
-        )
-    raise _error(place, f"{VERSION}", version)
+            return ObjectOf(_members(content, inside, inner))
 
 
 def _object(document: object, place: str, *, required: set[str], optional: set[str]) -> Mapping[str, Any]:
@@ -260,10 +239,16 @@ def _object(document: object, place: str, *, required: set[str], optional: set[s
     return document
 
 
-def _list(document: object, place: str) -> list[Any]:
+def _list(document: object, place: str, read: Callable[[object, str], T]) -> tuple[T, ...]:
     if not isinstance(document, list):
         raise _error(place, "an array", document)
-    return document
+    return tuple(read(item, f"{place}[{index}]") for index, item in enumerate(document))
+
+
+def _members(document: object, place: str, read: Callable[[object, str], T]) -> dict[str, T]:
+    if not isinstance(document, dict):
+        raise _error(place, "an object", document)
+    return {name: read(member, f"{place}.{name}") for name, member in document.items()}
 
 
 def _text(document: object, place: str) -> str:
@@ -273,6 +258,11 @@ def _text(document: object, place: str) -> str:
 
 
 def _error(place: str, expected: str, got: object) -> PlanFormatError:
-    # Not repr(): what came may be nested too deeply for it, or a number too long to print.
-    shown = repr(got[:60]) if isinstance(got, str) else f"a JSON {_KINDS.get(type(got), 'value')}"
+    # Not repr() of all: what came may be nested too deeply for it, or a number too long to print.
+    if isinstance(got, str):
+        shown = repr(got[:60])
+    elif isinstance(got, int | float) and not isinstance(got, bool) and abs(got) < 1e9:
+        shown = repr(got)
+    else:
+        shown = f"a JSON {_KINDS.get(type(got), 'value')}"
     return PlanFormatError(f"{place}: expected {expected}, got {shown}.")
