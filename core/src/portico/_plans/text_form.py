@@ -26,7 +26,6 @@ from portico._plans.plan import (
 if TYPE_CHECKING:
     from portico._functions.functions import FunctionSpec
 
-_DEEPEST = 100
 _PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
 _LITERALS = ("true", "false", "null", "step", "NaN", "Infinity")
 _JOINERS = "\u200c\u200d"
@@ -55,7 +54,7 @@ def plan_to_text(plan: Plan, *, catalogue: Mapping[str, FunctionSpec] | None = N
     function does, whether it has effects, and which functions are not there. Nothing is left out or cut, since
     people approve what they read; characters that a terminal would obey are written as escapes.
     """
-    return "\n".join(_plan(plan, catalogue, "", 0))
+    return "\n".join(_plan(plan, catalogue, ""))
 
 
 def expression_to_text(expression: Expression) -> str:
@@ -64,7 +63,7 @@ def expression_to_text(expression: Expression) -> str:
     >>> expression_to_text(ListOf((Value("a"), From("s1", ("days", 0)))))
     '["a", s1.days[0]]'
     """
-    return printable(_expression(expression, 0))
+    return printable(_expression(expression))
 
 
 def printable(text: str) -> str:
@@ -80,10 +79,7 @@ def printable(text: str) -> str:
     )
 
 
-def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None, indent: str, depth: int) -> Iterator[str]:
-    if depth > _DEEPEST:
-        yield f"{indent}(plans nest deeper than {_DEEPEST} levels)"
-        return
+def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None, indent: str) -> Iterator[str]:
     gap = [] if indent else [""]
     if not indent:
         yield f"Goal: {_words(plan.goal)}"
@@ -92,7 +88,7 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None, indent: str,
     if plan.steps:
         yield from gap
     for number, step in enumerate(plan.steps, 1):
-        yield from _step(number, step, catalogue, indent, depth)
+        yield from _step(number, step, catalogue, indent)
     yield from gap
     if plan.result is not None:
         yield f"{indent}Result: {expression_to_text(plan.result)}"
@@ -100,9 +96,7 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None, indent: str,
         yield f"{indent}Result: none; {'the planner goes on' if not indent else 'the step gives null'}"
 
 
-def _step(
-    number: int, step: Step, catalogue: Mapping[str, FunctionSpec] | None, indent: str, depth: int
-) -> Iterator[str]:
+def _step(number: int, step: Step, catalogue: Mapping[str, FunctionSpec] | None, indent: str) -> Iterator[str]:
     head = f"{indent}{number}. {_id(step.id)}:"
     inner = f"{indent}     "
     match step.function:
@@ -127,33 +121,31 @@ def _step(
         yield f"{inner}{STEP_OPTIONS[name].print(given)}"
     match step.function:
         case Plan() as plan:
-            yield from _plan(plan, catalogue, inner, depth + 1)
+            yield from _plan(plan, catalogue, inner)
         case PlanTemplate(source):
             for line in source.split("\n"):
                 yield f"{inner}| {printable(line)}".rstrip()
 
 
-def _expression(expression: Expression, depth: int) -> str:
-    if depth > _DEEPEST:
-        return "…"
+def _expression(expression: Expression) -> str:
     match expression:
         case Value(value):
             return _literal(value)
         case From(step, path):
             return _reference(step) + From.print_path(path)[1:]
         case TextOf(parts):
-            written = [_literal(part) if isinstance(part, str) else _part(part, depth + 1) for part in parts]
+            written = [_literal(part) if isinstance(part, str) else _part(part) for part in parts]
             # A text of references alone still is a text, whatever they give.
             return " + ".join(written if any(isinstance(part, str) for part in parts) else ['""', *written])
         case ListOf(items):
-            return f"[{', '.join(_expression(item, depth + 1) for item in items)}]"
+            return f"[{', '.join(_expression(item) for item in items)}]"
         case ObjectOf(members):
-            pairs = (f"{_literal(name)}: {_expression(member, depth + 1)}" for name, member in members.items())
+            pairs = (f"{_literal(name)}: {_expression(member)}" for name, member in members.items())
             return f"{{{', '.join(pairs)}}}"
 
 
-def _part(expression: Expression, depth: int) -> str:
-    written = _expression(expression, depth)
+def _part(expression: Expression) -> str:
+    written = _expression(expression)
     return f"({written})" if isinstance(expression, TextOf) else written
 
 
@@ -192,9 +184,8 @@ _key = _id
 
 def _reference(step: str) -> str:
     """Write the id of a step where a literal may stand too."""
-    return (
-        step if _PLAIN_ID.fullmatch(step) and step not in _LITERALS else f"step {json.dumps(step, ensure_ascii=False)}"
-    )
+    plain = _PLAIN_ID.fullmatch(step) and step not in _LITERALS
+    return step if plain else f"step {json.dumps(step, ensure_ascii=False)}"
 
 
 def _words(text: str) -> str:
@@ -215,28 +206,20 @@ def plan_to_mermaid(plan: Plan) -> str:
         n1(["result"])
         n0 -- "#36;.text" --> n1
 
-    A line is a value, labelled with its path; a dotted line only says what to wait for. Nested plans are boxes of
-    their own. Names of nodes are ours and labels are escaped, so that no plan can write its own Mermaid. Labels
-    are cut at 80 characters. Mermaid draws 500 lines and 50,000 characters where it is not told otherwise.
+    A line is a value, labelled with its path; a dotted line only says what to wait for. A nested plan is a box. Names
+    of nodes are ours and labels are escaped, so that no plan can write its own Mermaid. Labels are cut at 80
+    characters. Mermaid draws 500 lines and 50,000 characters where it is not told otherwise.
     """
     drawing = _Drawing()
-    drawing.plan(plan, "    ", 0, given=False)
+    drawing.plan(plan, "    ", given=False)
     return "\n".join(["flowchart TD", *drawing.nodes, *drawing.edges()])
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """Where lines to a step end and where lines from it begin: they differ for a nested plan."""
-
-    whole: str
-    entry: str
-    exit: str
 
 
 @dataclass(slots=True)
 class _Drawing:
     nodes: list[str] = field(default_factory=list)
-    values: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    values: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    """The paths of the values on the line between two nodes."""
     waits: dict[tuple[str, str], None] = field(default_factory=dict)
     count: int = 0
 
@@ -249,63 +232,46 @@ class _Drawing:
         self.nodes.append(f'{indent}{name}{left}"{label}"{right}')
         return name
 
-    def plan(self, plan: Plan, indent: str, depth: int, *, given: bool) -> tuple[str | None, str | None]:
-        """Draw a plan's nodes and lines; return its input node and its result node, where it has them."""
-        entry: str | None = None
-        drawn: dict[str, _Node] = {}
+    def plan(self, plan: Plan, indent: str, *, given: bool) -> None:
+        """Draw a plan's nodes and lines."""
+        drawn: dict[str, str] = {}
         if given or plan.input is not None or any(reference.step == INPUT for reference in plan.references()):
-            entry = self.node(indent, "([", "input", "])")
-            drawn[INPUT] = _Node(entry, entry, entry)
+            drawn[INPUT] = self.node(indent, "([", "input", "])")
         for step in plan.steps:
-            drawn[step.id] = self.step(step, indent, depth)
+            drawn[step.id] = self.step(step, indent)
         for step in plan.steps:
-            self.arrive(step, drawn, indent)
-        result: str | None = None
+            for expression in step.arguments.values():
+                self.lines(expression, drawn[step.id], drawn, indent)
+            for earlier in step.after:
+                self.waits[self.known(earlier, drawn, indent), drawn[step.id]] = None
         if plan.result is not None:
-            result = self.node(indent, "([", "result", "])")
-            self.lines(plan.result, result, drawn, indent)
-        if entry is None and result is None and not plan.steps:
+            self.lines(plan.result, self.node(indent, "([", "result", "])"), drawn, indent)
+        elif not drawn:
             self.node(indent, "[", "nothing to do", "]")
-        return entry, result
 
-    def step(self, step: Step, indent: str, depth: int) -> _Node:
+    def step(self, step: Step, indent: str) -> str:
         match step.function:
-            case Plan() as plan if depth < _DEEPEST:
+            case Plan() as plan:
                 name = self.name()
-                title = f"{_label(step.id)}: {_label(plan.goal)}" if plan.goal.strip() else _label(step.id)
-                self.nodes.append(f'{indent}subgraph {name}["{title.replace(":", "#58;")}"]')
-                entry, result = self.plan(plan, f"{indent}    ", depth + 1, given=bool(step.arguments))
+                title = f"{_label(step.id)}#58; {_label(plan.goal)}" if plan.goal.strip() else _label(step.id)
+                self.nodes.append(f'{indent}subgraph {name}["{title}"]')
+                self.plan(plan, f"{indent}    ", given=bool(step.arguments))
                 self.nodes.append(f"{indent}end")
-                return _Node(name, entry or name, result or name)
-            case Plan():
-                label, left, right = "a plan nested too deeply to be drawn", "[", "]"
+                return name
             case PlanTemplate(_, language):
-                label, left, right = f"{_label(language)} template", "[[", "]]"
+                return self.node(indent, "[[", f"{_label(step.id)}<br/>{_label(language)} template", "]]")
             case str(function):
-                label, left, right = _label(function), "[", "]"
-        name = self.node(indent, left, f"{_label(step.id)}<br/>{label}", right)
-        return _Node(name, name, name)
+                return self.node(indent, "[", f"{_label(step.id)}<br/>{_label(function)}", "]")
 
-    def arrive(self, step: Step, drawn: dict[str, _Node], indent: str) -> None:
-        here = drawn[step.id]
-        for expression in step.arguments.values():
-            self.lines(expression, here.entry, drawn, indent)
-        for earlier in step.after:
-            self.waits[self.known(earlier, drawn, indent).whole, here.whole] = None
-
-    def lines(self, expression: Expression, to: str, drawn: dict[str, _Node], indent: str) -> None:
+    def lines(self, expression: Expression, to: str, drawn: dict[str, str], indent: str) -> None:
         for reference in references(expression):
-            start = self.known(reference.step, drawn, indent).exit
-            paths = self.values.setdefault((start, to), [])
-            path = From.print_path(reference.path) if reference.path else ""
-            if path not in paths:
-                paths.append(path)
+            paths = self.values.setdefault((self.known(reference.step, drawn, indent), to), {})
+            paths[From.print_path(reference.path) if reference.path else ""] = None
 
-    def known(self, step: str, drawn: dict[str, _Node], indent: str) -> _Node:
+    def known(self, step: str, drawn: dict[str, str], indent: str) -> str:
         """Return a step's node; one that the plan does not have is drawn as a step of earlier."""
         if step not in drawn:
-            name = self.node(indent, "(", f"{_label(step)}<br/>earlier", ")")
-            drawn[step] = _Node(name, name, name)
+            drawn[step] = self.node(indent, "(", f"{_label(step)}<br/>earlier", ")")
         return drawn[step]
 
     def edges(self) -> Iterator[str]:
