@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from portico._plans.difference import Change, PlanDifference, StepChange, plan_difference
+from portico._plans.difference import PlanDifference, plan_difference
+from portico._plans.json_form import plan_to_json
 from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import PlanFormatError
 
@@ -109,55 +110,41 @@ def test_a_difference_is_told_whole() -> None:
         (
             Step("s", "F-f"),
             Step("s", HI),
-            Change(
-                "function",
-                "F-f",
-                {"template": "Hi {{name}}\né", "language": "handlebars"},
-                ('"F-f"', '{"template": "Hi {{name}}\\né", "language": "handlebars"}'),
-            ),
+            'function: "F-f" → {"template": "Hi {{name}}\\né", "language": "handlebars"}',
         ),
-        (
-            Step("s", INNER),
-            Step("s", "F-f"),
-            Change(
-                "function",
-                {"version": 1, "goal": "inner", "steps": [{"id": "i", "function": "F-f"}], "result": {"from": "i"}},
-                "F-f",
-                ("a plan: inner", '"F-f"'),
-            ),
-        ),
+        (Step("s", INNER), Step("s", "F-f"), 'function: a plan: inner → "F-f"'),
         (
             Step("s", INNER, {"x": Value("Zoë")}),
             Step("s", INNER, {"x": TextOf(("é", From("z")))}),
-            Change("arguments.x", {"value": "Zoë"}, {"text": ["é", {"from": "z"}]}, ('"Zoë"', '"é" + z')),
+            'arguments.x: "Zoë" → "é" + z',
         ),
     ],
 )
-def test_a_change_of_a_step_is_told_whole(before: Step, after: Step, told: Change) -> None:
+def test_a_change_of_a_step_is_told_whole(before: Step, after: Step, told: str) -> None:
     difference = plan_difference(plan_of(before), plan_of(after))
-    assert difference == PlanDifference(changed=(StepChange("s", (told,)),))
-    assert difference.to_json()["changed"] == [{"step": "s", "changes": [told.to_json()]}]
-    assert str(difference) == f"~ s\n    {told.place}: {told.shown[0]} → {told.shown[1]}"
+    assert str(difference) == f"~ s\n    {told}"
+    (change,) = difference.to_json()["changed"][0]["changes"]
+    written = [plan_to_json(plan_of(step))["steps"][0] for step in (before, after)]
+    for name in change["place"].split("."):
+        written = [document[name] for document in written]
+    assert [change["before"], change["after"]] == written
 
 
 def test_a_change_inside_of_a_nested_plan_stands_beside_those_of_its_step() -> None:
-    goal = Change("goal", "inner", "other", ('"inner"', '"other"'))
-    reason = Change("reason", "", "why", ('""', '"why"'))
     before, after = Step("s", INNER), Step("s", replace(INNER, goal="other"), reason="why")
     difference = plan_difference(plan_of(before), plan_of(after))
-    assert difference == PlanDifference(changed=(StepChange("s", (reason,), PlanDifference(changes=(goal,))),))
     assert str(difference).splitlines() == ["~ s", '    reason: "" → "why"', '    goal: "inner" → "other"']
     assert difference.to_json()["changed"] == [
         {
             "step": "s",
-            "changes": [reason.to_json()],
+            "changes": [{"place": "reason", "before": "", "after": "why"}],
             "plan": {
                 "same": False,
                 "added": [],
                 "removed": [],
                 "renamed": [],
                 "changed": [],
-                "changes": [goal.to_json()],
+                "changes": [{"place": "goal", "before": "inner", "after": "other"}],
             },
         }
     ]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from portico._plans.json_form import plan_to_json
+from portico._plans.json_form import expression_to_json, function_to_json, plan_to_json, step_to_json
 from portico._plans.plan import STEP_OPTIONS, Expression, Plan, PlanTemplate, Step
 from portico._plans.text_form import expression_to_text, printable
 
 
 def _canonical(step: Step) -> str:
     plain = replace(step, id="", after=tuple(sorted(set(step.after))))
-    return json.dumps(_step_json(plain), sort_keys=True)
+    return json.dumps(step_to_json(plain), sort_keys=True)
 
 
 def _match(before: Mapping[str, Step], after: Mapping[str, Step]) -> dict[str, str]:
@@ -46,22 +46,18 @@ def _match(before: Mapping[str, Step], after: Mapping[str, Step]) -> dict[str, s
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that is another now: where, and its JSON form before and after, None for what was or is not there.
-
-    ``shown`` are the two in the words of the text form.
-    """
+    """A part of a plan that changed: where, and what was there before and is there after, None for nothing."""
 
     place: str
     before: Any
     after: Any
-    shown: tuple[str, str]
 
     def __str__(self) -> str:
-        return f"{printable(self.place)}: {self.shown[0]} → {self.shown[1]}"
+        return f"{printable(self.place)}: {_shown(self.before)} → {_shown(self.after)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as JSON values."""
-        return {"place": self.place, "before": self.before, "after": self.after}
+        return {"place": self.place, "before": _json(self.before), "after": _json(self.after)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +103,8 @@ class PlanDifference:
         """Return the difference as JSON values; steps in the form that plans have."""
         return {
             "same": self.same,
-            "added": [_step_json(step) for step in self.added],
-            "removed": [_step_json(step) for step in self.removed],
+            "added": [step_to_json(step) for step in self.added],
+            "removed": [step_to_json(step) for step in self.removed],
             "renamed": [{"before": before, "after": after} for before, after in self.renamed],
             "changed": [
                 {
@@ -177,19 +173,15 @@ def _own_changes(before: Plan, after: Plan, names: Mapping[str, str]) -> Iterato
 
 
 def _change(place: str, before: Any, after: Any) -> list[Change]:
-    old, new = _json(before), _json(after)
-    if json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
-        return []
-    return [Change(place, old, new, (_shown(before), _shown(after)))]
+    same = json.dumps(_json(before), sort_keys=True) == json.dumps(_json(after), sort_keys=True)
+    return [] if same else [Change(place, before, after)]
 
 
 def _json(part: Any) -> Any:
-    if isinstance(part, Plan):
-        return plan_to_json(part)
-    if isinstance(part, PlanTemplate):
-        return {"template": part.source, "language": part.language}
+    if isinstance(part, Plan | PlanTemplate):
+        return function_to_json(part)
     if isinstance(part, Expression):
-        return plan_to_json(Plan("", result=part))["result"]
+        return expression_to_json(part)
     return dict(part) if isinstance(part, Mapping) else part
 
 
@@ -224,8 +216,3 @@ def _call(step: Step) -> str:
     function = step.function if isinstance(step.function, str) else _shown(step.function)
     given = ", ".join(f"{name}: {expression_to_text(value)}" for name, value in step.arguments.items())
     return f"{printable(step.id)}: {printable(function)}({printable(given)})"
-
-
-def _step_json(step: Step) -> dict[str, Any]:
-    written: dict[str, Any] = plan_to_json(Plan("", (step,)))["steps"][0]
-    return written

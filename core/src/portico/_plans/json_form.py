@@ -48,9 +48,9 @@ def _plan_to_json(plan: Plan, place: str) -> dict[str, Any]:
     document: dict[str, Any] = {"version": VERSION, "goal": plan.goal}
     if plan.input is not None:
         document["input"] = _json(dict(plan.input), f"{place}.input")
-    document["steps"] = [_step_to_json(step, f"{place}.steps[{index}]") for index, step in enumerate(plan.steps)]
+    document["steps"] = [step_to_json(step, f"{place}.steps[{index}]") for index, step in enumerate(plan.steps)]
     if plan.result is not None:
-        document["result"] = _to_json(plan.result, f"{place}.result")
+        document["result"] = expression_to_json(plan.result, f"{place}.result")
     if plan.notes is not None:
         document["notes"] = _json(plan.notes, f"{place}.notes")
     if plan.fingerprints:
@@ -70,11 +70,13 @@ def plan_from_json(document: object) -> Plan:
     return _plan(document, "$", 0)
 
 
-def _step_to_json(step: Step, place: str) -> dict[str, Any]:
-    document: dict[str, Any] = {"id": step.id, "function": _function_to_json(step.function, f"{place}.function")}
+def step_to_json(step: Step, place: str = "$") -> dict[str, Any]:
+    """Return a step as JSON values; ``place`` is where it stands in the plan, for errors."""
+    document: dict[str, Any] = {"id": step.id, "function": function_to_json(step.function, f"{place}.function")}
     if step.arguments:
         document["arguments"] = {
-            name: _to_json(expression, f"{place}.arguments.{name}") for name, expression in step.arguments.items()
+            name: expression_to_json(expression, f"{place}.arguments.{name}")
+            for name, expression in step.arguments.items()
         }
     if step.after:
         document["after"] = list(step.after)
@@ -83,7 +85,8 @@ def _step_to_json(step: Step, place: str) -> dict[str, Any]:
     return document | step.options()
 
 
-def _function_to_json(function: str | Plan | PlanTemplate, place: str) -> Any:
+def function_to_json(function: str | Plan | PlanTemplate, place: str = "$") -> Any:
+    """Return what a step calls as JSON values."""
     match function:
         case str():
             return function
@@ -93,7 +96,8 @@ def _function_to_json(function: str | Plan | PlanTemplate, place: str) -> Any:
             return _plan_to_json(function, place)
 
 
-def _to_json(expression: Expression, place: str) -> dict[str, Any]:
+def expression_to_json(expression: Expression, place: str = "$") -> dict[str, Any]:
+    """Return an expression as JSON values."""
     match expression:
         case Value(value):
             return {"value": _json(value, f"{place}.value")}
@@ -102,14 +106,18 @@ def _to_json(expression: Expression, place: str) -> dict[str, Any]:
         case TextOf(parts):
             return {
                 "text": [
-                    part if isinstance(part, str) else _to_json(part, f"{place}.text[{index}]")
+                    part if isinstance(part, str) else expression_to_json(part, f"{place}.text[{index}]")
                     for index, part in enumerate(parts)
                 ]
             }
         case ListOf(items):
-            return {"list": [_to_json(item, f"{place}.list[{index}]") for index, item in enumerate(items)]}
+            return {"list": [expression_to_json(item, f"{place}.list[{index}]") for index, item in enumerate(items)]}
         case ObjectOf(members):
-            return {"object": {name: _to_json(member, f"{place}.object.{name}") for name, member in members.items()}}
+            return {
+                "object": {
+                    name: expression_to_json(member, f"{place}.object.{name}") for name, member in members.items()
+                }
+            }
 
 
 def _json(value: Any, place: str, depth: int = 0) -> Any:
