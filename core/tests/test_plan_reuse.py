@@ -95,7 +95,7 @@ async def test_a_stale_plan_says_what_changed() -> None:
     found = await find_plan(store, "Tell", catalogue(replace(A, returns={"type": "integer"}), C))
     assert found is not None
     assert (found.plan.steps, found.saved) == (PLAN.steps, saved)
-    assert [str(each) for each in found.stale] == ["F-a: its result is another", "F-b: it is gone"]
+    assert [str(each) for each in found.stale] == ["F-a: its result changed", "F-b: it is gone"]
 
 
 async def test_the_newest_that_fits_comes_before_newer_ones_that_do_not() -> None:

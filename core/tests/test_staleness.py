@@ -29,16 +29,16 @@ BEFORE = spec(city=str, days=int)
         (spec(days=int, city=str), ()),
         (spec(city=str), ("the parameter 'days' is gone",)),
         (spec(city=str, days=int, scale=str), ("the parameter 'scale' is new and needed",)),
-        (spec(city=str, days=float), ("the parameter 'days' takes something else",)),
-        (spec(int, city=str, days=int), ("its result is another",)),
+        (spec(city=str, days=float), ("the parameter 'days' changed",)),
+        (spec(int, city=str, days=int), ("its result changed",)),
         (spec(city=str, days=int, effects=True), ("it has effects now",)),
         (
             spec(list[int], city=Literal["a"], scale=str),
             (
-                "the parameter 'city' takes something else",
+                "the parameter 'city' changed",
                 "the parameter 'scale' is new and needed",
                 "the parameter 'days' is gone",
-                "its result is another",
+                "its result changed",
             ),
         ),
     ],
@@ -54,20 +54,17 @@ def test_whether_a_parameter_is_needed_counts() -> None:
     required = FunctionSpec("f", "", {"properties": {"a": {"type": "string"}}, "required": ["a"]}, {})
     optional = replace(required, parameters={"properties": {"a": {"type": "string"}}})
     for one, other, sentence in (
-        (required, optional, "the parameter 'a' is no longer needed"),
-        (optional, required, "the parameter 'a' is needed now"),
+        (required, optional, "the parameter 'a' changed"),
+        (optional, required, "the parameter 'a' changed"),
     ):
         assert Stale.of(Plan("g", fingerprints={"f": fingerprint(one)}), {"f": other})[0].changes == (sentence,)
 
 
 def test_a_function_that_is_gone_and_a_fingerprint_of_another_kind_are_said_too() -> None:
-    odd = ["0", "", "[]", '{"p": 1}', '{"p": {"city": 3}, "r": "", "e": 0}', "{" * 10_000, "9f86d081884c7d65"]
+    odd = ["0", "", "[]", '{"p": 1}', "{" * 10_000, "9f86d081884c7d65"]
     for text in odd:
         plan = Plan("g", fingerprints={"gone": "0", "f": text})
-        assert [str(stale) for stale in Stale.of(plan, {"f": BEFORE})] == [
-            "gone: it is gone",
-            "f: it is not what it was",
-        ]
+        assert [str(stale) for stale in Stale.of(plan, {"f": BEFORE})] == ["gone: it is gone", "f: it changed"]
 
 
 def test_words_for_people_and_definitions_of_others_do_not_count() -> None:
@@ -101,7 +98,7 @@ def test_what_a_definition_says_counts_for_the_rules_of_the_parameters_too() -> 
     plan = Plan("g", fingerprints={"f": fingerprint(ruled({"required": ["a"]}))})
     assert Stale.of(plan, {"f": ruled({"required": ["a"]})}) == ()
     (stale,) = Stale.of(plan, {"f": ruled({"minProperties": 1})})
-    assert stale.changes == ("what its arguments must be together changed",)
+    assert stale.changes == ("the rules for its arguments changed",)
 
 
 @pytest.mark.parametrize("definitions", [{}, {"$defs": {"B": {}}}], ids=["none", "another"])

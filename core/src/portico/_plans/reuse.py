@@ -23,6 +23,7 @@ _WORDS = frozenset({"description", "title", "examples", "$comment"})
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 """Keywords whose argument is an object of schemas: its keys are no keywords."""
 _DATA = frozenset({"const", "default", "enum", "required"})
+_READ_APART = frozenset({"properties", "required", "$defs", "type"})
 _LENGTH = 8
 
 
@@ -52,11 +53,11 @@ class Stale:
             spec = catalogue.get(name)
             if spec is None:
                 found.append(Stale(name, ("it is gone",)))
-            elif fingerprint(spec) != recorded:
-                before = _read(recorded)
-                changes = tuple(_changes(before, _read(fingerprint(spec))))
+                continue
+            before, now = _read(recorded), _read(fingerprint(spec))
+            if before != now:
                 gained = spec.effects and before.get("e") == 0
-                found.append(Stale(name, changes or ("it is not what it was",), gained))
+                found.append(Stale(name, tuple(_changes(before, now)), gained))
         return tuple(found)
 
 
@@ -74,7 +75,9 @@ def fingerprint(spec: FunctionSpec) -> str:
     parameters = spec.parameters
     definitions = parameters.get("$defs", {})
     required = parameters.get("required", ())
-    rest = {key: value for key, value in parameters.items() if key not in ("properties", "required", "$defs", "type")}
+    rest = {key: value for key, value in parameters.items() if key not in _READ_APART}
+    if rest.get("additionalProperties") is False:
+        del rest["additionalProperties"]
     body: dict[str, Any] = {
         "p": {
             name: ("!" if name in required else "") + _digest(_used(schema, definitions))
@@ -83,8 +86,6 @@ def fingerprint(spec: FunctionSpec) -> str:
         "r": _digest(spec.returns),
         "e": int(spec.effects),
     }
-    if rest.get("additionalProperties") is False:
-        del rest["additionalProperties"]
     if _plain(rest):
         body["o"] = _digest(_used(rest, definitions))
     return json.dumps(body, ensure_ascii=False, sort_keys=True)
@@ -92,23 +93,20 @@ def fingerprint(spec: FunctionSpec) -> str:
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     if not before:
+        yield "it changed"
         return
     old, new = before["p"], now["p"]
-    for name, digest in new.items():
+    for name in dict.fromkeys([*new, *old]):
         if name not in old:
-            yield f"the parameter {name!r} is new" + (" and needed" if digest[:1] == "!" else "")
-        elif old[name] != digest:
-            if old[name].removeprefix("!") != digest.removeprefix("!"):
-                yield f"the parameter {name!r} takes something else"
-            if (old[name][:1] == "!") != (digest[:1] == "!"):
-                yield f"the parameter {name!r} is {'needed now' if digest[:1] == '!' else 'no longer needed'}"
-    for name in old:
-        if name not in new:
+            yield f"the parameter {name!r} is new" + (" and needed" if new[name].startswith("!") else "")
+        elif name not in new:
             yield f"the parameter {name!r} is gone"
+        elif old[name] != new[name]:
+            yield f"the parameter {name!r} changed"
     if before.get("o") != now.get("o"):
-        yield "what its arguments must be together changed"
+        yield "the rules for its arguments changed"
     if before["r"] != now["r"]:
-        yield "its result is another"
+        yield "its result changed"
     if before["e"] != now["e"]:
         yield "it has effects now" if now["e"] else "it has no effects any more"
 
@@ -117,11 +115,9 @@ def _read(text: str) -> Mapping[str, Any]:
     """Read a fingerprint; an empty object for a text that is none, as of another version."""
     try:
         body = json.loads(text)
-        parameters = body["p"]
-        fine = all(isinstance(digest, str) for digest in parameters.values()) and {"r", "e"} <= body.keys()
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return body if {"p", "r", "e"} <= body.keys() and isinstance(body["p"], dict) else {}
+    except (AttributeError, RecursionError, ValueError):
         return {}
-    return body if fine else {}
 
 
 def _digest(schema: Any) -> str:
@@ -144,23 +140,20 @@ def _plain(schema: Any) -> Any:
 
 
 def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    if not isinstance(schema, Mapping):
-        return schema
+    """Return a schema with the definitions that it refers to, directly or through others."""
     reached: dict[str, Any] = {}
     ahead: list[Any] = [schema]
     while ahead:
         part = ahead.pop()
-        if isinstance(part, Mapping):
-            reference = part.get("$ref")
-            if isinstance(reference, str):
-                name = reference.removeprefix("#/$defs/")
-                if name in definitions and name not in reached:
-                    reached[name] = definitions[name]
-                    ahead.append(definitions[name])
-            ahead.extend(part.values())
-        elif isinstance(part, list):
-            ahead.extend(part)
-    return with_definitions(schema, reached)
+        if isinstance(part, list):
+            ahead += part
+        elif isinstance(part, Mapping):
+            name = str(part.get("$ref")).removeprefix("#/$defs/")
+            if name in definitions and name not in reached:
+                reached[name] = definitions[name]
+                ahead.append(definitions[name])
+            ahead += part.values()
+    return with_definitions(schema, reached) if reached else schema
 
 
 @dataclass(frozen=True, slots=True)
