@@ -24,7 +24,7 @@ def given(returns: Any, path: JsonPath) -> dict[str, Any]:
         (Plan("g", (Step("s", PlanTemplate("Hi", "semantic-kernel")),), From("s")), {"type": "string"}),
         (Plan("g", (Step("s", Plan("i", result=Value([]))),), From("s")), {"type": "array"}),
         (Plan("g", (Step("s", Plan("i")),), From("s")), {"type": "null"}),
-        (Plan("g", result=ListOf(())), {"type": "array", "maxItems": 0}),
+        (Plan("g", result=ListOf(())), {"type": "array", "minItems": 0, "maxItems": 0}),
         (Plan("g", result=From("input")), {}),
     ],
 )
@@ -59,11 +59,3 @@ def test_what_is_inside_of_a_definition_keeps_the_definitions() -> None:
     returns = {"$ref": "#/$defs/P", "$defs": {"P": PERSON}}
     assert given(returns, ("boss",)) == {"$ref": "#/$defs/P", "$defs": {"P": PERSON}}
     assert given(returns, ()) == returns
-
-
-@pytest.mark.parametrize(("deep", "schema"), [(50, {"type": "integer"}), (51, {})])
-def test_plans_inside_of_plans_are_looked_into_for_fifty_levels(deep: int, schema: dict[str, Any]) -> None:
-    plan = Plan("g", result=Value(1))
-    for _ in range(deep):
-        plan = Plan("g", (Step("s", plan),), From("s"))
-    assert result_schema(plan, {}) == schema

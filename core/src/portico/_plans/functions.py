@@ -43,36 +43,24 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
     >>> result_schema(Plan("Add", result=ObjectOf({"words": TextOf(())})), {})["properties"]
     {'words': {'type': 'string'}}
     """
-    return _plan(plan, catalogue, 0)
-
-
-def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec], depth: int) -> dict[str, Any]:
     if plan.result is None:
         return {"type": "null"}
     definitions: dict[str, Mapping[str, Any]] = {}
     steps = {step.id: step for step in plan.steps}
 
-    def given_by(reference: From) -> Mapping[str, Any]:
-        if reference.step == INPUT:
-            return _at(plan.input or {}, reference.path)
-        step = steps.get(reference.step)
-        return {} if step is None or depth >= _DEEPEST else _at(_step(step, catalogue, depth), reference.path)
-
     def schema(expression: Expression) -> dict[str, Any]:
         match expression:
             case Value(value):
-                kind = _KINDS.get(type(value))
-                return {"type": kind or "null"}
+                return {"type": _KINDS.get(type(value), "null")}
             case TextOf():
                 return {"type": "string"}
-            case From():
-                return dict(hoisted(given_by(expression), definitions))
+            case From(step, path):
+                whole = plan.input or {} if step == INPUT else _step_result(steps.get(step), catalogue)
+                return dict(hoisted(_at(whole, path), definitions))
             case ListOf(items):
-                count = len(items)
-                inner = [schema(item) for item in items]
-                if not count:  # JSON Schema has no empty prefixItems
-                    return {"type": "array", "maxItems": 0}
-                return {"type": "array", "prefixItems": inner, "minItems": count, "maxItems": count}
+                count = {"minItems": len(items), "maxItems": len(items)}
+                # JSON Schema has no empty prefixItems.
+                return {"type": "array", **count} | ({"prefixItems": [schema(item) for item in items]} if items else {})
             case ObjectOf(members):
                 return {
                     "type": "object",
@@ -84,15 +72,15 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec], depth: int) -> dict
     return dict(with_definitions(schema(plan.result), definitions))
 
 
-def _step(step: Step, catalogue: Mapping[str, FunctionSpec], depth: int) -> Mapping[str, Any]:
-    match step.function:
+def _step_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
+    match step.function if step is not None else None:
         case Plan() as plan:
-            return _plan(plan, catalogue, depth + 1)
+            return result_schema(plan, catalogue)
         case PlanTemplate():
             return {"type": "string"}
-        case str(name):
-            spec = catalogue.get(name)
-            return {} if spec is None else spec.returns
+        case str(name) if name in catalogue:
+            return catalogue[name].returns
+    return {}
 
 
 def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
@@ -109,8 +97,8 @@ def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
 
 _NAMED = "Functions of plans and prompts"
 _ABSENT = object()
-_ENTERED: ContextVar[tuple[_Entry, ...]] = ContextVar("portico_plans_entered", default=())
-"""The plan functions that this one is called inside of, the outermost first."""
+_ENTERED: ContextVar[tuple[list[Any], ...]] = ContextVar("portico_plans_entered", default=())
+"""The calls that this one is inside of, each a kernel and the name of a plan function; empty when it has ended."""
 
 
 def plan_function(
@@ -254,28 +242,19 @@ class _PlanFunction:
                 raise PlanError(f"{name}: the plan is paused{where}: {paused.reason}. It is the run {run.name}.")
 
 
-@dataclass(slots=True)
-class _Entry:
-    kernel: KernelLike
-    name: str
-    runs: bool = True
-
-
 @contextmanager
 def _entered(kernel: KernelLike, name: str) -> Iterator[None]:
     """Go into a plan function; raise ``PlanError`` where this task is inside of a call of it."""
-    around = tuple(each for each in _ENTERED.get() if each.runs)
-    for place, each in enumerate(around):
-        if each.kernel is kernel and each.name == name:
-            way = " -> ".join([*(between.name for between in around[place:]), name])
-            raise PlanError(f"The plan {name} is called inside of itself: {way}. Take one of these calls away.")
-    entry = _Entry(kernel, name)
-    token = _ENTERED.set((*around, entry))
+    call, around = [kernel, name], tuple(each for each in _ENTERED.get() if each)
+    if call in around:
+        way = " -> ".join([*(each[1] for each in around[around.index(call) :]), name])
+        raise PlanError(f"The plan {name} is called inside of itself: {way}. Take one of these calls away.")
+    token = _ENTERED.set((*around, call))
     try:
         yield
     finally:
         # A task that it started and left behind is not inside of it any more.
-        entry.runs = False
+        call.clear()
         _ENTERED.reset(token)
 
 

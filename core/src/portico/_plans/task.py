@@ -181,7 +181,9 @@ class Task:
 
         Raises ``PlanError`` with the last error when a step failed and ``replans`` plans came after the first already.
         """
-        number = _before(self.notes) + 1
+        # The notes may be those of another planner.
+        counted = self.notes.get("plan") if isinstance(self.notes, dict) else None
+        number = counted + 1 if type(counted) is int else 1
         errors = [record.error for record in self.own_steps if record.error is not None]
         if errors and number > replans + 1:
             tried = f"The plan failed, and so did the {replans} after it." if replans else "The plan failed."
@@ -302,9 +304,3 @@ RunEvent: TypeAlias = (
     | Event.Ended
 )
 Emit: TypeAlias = Callable[[RunEvent], None]
-
-
-def _before(notes: Any) -> int:
-    """Return how many plans ran before; none where the notes are those of another planner."""
-    counted = notes.get("plan") if isinstance(notes, dict) else None
-    return counted if type(counted) is int else 0
