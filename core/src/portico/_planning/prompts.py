@@ -38,7 +38,7 @@ class Round:
     observations: tuple[str, ...]
 
     @property
-    def tokens(self) -> int:
+    def _tokens(self) -> int:
         """About how many tokens the turn and its observations take."""
         return self.fixed + sum(map(Message.estimate_tokens, self.observations))
 
@@ -58,7 +58,7 @@ class Round:
             ]
         if tokens is None:
             return 0, tuple(fitted)
-        excess = sum(one.tokens for one in fitted) - tokens
+        excess = sum(one._tokens for one in fitted) - tokens
         for place, one in enumerate(fitted):
             if excess <= 0:
                 break
@@ -70,7 +70,7 @@ class Round:
             fitted[place] = replace(one, observations=tuple(kept))
         gone = 0
         while excess > 0 and gone < len(fitted) - 1:
-            excess -= fitted[gone].tokens
+            excess -= fitted[gone]._tokens
             gone += 1
         return gone, tuple(fitted[gone:])
 

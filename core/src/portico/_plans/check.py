@@ -185,7 +185,7 @@ class _PlanCheck:
             elif earlier not in self.finished:
                 self.expressions.unknown_step(earlier, [*self.finished, *self.by_id], ("after",))
         if isinstance(function, str):
-            spec = self._function(function)
+            spec = self.around.functions.catalogue.get(function) or self._function(function)
             if spec is not None:
                 self._arguments(step, known_of(spec))
             else:
@@ -216,15 +216,17 @@ class _PlanCheck:
                 return
 
     def _function(self, name: str) -> FunctionSpec | None:
-        spec = self.around.functions.spec(name)
-        if spec is None:
-            near, hint = self.around.functions.nearest(name)
+        functions = self.around.functions
+        found = functions.find(name)
+        if found is None:
+            near, hint = functions.nearest(name)
             message = f"there is no function {name!r}{hint}"
             self.notes.add(message, ("function",), nearest=near, unknown_function=name)
-        elif spec.name != name:
-            message = f"there is no function {name!r}; it is written {spec.name!r}"
-            self.notes.add(message, ("function",), nearest=(spec.name,), new=spec.name)
-        return spec
+            return None
+        if found != name:
+            message = f"there is no function {name!r}; it is written {found!r}"
+            self.notes.add(message, ("function",), nearest=(found,), new=found)
+        return functions.spec(found)
 
     def _arguments(self, step: Step, known: Known) -> None:
         given, parameters = step.arguments, known.parameters

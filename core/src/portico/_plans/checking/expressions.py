@@ -48,38 +48,42 @@ class FunctionNames:
     """The functions of a catalogue by any spelling of their names, and how often it may still be looked through."""
 
     def __init__(self, catalogue: Mapping[str, FunctionSpec]) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._hints = _HINTS
 
     @cached_property
     def _endings(self) -> dict[str, list[str]]:
         """The functions by the end of their names, without case, by which any other spelling finds them."""
         found: dict[str, list[str]] = {}
-        for name in self._catalogue:
+        for name in self.catalogue:
             found.setdefault(name.replace("-", "_").rpartition("_")[2].casefold(), []).append(name)
         return found
 
-    def spec(self, name: str) -> FunctionSpec | None:
-        """Return the spec of a function, also for another spelling of its name; None when that is not certain."""
-        spec = self._catalogue.get(name)
-        if spec is not None:
-            return spec
+    def find(self, name: str) -> str | None:
+        """Return the function that a name means, also in another spelling; None when that is not certain."""
+        if name in self.catalogue:
+            return name
         ending = name.strip().casefold()
         for separator in "-._:/ ":
             ending = ending.rpartition(separator)[2]
         try:
-            return self._catalogue[FunctionSpec.find_name(name, self._endings.get(ending, ()), lenient=True)]
+            return FunctionSpec.find_name(name, self._endings.get(ending, ()), lenient=True)
         except FunctionNotFound:
             return None
+
+    def spec(self, name: str) -> FunctionSpec | None:
+        """Return the spec of the function that a name means."""
+        found = self.find(name)
+        return None if found is None else self.catalogue[found]
 
     def nearest(self, name: str) -> tuple[tuple[str, ...], str]:
         """Return the functions most like a name, and what to say of them or of the few that there are."""
         self._hints -= 1
-        near = nearest(name, list(self._catalogue)) if self._hints >= 0 else ()
+        near = nearest(name, list(self.catalogue)) if self._hints >= 0 else ()
         if near:
             return near, f"; nearest: {', '.join(near)}"
-        few = 0 < len(self._catalogue) <= _FEW
-        return near, f"; the functions are: {', '.join(self._catalogue)}" if few else ""
+        few = 0 < len(self.catalogue) <= _FEW
+        return near, f"; the functions are: {', '.join(self.catalogue)}" if few else ""
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ class Steps:
         variables, known = self.variables, self.variables.known
         previous = INPUT
         for call, given, (kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
-            name = full_name(call.function)
+            name = self.functions.find(full_name(call.function)) or full_name(call.function)
             spec = self.functions.spec(name)
             variables.step = id
             if spec is None:
@@ -154,7 +154,7 @@ class Steps:
                     after = self.order(id, spec, arguments)
                 else:
                     self.since.append(id)
-            steps.append(Step(id, name if spec is None else spec.name, arguments, after, call.reason))
+            steps.append(Step(id, name, arguments, after, call.reason))
             previous = id
             if kept:
                 known[kept.lower()] = id
