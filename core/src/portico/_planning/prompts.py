@@ -37,11 +37,6 @@ class Round:
     fixed: int
     observations: tuple[str, ...]
 
-    @property
-    def _tokens(self) -> int:
-        """About how many tokens the turn and its observations take."""
-        return self.fixed + sum(map(Message.estimate_tokens, self.observations))
-
     @staticmethod
     def fit(rounds: Sequence[Round], *, tokens: int | None, each: int | None) -> tuple[int, tuple[Round, ...]]:
         """Return how many of the oldest rounds have no room at all, and the others with observations that fit.
@@ -58,7 +53,7 @@ class Round:
             ]
         if tokens is None:
             return 0, tuple(fitted)
-        excess = sum(one._tokens for one in fitted) - tokens
+        excess = sum(map(_size, fitted)) - tokens
         for place, one in enumerate(fitted):
             if excess <= 0:
                 break
@@ -70,9 +65,13 @@ class Round:
             fitted[place] = replace(one, observations=tuple(kept))
         gone = 0
         while excess > 0 and gone < len(fitted) - 1:
-            excess -= fitted[gone]._tokens
+            excess -= _size(fitted[gone])
             gone += 1
         return gone, tuple(fitted[gone:])
+
+
+def _size(round: Round) -> int:
+    return round.fixed + sum(map(Message.estimate_tokens, round.observations))
 
 
 class PromptText:
