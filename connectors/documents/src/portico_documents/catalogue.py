@@ -266,8 +266,3 @@ def _delete_passages(connection: sqlite3.Connection, file: int, words: bool) -> 
 def bump_revision(connection: sqlite3.Connection) -> None:
     """Make the revision another one, as a part of the transaction under way."""
     set_meta(connection, "revision", str(revision(connection) + 1))
-
-
-def headings(stored: str) -> tuple[str, ...]:
-    """Return a passage's headings from the form in which they are kept."""
-    return tuple(json.loads(stored))

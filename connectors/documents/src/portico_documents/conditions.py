@@ -59,17 +59,9 @@ def _join(word: str, nothing: str, parts: Sequence[Filter]) -> tuple[str, list[s
 
 
 def _any_of(field: str, candidates: Sequence[Scalar]) -> tuple[str, list[str]]:
-    # The fields hold text, which equals nothing but text; what SQLite cannot hold (a lone surrogate) is in none.
-    texts = json.dumps([value for value in candidates if isinstance(value, str) and _storable(value)])
+    # The fields hold text, which equals nothing but text. For SQLite a text ends at its first NUL.
+    texts = json.dumps([value for value in candidates if isinstance(value, str) and "\0" not in value])
     if field == "folder":
         return "(EXISTS (SELECT 1 FROM json_each(?) WHERE instr(files.shown, value || '/') = 1))", [texts]
     column = "shown" if field == "path" else field
     return f"(files.{column} IN (SELECT value FROM json_each(?)))", [texts]
-
-
-def _storable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sqlite3
@@ -119,7 +120,7 @@ def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ran
             (number,),
         ).fetchone()
         link = link_to(place.root if single else place.root / os.fsdecode(path), line, page)
-        under = catalogue.headings(headings)
+        under = tuple(json.loads(headings))
         found.append(DocumentHit(text, shown, under, line, end_line, page, score, lexical, vector, link))
     return found
 

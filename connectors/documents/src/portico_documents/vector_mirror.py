@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -176,5 +177,5 @@ def _load_missing(connection: sqlite3.Connection, after: int, words: bool) -> li
     found: list[_Missing] = []
     for number, id, hash, path, headings, text, trail, parts in rows:
         record = VectorRecord(id, metadata_of(path), _words(trail, text, parts) if words else None)
-        found.append((number, record, hash, embedded_text(catalogue.headings(headings), text)))
+        found.append((number, record, hash, embedded_text(tuple(json.loads(headings)), text)))
     return found

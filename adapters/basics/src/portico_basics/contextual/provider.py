@@ -83,7 +83,7 @@ class ContextualFunctionProvider:
     ) -> None:
         self.options = options or ContextualFunctionOptions()
         self.functions: list[Offerable] | Callable[[], _Some]
-        self.functions = functions if callable(functions) else _listed(functions)
+        self.functions = functions if callable(functions) else list(functions)
         self._function_of = lru_cache(_MOST_MADE)(Function.of)
         self._selector = ContextualSelector(
             vector_store,
@@ -146,10 +146,6 @@ class ContextualFunctionProvider:
                     raise ValueError(f"the provider has two functions called {function.full_name!r}")
                 found[function.full_name] = function
         return found
-
-
-def _listed(functions: Any) -> list[Offerable]:
-    return [functions] if isinstance(functions, FunctionPlugin | Function) else list(functions)
 
 
 def _has_words(message: Message) -> bool:

@@ -84,14 +84,9 @@ class FunctionRecords:
         self.namespace = namespace
         self._store = store
         self._embeddings = embeddings
-        self._vectors = ""  # the namespace of the ids in the next line
+        self._vectors = f"{namespace}/vectors/{embeddings.model}"
         self._present: set[str] | None = None  # ids in the store; None where the store is to be read
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-
-    @property
-    def vectors_namespace(self) -> str:
-        """The namespace of the vectors of the present model."""
-        return f"{self.namespace}/vectors/{self._embeddings.model}"
 
     async def embedded(self, requests: Sequence[str]) -> Vectors:
         """Embed requests, all in one call."""
@@ -106,62 +101,48 @@ class FunctionRecords:
         ``StoreError`` and what embedding raises.
         """
         embedded = 0
-        for attempt in range(_ATTEMPTS):
-            made = await self._in_step(known)
-            embedded += made
-            try:
+        try:
+            for attempt in range(_ATTEMPTS):
+                made = await self._in_step(known)
+                embedded += made
                 cosines, complete = await self._nearest(known, queries, min(top, len(known.names)), also)
-            except (StoreError, ValueError) as error:
-                raise self._failed(error) from error
-            # When nothing is missing, the store's search is an approximate one.
-            if complete or (attempt and not made):
-                return cosines, embedded
-            self._present = None
+                # When nothing is missing, the store's search is an approximate one.
+                if complete or (attempt and not made):
+                    return cosines, embedded
+                self._present = None
+        except (StoreError, ValueError) as error:
+            raise self._failed(error) from error
         raise StoreError(
             f"The functions of {self.namespace!r} cannot be chosen: another process deletes the records in "
             f"the vector store {self._store.name!r}. Give each its own namespace."
         )
 
     async def _in_step(self, known: KnownFunctions) -> int:
+        """Write the records that are missing; return how many texts were embedded."""
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:  # a lock belongs to one event loop
             self._lock = loop, asyncio.Lock()
         async with self._lock[1]:
-            namespace = self.vectors_namespace
-            if self._vectors != namespace:
-                self._vectors, self._present = namespace, None
-            if self._present is not None and self._present >= known.names.keys():
+            present = self._present
+            if present is not None and present >= known.names.keys():
                 return 0
-            try:
-                return await self._synchronize(namespace, known)
-            except ResponseInvalid:
-                raise
-            except (StoreError, ValueError) as error:
-                raise self._failed(error) from error
-
-    async def _synchronize(self, namespace: str, known: KnownFunctions) -> int:
-        """Write the records that are missing; return how many texts were embedded."""
-        present = self._present
-        if present is None:
-            present = {id async for id in self._store.ids(namespace)}
-            others = present - known.names.keys()
-            if len(others) > _MOST_OTHERS * (len(known.names) + 100):
-                await self._store.delete(namespace, list(others))
-                present -= others
-        missing = [name for key, name in known.names.items() if key not in present]
-        rows = {text: row for row, text in enumerate(dict.fromkeys(known.texts[name] for name in missing))}
-        if rows:
-            vectors = self._checked(await self._embeddings.embed(list(rows)), len(rows))
-            if len(rows) < len(missing):
-                parts = [vectors[rows[known.texts[name]]].buffer.cast("B") for name in missing]
-                vectors = Vectors(b"".join(parts), len(missing), vectors.dimensions)
-            records = [
-                VectorRecord(known.keys[name], {"function": name, "text": known.texts[name][:_SHOWN]})
-                for name in missing
-            ]
-            await self._store.upsert(namespace, records, vectors)
-        self._present = present | known.names.keys()
-        return len(rows)
+            if present is None:
+                present = {id async for id in self._store.ids(self._vectors)}
+                others = present - known.names.keys()
+                if len(others) > _MOST_OTHERS * (len(known.names) + 100):
+                    await self._store.delete(self._vectors, list(others))
+                    present -= others
+            missing = [name for key, name in known.names.items() if key not in present]
+            if missing:
+                texts = [known.texts[name] for name in missing]
+                vectors = self._checked(await self._embeddings.embed(texts), len(texts))
+                records = [
+                    VectorRecord(known.keys[name], {"function": name, "text": known.texts[name][:_SHOWN]})
+                    for name in missing
+                ]
+                await self._store.upsert(self._vectors, records, vectors)
+            self._present = present | known.names.keys()
+            return len(missing)
 
     async def _nearest(
         self, known: KnownFunctions, queries: Vectors, top: int, also: Sequence[Collection[str]]
