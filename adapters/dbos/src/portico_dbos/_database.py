@@ -32,13 +32,13 @@ _inside: set[object] = set()
 
 @contextmanager
 def no_pickle() -> Iterator[None]:
-    """Have DBOS refuse pickles within the block; several may be open at once, in any order."""
+    """Make DBOS refuse pickles within the block. Several blocks may be open at once."""
     from dbos._serialization import DBOSDefaultSerializer
 
     block = object()
     with _lock:
         _inside.add(block)
-        # On the one instance that DBOS reads pickles by, in front of the method of its class.
+        # On the one instance that DBOS reads pickles with; it hides the method of its class.
         vars(DBOSDefaultSerializer)["deserialize"] = _refuse
     try:
         yield
@@ -50,7 +50,7 @@ def no_pickle() -> Iterator[None]:
 
 
 def _refuse(text: str) -> Any:
-    raise ValueError("a pickle is in the database, which is never read")
+    raise ValueError("the database has a pickle, which is never read")
 
 
 P = ParamSpec("P")
@@ -64,17 +64,17 @@ _THREADS = 6
 _AT_ONCE = 500
 """Identifiers in one query."""
 _NO_CONNECTION = "connection failed"
-"""What DBOS tells by that it is to try again; the library says it another way where a socket's file is missing."""
+"""DBOS tries again after an error with these words, which psycopg does not use for a missing socket."""
 _WAIT = 30_000
 """Milliseconds to wait while another process writes to the SQLite file."""
 
 
 _MAKING = 0x506F7274_69636F00
-"""The lock under which the table is made: two processes that make one table at once, PostgreSQL refuses."""
+"""The lock under which the table is made: PostgreSQL refuses to make a table twice at once."""
 
 
 class WorkersTable:
-    """Reads and writes the heartbeats; a living worker is one that was heard of within ``timeout`` seconds."""
+    """Reads and writes heartbeats. A worker lives if its last one is at most ``timeout`` seconds old."""
 
     def __init__(self, engine: sa.Engine, schema: str | None, timeout: float) -> None:
         import sqlalchemy as sa
@@ -107,7 +107,7 @@ class WorkersTable:
             self._table.create(connection, checkfirst=True)
 
     def beat(self, name: str, jobs: int) -> None:
-        """Say that a worker is there, and how many jobs it has."""
+        """Write a worker's heartbeat and its number of jobs."""
         from sqlalchemy.dialects import postgresql, sqlite
 
         insert = (postgresql if self._postgres else sqlite).insert(self._table)
@@ -117,11 +117,8 @@ class WorkersTable:
                 row.on_conflict_do_update(index_elements=["name"], set_={"seen": self._now, "jobs": jobs})
             )
 
-    def living(self) -> list[Worker]:
-        return self.living_at()[0]
-
-    def living_at(self) -> tuple[list[Worker], float]:
-        """Return the workers that are there, and the moment by the clock of the database, in seconds."""
+    def living(self) -> tuple[list[Worker], float]:
+        """Return the living workers, and the time of the database's clock in seconds."""
         import sqlalchemy as sa
 
         columns = self._table.c
@@ -142,7 +139,7 @@ class WorkersTable:
             connection.execute(sa.delete(self._table).where(self._table.c.name == name))
 
     def sweep(self) -> None:
-        """Forget the workers that have been silent for long; others have their jobs by now."""
+        """Remove workers that have been silent for long; others have their jobs."""
         import sqlalchemy as sa
 
         with self._engine.begin() as connection:
@@ -151,7 +148,7 @@ class WorkersTable:
 
 
 class Opened:
-    """What there is while the database is open: the engine, a client of DBOS and the table of workers."""
+    """The open database: its engine, a client of DBOS and the table of workers."""
 
     def __init__(self, settings: DbosSettings, file: Path) -> None:
         import sqlalchemy as sa
@@ -166,12 +163,12 @@ class Opened:
         connect = _to_sqlite(file) if settings.uri is None else _to_postgres(settings.uri)
 
         def connect_while_open() -> Any:
-            # DBOS asks again and again for a connection that is lost; its threads end when they get this answer.
+            # DBOS asks again for a lost connection until it gets this error, which ends its threads.
             if self._closed.is_set():
                 raise RuntimeError("the runner was closed")
             return connect()
 
-        # The engine is given no URL, so none can be printed.
+        # The engine gets no URL, so it cannot print one.
         self.engine = sa.create_engine(
             "sqlite://" if settings.uri is None else "postgresql+psycopg://",
             creator=connect_while_open,
@@ -184,7 +181,7 @@ class Opened:
         )
         sa.event.listen(self.engine, "checkin", self._given_back)
         try:
-            # No pickle: what is in the database is data. Errors are raised, not waited out.
+            # No pickles. Errors are raised at once.
             self.client: DBOSClient = DBOSClient(
                 system_database_engine=self.engine,
                 dbos_system_schema=self.schema,
@@ -193,7 +190,7 @@ class Opened:
                 lazy=True,
                 retry_connection_errors=False,
             )
-            # What a client has no method for: to make the tables (`DBOS.migrate` wants a URL), and to put a job back.
+            # A client has no methods to make the tables (`DBOS.migrate` needs a URL) and to put a job back.
             self._system = SystemDatabase.create(
                 system_database_url="sqlite://" if settings.uri is None else "postgresql://",
                 engine_kwargs={},
@@ -218,10 +215,10 @@ class Opened:
             raise
 
     def enqueue(self, rows: Sequence[tuple[EnqueueOptions, str]]) -> None:
-        """Put workflows into their queues, all or none; what is there already stays as it is.
+        """Put workflows into their queues, all or none. Known ones stay as they are.
 
-        DBOS gives those of one transaction one moment, in SQLite those of one second, and takes and lists them by that.
-        So each new one is given its own moment: they keep their order.
+        DBOS orders workflows by time, and gives all of one transaction the same time. So each new one gets its own time
+        here, and they keep their order.
         """
         import sqlalchemy as sa
 
@@ -232,7 +229,7 @@ class Opened:
             for at in range(0, len(ids), _AT_ONCE):
                 some = sa.select(table.c.workflow_uuid).where(table.c.workflow_uuid.in_(ids[at : at + _AT_ONCE]))
                 known.update(connection.execute(some).scalars())
-            # One order of rows for all: two that submit the same jobs never wait for each other.
+            # Ordered by id, so that two who submit the same jobs never deadlock.
             for options, argument in sorted(rows, key=lambda row: row[0]["workflow_id"]):
                 if options["workflow_id"] not in known:
                     self.client.enqueue_in_transaction(connection, options, argument)
@@ -245,19 +242,19 @@ class Opened:
                 connection.execute(mine.values(created_at=moment, updated_at=moment), moments)
 
     def requeue(self, id: str, executor: str, queue: str) -> bool:
-        """Put a job back that this executor has, and tell whether it still had it.
+        """Put a job of this executor back; return whether the executor still had it.
 
-        `DBOSClient.resume_workflow` would put it back from any worker, cancelled or not, and forget its attempts.
+        `DBOSClient.resume_workflow` would also take jobs of other workers and cancelled ones, and forget the attempts.
         """
         return self._system.reenqueue_for_recovery(id, [executor], queue)
 
     def _given_back(self, connection: Any, record: Any) -> None:
-        # What a thread still had when the pool was closed would be left open.
+        # A connection that a thread returns after the pool was closed would stay open.
         if self._closed.is_set():
             record.invalidate()
 
     def close(self) -> None:
-        """Let go of all connections; none is made any more."""
+        """Close all connections; no new ones are made."""
         self._closed.set()
         self._system.destroy()
         self.client.destroy()
@@ -266,14 +263,14 @@ class Opened:
 
 
 class Database:
-    """The database of a runner, as its settings name it; nothing is opened before the first call.
+    """The database of a runner. Nothing is opened before the first call.
 
-    It is opened once for all holders, and closed when the last one lets go of it.
+    It is opened once for all holders, and closed when the last one releases it.
     """
 
     def __init__(self, settings: DbosSettings) -> None:
         self.settings = settings
-        # The first is taken in event loops too, so never while anything is waited for; the other one before it.
+        # Event loops take the first lock too, so nobody blocks while holding it. The second is taken before the first.
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._opened: Opened | None = None
@@ -282,7 +279,7 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Where it is, for people: without user and password."""
+        """The database's address for messages, without user and password."""
         if self.settings.uri is not None:
             return self.settings.uri.database_place()
         return f"sqlite {self._file()}"
@@ -293,18 +290,18 @@ class Database:
         return alike and (mine.uri is not None or self._file() == other._file())
 
     async def call(self, function: Callable[[Opened], T]) -> T:
-        """Ask the database in a thread; raises ``StoreError``. A call that is given up happens all the same."""
+        """Use the database in a thread. Raises ``StoreError``. A cancelled call still happens."""
         return await asyncio.wrap_future(self._pool().submit(self._mapped, function))
 
     def submit(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Future[T]:
-        """Do something that takes long in a thread of the database's."""
+        """Call a slow function in a thread of the database."""
         return self._pool().submit(function, *arguments, **options)
 
     async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         return await asyncio.wrap_future(self.submit(function, *arguments, **options))
 
     def opened(self) -> Opened:
-        """Return the open database; it is opened now if it is not. Blocks; errors come as they are."""
+        """Return the open database; open it if needed. Blocks, and does not map errors."""
         with self._opening:
             with self._lock:
                 opened, held = self._opened, bool(self._holders)
@@ -317,7 +314,7 @@ class Database:
             return opened
 
     def hold(self, holder: object) -> None:
-        """Keep it from being closed until `let_go`; once for each holder."""
+        """Keep the database open until `let_go`; once for each holder."""
         with self._lock:
             self._holders.add(id(holder))
 
@@ -325,7 +322,7 @@ class Database:
         return id(holder) in self._holders
 
     def let_go(self, holder: object) -> None:
-        """Undo `hold`; the last one closes the database. Blocks. Another `hold` opens it again."""
+        """Undo `hold`; the last holder closes the database. Blocks. Another `hold` opens it again."""
         with self._opening, self._lock:
             self._holders.discard(id(holder))
             if self._holders:
@@ -377,7 +374,7 @@ def _to_postgres(uri: Secret) -> Callable[[], psycopg.Connection[Any]]:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    # A connection that is cut without a word is noticed within seconds; the URI may say otherwise.
+    # A silently lost connection is noticed within seconds. The URI may set other values.
     defaults: dict[str, Any] = {
         "application_name": "portico-dbos",
         "connect_timeout": 10,
@@ -397,7 +394,7 @@ def _to_postgres(uri: Secret) -> Callable[[], psycopg.Connection[Any]]:
             raise type(error)(f"{_NO_CONNECTION}: {error}") from error
         try:
             with connection.transaction():
-                # A process that is stopped within a transaction must not hold a job for ever.
+                # A process that stops within a transaction must not keep a job for ever.
                 connection.execute("SET idle_in_transaction_session_timeout = '60s'")
         except BaseException:
             connection.close()

@@ -1,7 +1,7 @@
-"""What DBOS, SQLAlchemy and the databases below report, as errors of ours.
+"""Errors of DBOS, SQLAlchemy and the databases as Portico's errors.
 
-The URI was checked before it was used, so no sentence of PostgreSQL's library can hold a part of the password, and the
-engine hides what is bound to statements.
+The URI was checked before, so no message of PostgreSQL's library has a part of the password. The engine hides the
+values of statements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def closed(place: str) -> StoreError:
 
 @contextmanager
 def mapped_errors(place: str) -> Iterator[None]:
-    """Raise ``StoreError`` or one of its kinds for what goes wrong around the database at ``place``."""
+    """Raise ``StoreError`` or one of its kinds for every error of the database at ``place``."""
     from dbos import error as dbos_errors
     from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError as PoolTimeout
 
@@ -58,6 +58,6 @@ def _of_driver(error: BaseException | None, place: str) -> StoreError:
 
 
 def _line(error: BaseException | None) -> str:
-    """Return one line of what was said, without the statement that SQLAlchemy adds."""
+    """Return the message in one line, without the statement that SQLAlchemy adds."""
     said = str(error.args[0] if error is not None and error.args else error)
     return " ".join(said.split())[:500].rstrip(".?") or type(error).__name__

@@ -1,7 +1,7 @@
 """Jobs and their names as workflows and identifiers of DBOS, and back.
 
-A name is any text. DBOS and PostgreSQL take no empty or blank identifier, no NUL and no half of a surrogate pair, and
-an index of PostgreSQL takes no long one. What they do not take is written as in a URI; all else stays readable.
+A name is any text. DBOS and PostgreSQL take no empty or blank identifier, no NUL, no half of a surrogate pair and no
+long identifier. Such characters are written as in a URI; the others stay readable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUN_KIND = "portico.pursuit"
 
 
 def id_of(name: str, what: str = "name of a job") -> str:
-    """Return the identifier for a name; ``ValueError`` for an empty or a very long one.
+    """Return the identifier for a name. Raises ``ValueError`` for an empty or a very long one.
 
     >>> id_of("r-1/a b"), id_of("50% #1"), id_of(" ")
     ('r-1/a b', '50%25 %231', '%20')
@@ -44,7 +44,7 @@ def id_of(name: str, what: str = "name of a job") -> str:
 
 
 def name_of(id: str) -> str:
-    """Return the name that an identifier was made of; one that was not made here is its own name.
+    """Return the name of an identifier; a foreign identifier is its own name.
 
     >>> name_of(id_of("50% #1")), name_of("50%ff")
     ('50% #1', '50%ff')
@@ -56,12 +56,12 @@ def name_of(id: str) -> str:
 
 
 def step_name(name: str) -> str:
-    """Return the name of a step as DBOS takes it; it may be of any length, and DBOS has its own for an empty one."""
+    """Return the name of a step for DBOS, of any length; an empty name is escaped too."""
     return _ESCAPED.sub(_percent, name) or _EMPTY
 
 
 def attempt_id(run: str, number: int) -> str:
-    """Return the identifier of a run of a run in an application; a job of that name is another one.
+    """Return the identifier of an attempt at a run in an application. No job has such an identifier.
 
     >>> attempt_id("r1", 2)
     'r1#2'
@@ -74,12 +74,12 @@ def workflow_of(kind: str) -> str:
 
 
 def queue_of(kind: str) -> str:
-    """Return the name of the queue of a kind: a worker listens to those whose jobs it can carry out."""
+    """Return the name of the queue of a kind. A worker listens to the queues of its kinds."""
     return "portico." + id_of(kind, "kind of a job")
 
 
 def kind_of(workflow: str) -> str | None:
-    """Return the kind of the jobs that a workflow carries out; None for another workflow."""
+    """Return the kind of a job's workflow; None for another workflow."""
     return name_of(workflow.removeprefix(_JOBS)) if workflow.startswith(_JOBS) else None
 
 
@@ -88,7 +88,7 @@ def _percent(letter: re.Match[str]) -> str:
 
 
 def json_text(value: Any, what: str) -> str:
-    """Return a value as JSON; ``ValueError`` for what is none, so that nothing else is ever recorded.
+    """Return a value as JSON. Raises ``ValueError`` for a value that is not JSON.
 
     >>> json_text({"b": [1.0, None]}, "the result")
     '{"b":[1.0,null]}'
@@ -109,7 +109,7 @@ def moment(seconds: float) -> str:
 
 
 PUT_BACK = "portico.put_back"
-"""The attribute of a workflow that counts how often a worker gave the job back in order."""
+"""The attribute of a workflow that counts how often a worker put the job back when it stopped."""
 
 _STATES: dict[str, str] = {
     "ENQUEUED": "waiting",
@@ -123,16 +123,16 @@ _STATES: dict[str, str] = {
 
 
 def statuses_of(states: Collection[str]) -> list[str]:
-    """Return what DBOS calls these states."""
+    """Return DBOS's names of these states."""
     return [theirs for theirs, ours in _STATES.items() if ours in states]
 
 
 def status_of(workflow: WorkflowStatus) -> JobStatus | None:
-    """Return how a job is; None for a workflow that is no job."""
+    """Return the status of a job; None for a workflow that is not a job."""
     kind = kind_of(workflow.name)
     if kind is None:
         return None
-    state = _STATES[workflow.status]
+    state, given = _STATES[workflow.status], workflow.input
     error = None
     if state == "failed":
         error = getattr(workflow.error, "message", None) or str(workflow.error or "DBOS gave it up.")
@@ -147,14 +147,14 @@ def status_of(workflow: WorkflowStatus) -> JobStatus | None:
         updated_at=moment(max(workflow.updated_at or 0, workflow.created_at or 0) / 1000),
         result=json.loads(workflow.output) if isinstance(workflow.output, str) else None,
         error=error,
-        body=_body(workflow.input),
+        body=body_of(given["args"][0]) if isinstance(given, dict) and given.get("args") else None,
     )
 
 
-def _body(given: object) -> dict[str, Any] | None:
-    """Return what was submitted; None where it was not read, and for what is none."""
-    match given:
-        case {"args": [str(text), *_]}:
-            body = json.loads(text)
-            return body if isinstance(body, dict) else None
-    return None
+def body_of(text: object) -> dict[str, Any] | None:
+    """Return the body of a job; None for a text that Portico did not write."""
+    try:
+        body = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None

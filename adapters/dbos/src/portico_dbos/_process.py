@@ -1,7 +1,7 @@
-"""DBOS as it runs in this process: there is one at most, in its own thread.
+"""DBOS in this process, in its own thread.
 
-DBOS is a singleton. Runners on the same database share it; one on another database has to wait until it is free, and
-is told so. That it is one for the process is DBOS's doing, and the reason for what this module keeps globally.
+DBOS is a singleton, hence the global state of this module. Runners on the same database share it. A runner on another
+database gets ``StoreBusy`` until it is free.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any, TypeVar
 
 from portico.errors import StoreBusy, StoreError
 from portico_dbos._database import APPLICATION, Database
-from portico_dbos._errors import mapped_errors
+from portico_dbos._errors import closed, mapped_errors
 from portico_dbos._names import RUN_KIND, queue_of, workflow_of
 
 T = TypeVar("T")
 CarryOut = Callable[[str, str], Awaitable[str]]
-"""What carries out a job in DBOS's loop: the kind and the body, to the result; both are JSON."""
+"""Carries out a job in DBOS's loop: takes its kind and its body, returns its result. Both are JSON."""
 
 _SECONDS_TO_STOP = 10.0
 
 
 class Begun:
-    """The running workflow of a run: its context, and how it is ended. In DBOS's loop."""
+    """The running workflow of a run. In DBOS's loop."""
 
     def __init__(
         self, context: contextvars.Context, ended: asyncio.Future[str | None], task: asyncio.Task[Any] | None
@@ -39,21 +39,21 @@ class Begun:
         self._task = task
 
     def end(self, failure: str | None) -> None:
-        """End the workflow; ``failure`` says why the run has none of its ends."""
+        """End the workflow; ``failure`` is the reason if the run did not end itself."""
         if not self._ended.done():
             self._ended.set_result(failure)
 
     async def ended(self, failure: str | None) -> None:
-        """End the workflow, and wait until that is written."""
+        """End the workflow and wait until that is written."""
         self.end(failure)
         if self._task is not None:
             await asyncio.wait([self._task])
 
 
 class RunningDbos:
-    """DBOS, launched on one database. Everything of it happens in ``loop``, which is no application's.
+    """DBOS, launched on one database. It runs in ``loop``, which is not the application's.
 
-    ``uses`` has a token for each run and for the worker: as long as there is one, it is not ended.
+    ``uses`` has a token for each run and for the worker: DBOS is not stopped while there is one.
     """
 
     def __init__(self, database: Database) -> None:
@@ -80,7 +80,7 @@ class RunningDbos:
             raise
 
     def stop(self) -> None:
-        """End all that was started; blocks. What is under way is cancelled, and recorded as far as it was."""
+        """Stop DBOS and cancel its tasks; blocks. What is recorded stays recorded."""
         from dbos import DBOS
 
         self.take_no_more()
@@ -92,7 +92,7 @@ class RunningDbos:
         self.database.let_go(self)
 
     def take(self, carry_out: CarryOut, kinds: Sequence[str]) -> None:
-        """Take jobs of these kinds from now on; blocks. ``StoreBusy`` where this process is a worker already."""
+        """Take jobs of these kinds from now on; blocks. Raises ``StoreBusy`` if this process already is a worker."""
         from dbos import DBOS
         from dbos._queue import queue_worker_thread
 
@@ -102,11 +102,10 @@ class RunningDbos:
             )
         self._carry_out, self._no_more = carry_out, threading.Event()
         for kind in kinds:
-            # Without DBOS's own bound: a worker that stops in order gives its job back, which is no failed attempt.
+            # Without DBOS's own bound: a job that a stopping worker puts back has not failed.
             DBOS.workflow(name=workflow_of(kind), max_recovery_attempts=None)(self._job(kind))
         for kind in kinds:
-            # DBOS takes from the queues that are named before its launch, and until its end. A process may run
-            # before it is a worker, and after.
+            # DBOS itself takes jobs from its launch to its end. A process may run DBOS before and after it is a worker.
             queue = DBOS.retrieve_queue(queue_of(kind))
             taker = threading.Thread(target=queue_worker_thread, args=(self._no_more, self._dbos, queue), daemon=True)
             taker.start()
@@ -118,12 +117,12 @@ class RunningDbos:
         self._carry_out = None
 
     def joined(self) -> None:
-        """Wait until nothing is being taken any more; blocks."""
+        """Wait until no more jobs are taken; blocks."""
         while self._takers:
             self._takers.pop().join(_SECONDS_TO_STOP)
 
     async def begin(self, id: str, run: str) -> Begun:
-        """Begin the workflow of a run; ``DBOSWorkflowIDInUseError`` where there is one already. In its loop."""
+        """Begin the workflow of a run. Raises ``DBOSWorkflowIDInUseError`` if there is one already. In its loop."""
         from dbos import DBOS, SetWorkflowID
 
         begun: asyncio.Future[Begun] = self.loop.create_future()
@@ -156,7 +155,7 @@ class RunningDbos:
                 "notification_listener_polling_interval_sec": 0.2,
                 "scheduler_polling_interval_sec": 3_600.0,
                 "enable_otlp": False,
-                # What it would log is raised to the caller, or in our own log.
+                # Its errors are raised to the caller or logged here.
                 "log_level": "CRITICAL",
             }
         )
@@ -175,7 +174,7 @@ class RunningDbos:
 
     def _ended_run(self) -> Callable[[str], Coroutine[Any, Any, None]]:
         async def run(run: str) -> None:
-            """Be the workflow of a run that this process works on, until it tells the end."""
+            """Wait until the run ends, as its workflow."""
             from dbos import DBOS
 
             begun = self._waiting.pop(DBOS.workflow_id or "", None)
@@ -197,6 +196,15 @@ class RunningDbos:
 
         return job
 
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in DBOS's loop. Raises ``StoreError`` if DBOS was stopped."""
+        try:
+            done = asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError as error:
+            work.close()
+            raise closed(self.database.place) from error
+        return await asyncio.wrap_future(done)
+
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
@@ -215,7 +223,7 @@ class RunningDbos:
 
 
 class Process:
-    """What runners of this process ask for DBOS. All calls block; they are made in a thread."""
+    """Gives DBOS to the runners of this process. All calls block, so they are made in a thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -226,7 +234,10 @@ class Process:
         return self._running
 
     def use(self, user: object, database: Database, token: object) -> RunningDbos:
-        """Return DBOS on a database, until the token is taken out of ``uses``; ``StoreBusy`` while others have it."""
+        """Return DBOS on a database, to be used until the token is removed from ``uses``.
+
+        Raises ``StoreBusy`` while it is used on another database.
+        """
         with self._lock, mapped_errors(database.place):
             running = self._running
             if running is not None and not running.database.same_as(database):
@@ -238,7 +249,7 @@ class Process:
                 self._stop(running)
                 running = None
             if running is None:
-                # DBOS would wait for a database that is away without an end; so it is tried here first.
+                # DBOS would wait for ever for a database that is away, so it is tried here first.
                 with database.opened().engine.connect():
                     pass
                 running = RunningDbos(database)
@@ -249,7 +260,7 @@ class Process:
             return running
 
     def leave(self, user: object) -> None:
-        """Forget a runner; DBOS ends with the last one."""
+        """Remove a runner; the last one stops DBOS."""
         with self._lock:
             running = self._running
             if running is not None and user in running.users:
@@ -263,4 +274,4 @@ class Process:
 
 
 PROCESS = Process()
-"""This process's; it opens nothing by itself."""
+"""The one of this process; it opens nothing by itself."""

@@ -8,51 +8,47 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from portico.errors import StoreError
 from portico.ports import Job, JobStatus
 from portico_dbos._database import Database, Opened
-from portico_dbos._names import PUT_BACK, RUN_KIND, json_text, name_of, status_of
-from portico_dbos._recording import Recordings
+from portico_dbos._names import PUT_BACK, RUN_KIND, body_of, json_text, name_of, status_of
+from portico_dbos._recording import Recording, Recordings, read_recorded, reserve
 
+T = TypeVar("T")
 Why = Literal["cancelled", "lost", "put back"]
 
 
 class JobFailed(Exception):
-    """What DBOS keeps of a job that failed: the text of the failure, and nothing else of it."""
+    """A job failed. DBOS stores the text and nothing else."""
 
 
 class Stopped(Exception):
-    """The job was stopped; ``state`` is how it is from now on."""
-
-    def __init__(self, why: Why) -> None:
-        super().__init__(why)
-        self.why = why
-        self.state = "cancelled" if why == "cancelled" else "waiting"
+    """The job was stopped; `Carrying.why` has the reason."""
 
 
 class Carrying:
-    """Carries out one job in the application's loop, and gives DBOS's loop what came of it."""
+    """Carries out one job in the application's loop, and gives the result to DBOS's loop."""
 
     def __init__(
-        self, job: Job, action: Callable[[], Awaitable[str]], home: asyncio.AbstractEventLoop, context: Context
+        self, action: Callable[[], Coroutine[Any, Any, str]], home: asyncio.AbstractEventLoop, context: Context
     ) -> None:
-        self.job = job
         self.runs = True
+        self.why: Why | None = None
+        """Why it was stopped."""
         self._action = action
         self._home = home
         self._context = context
         self._task: asyncio.Task[str] | None = None
-        self._why: Why | None = None
 
     async def result(self) -> str:
-        """Carry it out and return its result as JSON; raises `JobFailed` or `Stopped`. In DBOS's loop."""
+        """Carry it out and return its result as JSON. Raises `JobFailed` or `Stopped`. In DBOS's loop."""
         run = self._run()
         try:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run, self._home))
@@ -61,43 +57,38 @@ class Carrying:
             raise
         except RuntimeError as error:  # the application's loop has ended
             run.close()
-            raise Stopped("put back") from error
+            self.why = "put back"
+            raise Stopped from error
         finally:
             self.runs = False
 
     def stop(self, why: Why) -> None:
-        """Cancel what it is at; from any loop."""
+        """Cancel the job; from any loop."""
         with suppress(RuntimeError):  # the application's loop has ended, and all that ran in it
             self._home.call_soon_threadsafe(self._cancel, why)
 
     async def stopped(self, why: Why) -> None:
-        """Cancel what it is at, and wait until it has ended. In the application's loop."""
+        """Cancel the job and wait until it has ended. In the application's loop."""
         self._cancel(why)
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def _run(self) -> str:
-        if self._why is not None:
-            raise Stopped(self._why)
-        self._task = task = self._home.create_task(self._call(), context=self._context.copy())
+        if self.why is not None:
+            raise Stopped
+        self._task = task = self._home.create_task(self._action(), context=self._context.copy())
         await asyncio.wait([task])
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, JobFailed):
-            raise error
         if error is not None:
-            raise JobFailed(str(error) or type(error).__name__)
-        if self._why is not None:
-            raise Stopped(self._why)
+            raise error if isinstance(error, JobFailed) else JobFailed(str(error) or type(error).__name__)
+        if self.why is not None:
+            raise Stopped
         if task.cancelled():
-            # It awaited something that was cancelled, and that is its failure.
             raise JobFailed("it was cancelled from inside")
         return task.result()
 
-    async def _call(self) -> str:
-        return await self._action()
-
     def _cancel(self, why: Why) -> None:
-        self._why = self._why or why
+        self.why = self.why or why
         if self._task is not None:
             self._task.cancel()
 
@@ -124,9 +115,9 @@ def beat(opened: Opened, worker: str, carrying: Collection[str]) -> tuple[frozen
 def take_over(opened: Opened, timeout: float) -> list[str]:
     """Put the jobs of workers that are gone back into their queues, and return their names.
 
-    A job that began just now is left alone: its worker may have been away and be about to return.
+    A job that began a moment ago stays: its worker may have been away and be back soon.
     """
-    workers, now = opened.workers.living_at()
+    workers, now = opened.workers.living()
     living = {worker.name for worker in workers}
     taken = []
     for each in _running(opened):
@@ -139,7 +130,7 @@ def take_over(opened: Opened, timeout: float) -> list[str]:
 
 
 def put_back(opened: Opened, worker: str, ids: Collection[str] | None = None) -> None:
-    """Put what this worker has back into the queues: it gives it up in order, which does not count as its death."""
+    """Put the jobs of this worker back into the queues. That does not count as a death of the worker."""
     for each in _running(opened, executor_id=worker):
         if each.queue_name is None or (ids is not None and each.workflow_id not in ids):
             continue
@@ -150,7 +141,7 @@ def put_back(opened: Opened, worker: str, ids: Collection[str] | None = None) ->
 
 def tidy(opened: Opened, keep_days: float) -> int:
     """Remove Portico's workflows that ended long ago, some at a time; return how many."""
-    _, now = opened.workers.living_at()
+    _, now = opened.workers.living()
     before = datetime.fromtimestamp(now - keep_days * 86_400, UTC).isoformat()
     options: dict[str, Any] = {"limit": _REMOVED_AT_ONCE, "load_input": False, "load_output": False}
     found = opened.client.list_workflows(status=_ENDED, completed_before=before, **options)
@@ -183,15 +174,15 @@ _BEATS = 5
 """Heartbeats within the time after which a worker is gone."""
 _TIDY_SECONDS = 3_600.0
 _TURN = 0.005
-"""Seconds between two looks at what ends in DBOS's loop."""
+"""Seconds between two checks of the jobs in DBOS's loop."""
 _LOOKS = 1_000
-"""Looks in which DBOS writes how a job ended."""
+"""Checks until DBOS must have written how a job ended."""
 _PAUSE = 0.5
-"""Seconds between two tries of what must be read."""
+"""Seconds between two attempts to read from a database that is away."""
 
 
 class Worker:
-    """One worker of a queue. What is said to be in DBOS's loop runs there; all else in the application's."""
+    """One worker of a queue. Methods run in the application's loop, or in DBOS's where their docstrings say so."""
 
     def __init__(
         self,
@@ -222,7 +213,7 @@ class Worker:
         return self._database.settings
 
     async def register(self, name: str) -> None:
-        """Say that the worker is there, before it takes anything; ``name`` is that of DBOS's executor."""
+        """Announce the worker before it takes jobs; ``name`` is that of DBOS's executor."""
         self.name = name
         await self._database.call(lambda opened: opened.workers.beat(self.name, 0))
         self._heard = time.monotonic()
@@ -234,14 +225,14 @@ class Worker:
         while running := [each for each in list(self._carrying.values()) if each.runs]:
             await asyncio.gather(*(each.stopped("put back") for each in running))
             await asyncio.sleep(_TURN)
-        # What ended by itself a moment ago is written as done, if that can be written.
+        # A job that ended by itself a moment ago may still be written as done.
         for _ in range(_LOOKS):
             if not self._carrying:
                 break
             await asyncio.sleep(_TURN)
 
     async def leave(self) -> None:
-        """Put back what the worker has, and say that it is gone."""
+        """Put back the worker's jobs and remove the worker."""
 
         def call(opened: Opened) -> None:
             put_back(opened, self.name)
@@ -261,21 +252,28 @@ class Worker:
             raise RuntimeError("a job is carried out inside of its workflow")
         self._begun.add(id)
         task.add_done_callback(lambda _: self._begun.discard(id))
-        workflow = await self._read(id)
-        read = None if workflow is None else status_of(workflow)
+        query: dict[str, Any] = {"workflow_ids": [id], "load_input": False, "load_output": False}
+        found = await self._patiently(lambda opened: opened.client.list_workflows(**query))
+        read = status_of(found[0]) if found else None
         if read is None or read.state == "cancelled":
             raise asyncio.CancelledError  # removed or cancelled since it was taken
         status = replace(read, state="running", worker=self.name)
-        deaths = status.attempts - 1 - (workflow.attributes or {}).get(PUT_BACK, 0)
-        given, failure = _body_of(body)
-        if deaths >= self._settings.attempts:
+        deaths = status.attempts - 1 - (found[0].attributes or {}).get(PUT_BACK, 0)
+        given, failure = body_of(body), ""
+        if given is None:
+            failure = "The body of the job is not a JSON object, so it was not written by Portico."
+        elif deaths >= self._settings.attempts:
             failure = f"It was given up: {deaths} workers were gone while they had it (`attempts` in [runner.dbos])."
-        if failure is not None:
+        if given is None or failure:
             failed = replace(status, state="failed", error=failure)
             task.add_done_callback(lambda _: self._tell(failed))
             raise JobFailed(failure)
         job = Job(name_of(id), kind, given)
-        recording = self._recordings.of_job(job.name, id, status.attempts)
+        recorded, _ = await self._patiently(lambda opened: read_recorded(opened, job.name, into=id))
+        reserve(recorded.last)
+        recording = Recording(
+            job.name, self._database.place, asyncio.get_running_loop(), contextvars.copy_context(), recorded.results
+        )
 
         async def action() -> str:
             self._tell(status)
@@ -283,7 +281,7 @@ class Worker:
                 result = await self._carry_out[kind](job)
             return json_text(result, "its result")
 
-        carrying = Carrying(job, action, self._home, self._context)
+        carrying = Carrying(action, self._home, self._context)
         with self._lock:
             if self._ending:
                 raise asyncio.CancelledError
@@ -296,8 +294,8 @@ class Worker:
             ended = replace(status, state="failed", error=str(error))
             raise
         except Stopped as error:
-            ended = replace(status, state=error.state)
-            if error.why == "lost":
+            ended = replace(status, state="cancelled" if carrying.why == "cancelled" else "waiting")
+            if carrying.why == "lost":
                 self._lost.add(id)
             raise asyncio.CancelledError from error  # DBOS writes nothing then
         else:
@@ -334,7 +332,7 @@ class Worker:
             watching.cancel()
 
     async def _watch(self, interval: float) -> None:
-        """Stop all jobs when nothing was heard for too long: they are others' by then, or will be."""
+        """Stop all jobs if the database was silent for too long: other workers take them."""
         while True:
             await asyncio.sleep(interval / 2)
             if time.monotonic() - self._heard > self._settings.worker_timeout:
@@ -343,7 +341,7 @@ class Worker:
                     carrying.stop("lost")
 
     def _heard_at(self, sent: float) -> None:
-        # The moment before it was sent: the database has noted a later one, so that others wait longer than this one.
+        # The moment before it was sent: the database notes a later one, so other workers wait longer than this one.
         self._heard = sent
         if self._away:
             self._away = False
@@ -360,7 +358,7 @@ class Worker:
             carrying = self._carrying.get(id)
             if carrying is not None and carrying.runs:
                 carrying.stop("cancelled" if state == "cancelled" else "lost")
-        # Stopped while the database was away, or taken by DBOS, and the answer got lost.
+        # Jobs stopped while the database was away, or taken by DBOS when the answer was lost.
         strays = mine - self._begun
         now = time.monotonic()
         self._strays = {id: self._strays.get(id, now) for id in strays}
@@ -374,18 +372,14 @@ class Worker:
         for id in await self._database.call(lambda opened: take_over(opened, timeout)):
             _log.warning("The worker of the job %r is gone; it waits for another.", name_of(id))
 
-    async def _read(self, id: str) -> Any:
-        """Read the workflow of a job; the job waits for a database that is away, rather than fail by it."""
+    async def _patiently(self, read: Callable[[Opened], T]) -> T:
+        """Read from the database. While it is away, the job waits and does not fail."""
         while True:
             try:
-                found = await self._database.call(
-                    lambda opened: opened.client.list_workflows(workflow_ids=[id], load_input=False, load_output=False)
-                )
+                return await self._database.call(read)
             except StoreError as error:
                 self._not_heard(error)
                 await asyncio.sleep(_PAUSE)
-            else:
-                return found[0] if found else None
 
     def _ended(self, id: str, carrying: Carrying, status: JobStatus) -> None:
         if self._carrying.get(id) is carrying:
@@ -393,7 +387,7 @@ class Worker:
         self._tell(replace(status, updated_at=datetime.now(UTC).isoformat(timespec="milliseconds")))
 
     def _tell(self, status: JobStatus) -> None:
-        """Tell `emit`, in the application's loop; from any."""
+        """Call `emit` in the application's loop; from any loop."""
         if self._emit is None:
             return
         if asyncio.get_running_loop() is self._home:
@@ -405,16 +399,5 @@ class Worker:
     def _emitted(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:
         try:
             emit(status)
-        except Exception:  # noqa: BLE001 - a screen that fails is no reason for a job to do so
+        except Exception:  # noqa: BLE001 - a failing screen must not fail the job
             _log.exception("`emit` failed for the job %r.", status.name)
-
-
-def _body_of(text: object) -> tuple[dict[str, Any], str | None]:
-    """Return the body of a job, and why there is none where something else wrote the row."""
-    try:
-        body = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        return {}, "The body of the job is not a JSON object, so it was not written by Portico."
-    return body, None

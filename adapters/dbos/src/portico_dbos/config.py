@@ -36,7 +36,7 @@ class DbosSettings:
     >>> DbosSettings(uri=Secret("postgresql://ada:secret@db.example/portico")).concurrency
     8
 
-    Raises ``ValueError`` for a URI that is none, which it does not quote, and for a number out of its range.
+    Raises ``ValueError`` for an invalid URI, without quoting it, and for a number out of its range.
     """
 
     uri: Secret | None = field(

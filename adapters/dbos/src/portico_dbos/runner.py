@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from portico.errors import StoreError
 from portico.plugins import Services
 from portico.ports import Job, JobStatus, Runner, Worker
 from portico_dbos._database import Database, Opened
-from portico_dbos._errors import closed, mapped_errors
+from portico_dbos._errors import mapped_errors
 from portico_dbos._names import attempt_id, id_of, json_text, queue_of, status_of, statuses_of, workflow_of
 from portico_dbos._process import PROCESS, Begun, RunningDbos
-from portico_dbos._recording import Recorded, Recording, Recordings, read_recorded
+from portico_dbos._recording import Recording, Recordings, read_recorded
 from portico_dbos._worker import Worker as _Worker, remove_ended
 from portico_dbos.config import DbosSettings
 
@@ -43,11 +45,11 @@ class DbosJobs:
 
     @property
     def place(self) -> str:
-        """Where the jobs are, for people: without user and password."""
+        """The address of the queue for messages, without user and password."""
         return self._database.place
 
     async def submit(self, jobs: Sequence[Job]) -> None:
-        """Put jobs into the queue, all of them or, where one is refused, none; those that are there already stay."""
+        """Put jobs into the queue, all or none. Jobs that are there already stay as they are."""
         version = f"portico-{self._database.settings.version}"
         rows: list[tuple[EnqueueOptions, str]] = []
         for job in jobs:
@@ -67,7 +69,7 @@ class DbosJobs:
         *,
         emit: Callable[[JobStatus], None] | None = None,
     ) -> None:
-        """Be a worker for these kinds of jobs until cancelled; jobs under way are then cancelled and wait again."""
+        """Carry out jobs of these kinds until cancelled. Running jobs are then cancelled and wait again."""
         if not carry_out:
             raise ValueError("a worker carries out jobs of one kind at least")
         for kind in carry_out:
@@ -75,7 +77,7 @@ class DbosJobs:
         self._database.hold(self._owner)
         worker = _Worker(carry_out, emit, self._database, self._recordings)
         stop = asyncio.Event()
-        # A separate task: ending takes a moment, and a caller that no longer waits does not cut it short.
+        # A separate task, since a caller that is cancelled must not interrupt the end.
         working = asyncio.ensure_future(self._work(worker, stop))
         self._working[working] = stop
         working.add_done_callback(self._ended)
@@ -86,7 +88,7 @@ class DbosJobs:
             await asyncio.wait([working])
 
     async def status(self, names: Sequence[str], *, body: bool = False) -> list[JobStatus | None]:
-        """Return how each job is, in that order; None for one that is not known."""
+        """Return the status of each job, in that order; None for an unknown one."""
         ids = {name: id for name in dict.fromkeys(names) if (id := _id_or_none(name)) is not None}
         asked = list(ids.values())
 
@@ -103,7 +105,7 @@ class DbosJobs:
     async def jobs(
         self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
-        """Return the newest jobs of a kind that are in one of these states, the newest first."""
+        """Return the newest jobs of a kind in one of these states, newest first."""
         theirs = statuses_of(states)
         if not theirs or limit < 1 or _id_or_none(kind) is None:
             return []
@@ -117,23 +119,23 @@ class DbosJobs:
         return await self._call(read)
 
     async def cancel(self, names: Sequence[str]) -> None:
-        """Take jobs that wait out of the queue, and stop those that run; what has ended stays as it is."""
+        """Cancel jobs that wait or run; jobs that have ended stay as they are."""
         ids = [id for name in names if (id := _id_or_none(name)) is not None]
         if ids:
             await self._call(lambda opened: opened.client.cancel_workflows(ids))
 
     async def forget(self, names: Sequence[str]) -> None:
-        """Remove jobs that have ended, with all that is recorded of them; what waits or runs stays."""
+        """Remove jobs that have ended, with their records; jobs that wait or run stay."""
         ids = [id for name in names if (id := _id_or_none(name)) is not None]
         if ids:
             await self._call(lambda opened: remove_ended(opened, ids))
 
     async def workers(self) -> list[Worker]:
-        """Return the workers that were heard of within the setting ``worker_timeout``, the longest at work first."""
-        return await self._call(lambda opened: opened.workers.living())
+        """Return the workers whose last heartbeat is newer than ``worker_timeout``, oldest worker first."""
+        return await self._call(lambda opened: opened.workers.living()[0])
 
     async def stop(self) -> None:
-        """End the workers of this queue that are in this process, as cancelling them would."""
+        """Stop the workers of this queue in this process, as cancelling them does."""
         for working, stop in list(self._working.items()):
             stop.set()
             await asyncio.wait([working])
@@ -141,7 +143,7 @@ class DbosJobs:
     def _ended(self, working: asyncio.Task[None]) -> None:
         del self._working[working]
         if not working.cancelled():
-            working.exception()  # looked at, also where the caller was cancelled
+            working.exception()  # read it, so that asyncio does not report it
 
     async def _call(self, function: Callable[[Opened], T]) -> T:
         self._database.hold(self._owner)
@@ -174,7 +176,7 @@ class DbosJobs:
                 await worker.end()
                 await self._database.run(running.joined)
             finally:
-                # Also where that is cut short, as when the loop ends: a worker that has left sends no heartbeat.
+                # Also if that was interrupted: a worker that has left sends no heartbeats.
                 living.cancel()
         if not living.cancelled():
             living.result()
@@ -194,7 +196,7 @@ class DbosJobs:
 
 
 def _id_or_none(name: str) -> str | None:
-    """Return the identifier of a name; None for one that no job can have."""
+    """Return the identifier of a name; None if no job can have it."""
     try:
         return id_of(name)
     except ValueError:
@@ -213,7 +215,7 @@ class DbosRuns:
         self._recordings = recordings
 
     async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do all the work of a run, and record what it executes meanwhile; in a job of that name, continue it."""
+        """Do the work of a run and record its actions. In a job of that name, continue the job's record."""
         id_of(run, "name of a run")
         if self._recordings.get(run) is not None:
             return await work()
@@ -223,9 +225,10 @@ class DbosRuns:
         try:
             recorded, number = await self._database.call(lambda opened: read_recorded(opened, run))
             begun = await self._begin(running, run, number)
+            recording = Recording(run, self._database.place, running.loop, begun.context, recorded.results)
             failure: str | None = "it was cancelled"
             try:
-                with self._recordings.open(self._recording(run, running, begun, recorded)):
+                with self._recordings.open(recording):
                     result = await work()
                 failure = None
                 return result
@@ -233,19 +236,20 @@ class DbosRuns:
                 failure = type(error).__name__
                 raise
             finally:
-                await self._end(running, begun, failure)
+                with suppress(StoreError):  # the runner was closed, so the workflow has no end
+                    await running.call(begun.ended(failure))
         finally:
             running.uses.discard(ended)
 
     async def recorded(self, run: str) -> Mapping[str, Any]:
-        """Return the results of the run's actions that are recorded, by name; none for an unknown run."""
+        """Return the recorded results of the run's actions by name; none for an unknown run."""
         id_of(run, "name of a run")
         self._database.hold(self._owner)
         recorded, _ = await self._database.call(lambda opened: read_recorded(opened, run))
         return {name: json.loads(text) for name, text in recorded.results.items()}
 
     async def _running(self, run: object) -> RunningDbos:
-        """Return DBOS, launched; a caller that gives up meanwhile holds nothing of it."""
+        """Return DBOS, launched. A caller that is cancelled meanwhile does not keep it in use."""
         launching = self._database.submit(PROCESS.use, self._owner, self._database, run)
         try:
             return await asyncio.shield(asyncio.wrap_future(launching))
@@ -259,36 +263,15 @@ class DbosRuns:
         from dbos import error as dbos_errors
 
         while True:
-            begin = running.begin(attempt_id(run, number), run)
-            try:
-                with mapped_errors(self._database.place):
-                    try:
-                        return await self._there(running, begin)
-                    except dbos_errors.DBOSWorkflowIDInUseError:
-                        number += 1  # another process began one at this moment; the journal's lease decides
-            except RuntimeError as error:
-                begin.close()
-                raise closed(self._database.place) from error
-
-    async def _end(self, running: RunningDbos, begun: Begun, failure: str | None) -> None:
-        end = begun.ended(failure)
-        try:
-            await self._there(running, end)
-        except RuntimeError:
-            end.close()  # the runner was closed; the workflow is left without an end
-
-    async def _there(self, running: RunningDbos, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, running.loop))
-
-    def _recording(self, run: str, running: RunningDbos, begun: Begun, recorded: Recorded) -> Recording:
-        async def load() -> Recorded:
-            return Recorded(recorded.results)
-
-        return Recording(run, self._database.place, running.loop, begun.context, load)
+            with mapped_errors(self._database.place):
+                try:
+                    return await running.call(running.begin(attempt_id(run, number), run))
+                except dbos_errors.DBOSWorkflowIDInUseError:
+                    number += 1  # another process began one at the same moment; the journal's lease decides
 
 
 class DbosRunner(Runner):
-    """Execute actions in this process, and record what they give while their run is run durably.
+    """Execute actions in this process, and record their results while their run is durable.
 
     >>> import asyncio
     >>> from pathlib import Path
@@ -307,9 +290,9 @@ class DbosRunner(Runner):
     done
     done
 
-    ``jobs`` is the queue of the workers, ``durable`` the record of what was executed. Nothing is opened before one of
-    them is used, and `aclose` ends all that was; then it may be used again. Outside of a durable run and of a job
-    an action is executed as if there were no runner.
+    ``jobs`` is the queue of the workers, and ``durable`` records what was executed. Nothing is opened before one of
+    them is used. `aclose` ends everything; after that the runner may be used again. Outside of a durable run and of a
+    job, an action is executed without a record.
     """
 
     name = "dbos"
@@ -318,17 +301,17 @@ class DbosRunner(Runner):
 
     def __init__(self, settings: DbosSettings | None = None, services: Services | None = None) -> None:
         self._database = Database(settings or DbosSettings())
-        self._recordings = Recordings(self._database)
+        self._recordings = Recordings()
         self.durable = DbosRuns(self, self._database, self._recordings)
         self.jobs = DbosJobs(self, self._database, self._recordings)
 
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        """Execute ``action``, or return what is recorded of ``name`` where the run is run durably."""
+        """Execute ``action``, or return the recorded result of ``name`` if the run is durable."""
         recording = self._recordings.get(run)
         return await (action() if recording is None else recording.execute(name, action))
 
     async def aclose(self) -> None:
-        """End everything that was started: a worker puts its jobs back, connections and threads are closed."""
+        """End everything: a worker puts its jobs back, and connections and threads are closed."""
         await self.jobs.stop()
         if self._database.held(self):
             await self._database.run(self._leave)
