@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any, TypeAlias, cast
-from urllib.request import getproxies
 
 import httpx2
 import openai
@@ -24,20 +22,19 @@ deadline: ContextVar[float] = ContextVar("deadline")
 
 _ERROR_BYTES = 64 * 1024
 _AT_ONCE = 1024 * 1024
-"""Bytes of a body that is sent in one go; aiohttp warns of more."""
+"""Bytes of a body that is sent at once; aiohttp warns of more."""
 _PORTION = 256 * 1024
 _DRAINING = 0.05
-"""Seconds that a server has to end a reply after it said that it is complete."""
+"""Seconds to wait for the end of a stream after its last event."""
 _FAILURES = (*TRANSPORT_ERRORS, RuntimeError)
-"""``RuntimeError`` is what a client says that was closed while it was used."""
+"""A client that is closed during a call raises ``RuntimeError``."""
 
 
 class _Sdk(openai.AsyncOpenAI):
-    """The SDK's client without what it reads from the environment and tells of this machine.
+    """The SDK's client, without what it reads from the environment and sends about this machine.
 
-    With ``copies``, the SDK builds the first request of a kind, and those that it sends again; the others are copies of
-    the first with another body. Building one costs the SDK a fifth of a call, and headers, key and address of a service
-    do not change.
+    With ``copies``, the SDK builds only the first request of a kind and repeated ones. The others are copies of the
+    first with another body, which saves a fifth of a call: headers, key and address do not change.
     """
 
     def __init__(self, own_headers: Mapping[str, str], *, copies: bool, **options: Any) -> None:
@@ -70,7 +67,7 @@ class _Sdk(openai.AsyncOpenAI):
 
 
 class _Portions(httpx2.AsyncByteStream):
-    """A large body, such as one with images: sent at once it would hold up the event loop, and aiohttp warns of it."""
+    """A large body in portions, so that it does not block the event loop."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -81,7 +78,7 @@ class _Portions(httpx2.AsyncByteStream):
 
 
 class _Beginning(httpx2.AsyncByteStream):
-    """The first bytes of an error's body: the SDK reads such a body whole, however long it is."""
+    """The first bytes of an error's body: the SDK would read all of it, however long."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -99,7 +96,7 @@ class _Beginning(httpx2.AsyncByteStream):
 
 
 async def _look_at(response: httpx2.Response) -> None:
-    """Bound what an error says, and tell the SDK not to wait for a time after the call's own end."""
+    """Bound the body of an error, and tell the SDK not to wait beyond the call's own end."""
     if response.status_code < 300 or not isinstance(response.stream, httpx2.AsyncByteStream):
         return
     response.stream = _Beginning(response.stream)
@@ -108,22 +105,14 @@ async def _look_at(response: httpx2.Response) -> None:
         response.headers["x-should-retry"] = "false"
 
 
-def _own_http_client(settings: ConnectionSettings) -> httpx2.AsyncClient:
-    """Make an HTTP client on aiohttp."""
-    plain = settings.base_url.startswith("http:") and not getproxies()
-    # No TLS is spoken with a plain address; reading the certificates that are trusted takes a moment.
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx2.create_ssl_context()
-    return openai.DefaultAioHttpClient(verify=context, event_hooks={"response": [_look_at]})
-
-
 _Life: TypeAlias = AsyncGenerator[openai.AsyncOpenAI, None]
 
 
 class ClientPerLoop:
-    """Make a client when a loop first needs one, and close it when that loop ends, if it was not closed before.
+    """Makes a client for each event loop, and closes it when that loop ends.
 
-    A client's connections belong to the loop on which they were made. A service that scripts use from one
-    ``asyncio.run`` after another, or from threads that each have a loop, needs one client for each.
+    The connections of a client belong to one loop. Scripts may use a service from one ``asyncio.run`` after another, or
+    from threads with a loop each.
     """
 
     def __init__(self, make: Callable[[], openai.AsyncOpenAI], *, own: bool, refusal: str) -> None:
@@ -143,26 +132,25 @@ class ClientPerLoop:
             for other in list(self._clients):
                 if other.is_closed():
                     self._clients.pop(other, None)
-            # When a loop ends it closes its asynchronous generators: the one moment at which a client that was not
-            # closed can be closed properly. The first step of this one does not let another task run.
+            # A loop closes its asynchronous generators when it ends: the last moment to close the client. The first
+            # step of this generator does not let another task run.
             life = _life_of(self._make(), own=self._own)
             known = self._clients[loop] = (await anext(life), life)
         return known[0]
 
     async def aclose(self) -> None:
-        """Close all clients, those of other loops as soon as these run again. A second time does nothing."""
+        """Close all clients, those of other loops when these run again. A second time does nothing."""
         self.closed = True
         clients, self._clients = self._clients, {}
         here = clients.pop(asyncio.get_running_loop(), None)
-        # A generator that has begun and is not referenced any more is closed by its own loop.
+        # A loop closes a generator that is no longer referenced.
         clients.clear()
         if here is not None:
             await here[1].aclose()
 
 
 async def _life_of(sdk: openai.AsyncOpenAI, *, own: bool) -> _Life:
-    # It refers to nothing else: in a circle of references, a forgotten service would be collected before this
-    # closes its client.
+    # It refers to nothing else: a circle of references would be collected before the client is closed.
     try:
         yield sdk
     finally:
@@ -171,10 +159,10 @@ async def _life_of(sdk: openai.AsyncOpenAI, *, own: bool) -> _Life:
 
 
 class Connection:
-    """Send requests to one service with the SDK's retries and authentication, on aiohttp.
+    """Sends requests to one service with the SDK's retries and authentication, on aiohttp.
 
-    Each event loop has its own client. An unclosed client of the SDK that is garbage-collected makes later
-    requests hang, which is why each service owns its clients. An injected HTTP client is used as it is and not closed.
+    Each event loop has its own client, which belongs to this service: an unclosed client of the SDK that is
+    garbage-collected makes later requests hang. An injected HTTP client is used as it is and not closed.
     """
 
     def __init__(self, settings: ConnectionSettings, kind: str, http_client: httpx2.AsyncClient | None = None) -> None:
@@ -190,7 +178,7 @@ class Connection:
         by_header = settings.api_key_header.lower() != "authorization"
         own_scheme = any(name.lower() == "authorization" for name in headers)
         bearer = "" if by_header else key
-        # The SDK insists on this header until it is told that there is none.
+        # The SDK requires this header unless it is omitted explicitly.
         self._headers = {} if bearer or own_scheme else {"Authorization": openai.Omit()}
         default_headers = {
             "Content-Type": "application/json",
@@ -202,9 +190,9 @@ class Connection:
         def make() -> openai.AsyncOpenAI:
             return _Sdk(
                 default_headers,
-                # An injected HTTP client may have its part in each request.
+                # An injected HTTP client may add to each request.
                 copies=http_client is None,
-                # Empty words instead of None: for None the SDK looks into the environment.
+                # Empty strings, since the SDK reads the environment for None.
                 api_key=bearer,
                 admin_api_key="",
                 organization="",
@@ -212,10 +200,10 @@ class Connection:
                 webhook_secret="",
                 base_url=settings.base_url,
                 max_retries=settings.max_retries,
-                # Silence is bounded here, according to what is being waited for.
+                # `Incoming` bounds the waiting.
                 timeout=httpx2.Timeout(None, connect=settings.connect_timeout),
                 default_query=settings.query,
-                http_client=http_client or _own_http_client(settings),
+                http_client=http_client or openai.DefaultAioHttpClient(event_hooks={"response": [_look_at]}),
             )
 
         refusal = f"{kind} 'openai' was closed: make a new one"
@@ -233,7 +221,7 @@ class Connection:
     async def open(
         self, path: str, body: bytes, accept: str = "text/event-stream", encoding: str = "identity"
     ) -> AsyncIterator[Incoming]:
-        """Post ``body`` and give the reply to be read piece by piece; leaving closes the connection at once."""
+        """Post ``body`` and give the reply, to read piece by piece. Leaving closes the connection at once."""
         loop = asyncio.get_running_loop()
         timeout = self.settings.timeout
         ends = loop.time() + timeout
@@ -241,8 +229,7 @@ class Connection:
         sdk = await self._clients.here()
         with self.failures(timeout, "timeout"):
             async with asyncio.timeout_at(ends):
-                # Asked to stream into a response of the HTTP client, the SDK returns that response without reading it;
-                # its own hints do not say so.
+                # With these options the SDK returns the response of the HTTP client unread; its types do not say so.
                 response: Any = await sdk.post(
                     self.settings.base_url.rstrip("/") + path,
                     cast_to=httpx2.Response,
@@ -262,9 +249,9 @@ class Connection:
 
     @contextmanager
     def failures(self, seconds: float, setting: str, incoming: Incoming | None = None) -> Iterator[None]:
-        """Raise core's error for one of the SDK's or its transport's; a mistake of ours is raised as it is.
+        """Raise core's error for one of the SDK or its transport.
 
-        The error is kept as the cause, unless a service quoted a secret in it.
+        The error is kept as the cause, unless it quotes a secret.
         """
         try:
             yield
@@ -295,13 +282,13 @@ class Incoming:
         self.content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         self.received = 0
         self.beginning = b""
-        """The first piece, for messages on what is no stream of events."""
+        """The first piece, for messages about a reply that is not a stream of events."""
 
     async def read(self, silence: float | None = None) -> bytes:
         """Return the next piece, ``b""`` at the end.
 
-        ``silence`` bounds the wait in seconds once something has come. Only waiting counts, not what the reader
-        does in between. Raises a ``ServiceError``.
+        ``silence`` bounds the wait in seconds after the first piece. Only waiting counts, not the time between reads.
+        Raises a ``ServiceError``.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -321,7 +308,7 @@ class Incoming:
         return piece
 
     async def rest(self) -> bytes:
-        """Return everything that is still to come, under one time limit."""
+        """Return the rest of the reply, under one time limit."""
         pieces = []
         with self._connection.failures(self._connection.settings.timeout, "timeout", self):
             async with asyncio.timeout(self._left):
@@ -338,7 +325,7 @@ class Incoming:
             raise invalid(self._connection.peer, f"sent more than {limit}; the rest was not read.")
 
     async def drain(self) -> None:
-        """Take the end of a reply that is complete, so that its connection can be used again."""
+        """Read the end of a complete stream, so that its connection can be used again."""
         with suppress(TimeoutError, *_FAILURES):
             async with asyncio.timeout(_DRAINING):
                 await anext(self._pieces, None)
@@ -352,17 +339,14 @@ class Incoming:
 
 
 def _pieces_of(response: httpx2.Response) -> AsyncIterable[bytes]:
-    """Return the body's bytes as they come, unpacked where they are packed.
-
-    Of the HTTP client's own iterators, several stand one in another and cost as much as the reading.
-    """
+    """Return the body's bytes, decompressed. The HTTP client's own iterator is slow, so it is used only if needed."""
     if response.headers.get("content-encoding", "identity") != "identity":
         return response.aiter_bytes()
     return cast("httpx2.AsyncByteStream", response.stream)
 
 
 def _pattern(key: str, headers: Mapping[str, str], secret: Mapping[str, str]) -> re.Pattern[str] | None:
-    """Return what finds the key, and the values of headers that are ``secret`` or have the name of a secret."""
+    """Return a pattern that finds the key, and the values of headers that are ``secret`` or have a secret's name."""
 
     def found() -> Iterator[str]:
         yield key

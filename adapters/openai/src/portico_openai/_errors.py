@@ -1,4 +1,4 @@
-"""What went wrong, as core's errors: each says which service, which model, where, and what to do."""
+"""Failures as core's errors. Each names the service, the model and the host, and says what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from portico.errors import (
 )
 
 TRANSPORT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError)
-"""What the SDK and the transports below it raise; ``TimeoutError`` is an ``OSError``."""
+"""Errors of the SDK and its transports; ``TimeoutError`` is an ``OSError``."""
 
 _SHOWN = 300
 _FILTERED = {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
@@ -38,7 +38,7 @@ _OVERFLOWN = {
     "string_above_max_length",
 }
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-# Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings say it in words only.
+# Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings give no code for it.
 _OVERFLOW_WORDS = re.compile(
     r"max(imum)? (context|model|input) (length|tokens)|exceed\w* (the )?(available |max )?context"
     r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
@@ -52,7 +52,7 @@ _NO_MODEL_WORDS = re.compile(r"\b(model|deployment)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is spoken to, for messages; ``secrets`` never show in any of them."""
+    """The service, for messages; they never show ``secrets``."""
 
     kind: str
     model: str
@@ -62,25 +62,25 @@ class Peer:
     secrets: re.Pattern[str] | None = None
 
     def says(self, what: str) -> str:
-        """Return a sentence on the service, with every secret blotted out."""
+        """Return a sentence about the service, without secrets."""
         return self.scrubbed(f"{self.kind} 'openai' ({self.model} at {self.host}) {what}")
 
     def scrubbed(self, text: str) -> str:
-        """Blot out the secrets that a service may have quoted back."""
+        """Replace the secrets that a service may have quoted."""
         return self.secrets.sub("********", text) if self.secrets else text
 
     def shortened(self, text: str) -> str:
-        """Return what people can read of an answer, on one line and not too long."""
+        """Return the readable part of an answer, on one short line."""
         title = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
         if title and "<" in text[:100]:
             text = f"a page in HTML with the title “{title.group(1)}”"
-        # Before it is cut: half a key would not be known for one.
+        # Before it is cut: a part of a key would not be found.
         text = " ".join(self.scrubbed(text).split()).rstrip(".")
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def translated(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
-    """Return core's error for one of the SDK's or the transport's; ``received`` bytes had come by then."""
+    """Return core's error for one of the SDK or its transport, after ``received`` bytes."""
     if isinstance(error, openai.APIStatusError):
         response = error.response
         return answered(peer, response.status_code, response.content, response.headers)
@@ -100,7 +100,7 @@ def translated(peer: Peer, error: BaseException, *, received: int = 0) -> Servic
         reason = f"cannot be reached: {said}. Look at base_url, the network, and HTTPS_PROXY if there is a proxy."
     elif found(aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError):
         progress = f"after {received:,} bytes of the reply" if received else "before it answered"
-        reason = f"broke the connection off {progress}. Try again; if it goes on, look at the server's log."
+        reason = f"broke the connection off {progress}. Try again; if it happens again, look at the server's log."
     elif found(aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError):
         return ResponseInvalid(peer.says(f"does not answer in HTTP: {said}. Look at base_url."))
     elif found(httpx2.TimeoutException):
@@ -117,7 +117,7 @@ def timed_out(peer: Peer, seconds: float, setting: str, *, received: int = 0) ->
 
 
 def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvalid:
-    """Return the error for a reply that is not in the agreed format, with its beginning."""
+    """Return the error for a reply of another format, with its beginning."""
     beginning = excerpt[:4096]
     text = beginning.decode("utf-8", "replace") if isinstance(beginning, bytes) else beginning
     shown = f": {peer.shortened(text)}" if text.strip() else ""
@@ -128,7 +128,7 @@ def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvali
 def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
     """Return the error for an answer with a status other than 2xx."""
     if 300 <= status < 400:
-        # Following it would send the conversation to an address that is not configured.
+        # A redirect would send the conversation to an address that is not configured.
         location = headers.get("location", "somewhere else")
         return ServiceError(
             peer.says(f"redirects to {peer.shortened(location)}. Set base_url to the service's new address.")
@@ -150,7 +150,7 @@ def reported(peer: Peer, error: Any) -> ServiceError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds to wait: milliseconds, seconds or a date (RFC 9110, 10.2.3); None when not said."""
+    """Return the seconds to wait, given as milliseconds, seconds or a date (RFC 9110, 10.2.3), or None."""
     for header, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(header)
         if value is None:
@@ -168,7 +168,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
-    """Return what a service says of an error: its words, and its codes and types in lower case.
+    """Return the message of an error, and its codes and types in lower case.
 
     Servers use several forms: OpenAI's, a bare text, FastAPI's ``detail``, a list of one.
     """

@@ -31,20 +31,6 @@ _HEADER = "[0-9A-Za-z_-]+"
 _OWN_HEADERS = {"content-length", "transfer-encoding"}
 
 
-def _address(_: object, attribute: Attribute[Any], value: str) -> None:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{attribute.name} is of the form https://host/v1, not {value!r}")
-    if parts.username or parts.password:
-        raise ValueError(f"{attribute.name} has a user or password in it: set api_key instead")
-
-
-def _key(_: object, attribute: Attribute[Any], value: Secret | None) -> None:
-    # A key that was copied with a line break would be refused deep inside of the HTTP client, and shown there.
-    if value is not None and not (value.reveal().isascii() and value.reveal().isprintable()):
-        raise ValueError(f"{attribute.name} has characters in it that no key has, perhaps a line break")
-
-
 def _headers(_: object, attribute: Attribute[Any], value: Mapping[str, str | Secret]) -> None:
     for name, content in value.items():
         text = content.reveal() if isinstance(content, Secret) else content
@@ -77,12 +63,12 @@ class ConnectionSettings:
     )
     api_key: Secret | None = field(
         default=None,
-        validator=_key,
-        metadata={"doc": "The key. None is sent where none is set, as local servers want it."},
+        validator=validators.optional(ValueForm.service_key()),
+        metadata={"doc": "The key. Local servers often need none."},
     )
     base_url: str = field(
         default="https://api.openai.com/v1",
-        validator=_address,
+        validator=ValueForm.service_address("https://api.openai.com/v1"),
         metadata={"doc": "Address of the service, with its `/v1`: `http://127.0.0.1:8080/v1` for llama.cpp."},
     )
     api_key_header: str = field(
