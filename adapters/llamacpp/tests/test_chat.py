@@ -186,7 +186,7 @@ async def test_a_model_that_cannot_be_loaded_says_which_file_and_why(tmp_path: P
     for options, kind, words in (
         ({"model": str(tmp_path / "none.gguf")}, ConfigurationError, "none.gguf does not exist"),
         ({"model": str(tmp_path)}, ConfigurationError, "is a folder"),
-        ({"model": str(other)}, ConfigurationError, "notes.txt is no GGUF file"),
+        ({"model": str(other)}, ConfigurationError, "notes.txt is not a GGUF file"),
         ({"model": str(half)}, ServiceUnavailable, "half.gguf: .*corrupt"),
         ({"chat_template": str(tmp_path / "none.jinja")}, ConfigurationError, "none.jinja cannot be read"),
         ({"chat_template": str(template)}, ConfigurationError, "chat template.*Unexpected EOF"),

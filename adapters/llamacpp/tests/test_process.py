@@ -297,7 +297,7 @@ def test_a_server_is_open_inside_its_block_only() -> None:
 def test_a_server_that_cannot_open_says_why(tmp_path: Path) -> None:
     path = tmp_path / "notes.gguf"
     path.write_text("import this")
-    with pytest.raises(ConfigurationError, match="no GGUF file"), LlamaCppServer(settings(model=str(path))):
+    with pytest.raises(ConfigurationError, match="not a GGUF file"), LlamaCppServer(settings(model=str(path))):
         pass
     with pytest.raises(ServiceTimeout, match="load_timeout"), LlamaCppServer(settings(load_timeout=0.001)):
         pass

@@ -250,7 +250,7 @@ def test_a_failed_load_says_why() -> None:
     assert isinstance(failed, ServiceUnavailable)
     assert "small.gguf: error loading model: tensor 'x' data is not within" in str(failed)
     assert isinstance(_errors.unfit("a", Failure("no module", "ModuleNotFoundError"), []), ServiceUnavailable)
-    assert isinstance(_errors.unfit("a", Failure("/x is no GGUF file: …", "unfit"), []), ConfigurationError)
+    assert isinstance(_errors.unfit("a", Failure("it does not begin with GGUF", "NotGguf"), []), ConfigurationError)
     template = ["0.01 E common_chat_templates_init: error: parser: Parser Error: Unexpected EOF\n"]
     assert isinstance(_errors.unfit("a", Failure("Failed", "RuntimeError"), template), ConfigurationError)
 

@@ -1,11 +1,11 @@
-"""The model's own process: loads the weights, then answers requests that come as lines of JSON.
+"""The model's process: loads the weights, then answers requests that come as lines of JSON.
 
-Its own process, since loading holds the interpreter's lock for as long as it takes (xllamacpp 2026.10), llama.cpp
-writes to standard error whatever it likes, and one failed assertion in it ends the process that it is in.
+It is a process because loading holds the interpreter's lock (xllamacpp 2026.10), llama.cpp writes to standard error,
+and a failed assertion in it ends its process.
 
-Comes on standard input: the configuration, then requests as ``1 {…}`` and withdrawals as ``-1``. Goes to standard
-output: ``{"ready": …}`` or ``{"failed": …}``; for each request ``{"id": 1, "chunk": …}`` for each piece, at last
-``{"id": 1, "end": true}``, with ``error`` where llama.cpp refused. The end of the input ends the process.
+Standard input has the configuration, then requests as ``1 {…}`` and cancellations as ``-1``. Standard output has
+``{"ready": …}`` or ``{"failed": …}``; then ``{"id": 1, "chunk": …}`` for each piece of a reply, and at last
+``{"id": 1, "end": true}``, with ``error`` if llama.cpp refused. The process ends when its input ends.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from urllib.parse import urlsplit
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 _CONTROL, _USER_DEFINED = 3, 4
-# Some files call the tokens that open and close a turn "user-defined"; llama.cpp knows better, as this does.
+# Some files mark the tokens that open and close a turn as "user-defined"; llama.cpp treats them as control tokens.
 _TURN_MARK = re.compile(r"<\|[^|]*\|>|<(?:start|end)_of_turn>")
 
 
 class NotGguf(ValueError):
-    """The file is no GGUF file, or its head is damaged."""
+    """The file is not a GGUF file, or its head is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Reader:
         return self.data[start:end].decode("utf-8")
 
     def value(self, kind: int) -> Any:
-        """Read one value. An array of strings comes as their places: a vocabulary is never decoded as a whole."""
+        """Read one value. An array of strings is returned as places, since a vocabulary is large."""
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
@@ -124,10 +124,6 @@ class _Reader:
 _PROMPT_CACHE_MIB = 512
 _FEW_PROCESSORS = 4
 _BATCH_ON_PROCESSOR, _BATCH_ON_GPU = 256, 512
-
-
-class _Unfit(Exception):
-    """What was configured cannot be used."""
 
 
 class _Worker:
@@ -155,7 +151,7 @@ class _Worker:
 
     def answer(self, id: int, body: bytes, stop: threading.Event) -> None:
         def piece(chunk: bytes) -> bool:
-            """Pass a piece on; true ends the generation and frees its slot."""
+            """Send a piece; return True to end the generation and free its slot."""
             try:
                 if not stop.is_set():
                     self.send(b'{"id":%d,"chunk":%s}' % (id, chunk))
@@ -174,7 +170,7 @@ class _Worker:
 
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What C++ prints must not get among the lines that are sent.
+    # Output of C++ must not mix with the lines that are sent.
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     configuration = json.loads(sys.stdin.buffer.readline() or b"null")
@@ -183,22 +179,19 @@ def _main() -> None:
     worker = _Worker(None, output)
     try:
         worker.server, about = _load(configuration)
-    except _Unfit as error:
-        worker.send(json.dumps({"failed": {"message": str(error), "type": "unfit"}}).encode())
-        return
-    except Exception as error:  # noqa: BLE001 - the other side says it in its own words
+    except Exception as error:  # noqa: BLE001 - the other side raises its own error
         worker.send(json.dumps({"failed": {"message": str(error), "type": type(error).__name__}}).encode())
         return
     worker.send(json.dumps({"ready": about}).encode())
     for line in sys.stdin.buffer:
         worker.obey(line)
-    # The other side has closed, and there is nothing to save: do not wait for threads and destructors.
+    # There is nothing to save, so do not wait for threads and destructors.
     os._exit(0)
 
 
 def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     path = Path(configuration["model"])
-    head = _head(path)
+    head = read_head(path)
     from xllamacpp import CommonParams, Server, get_device_info, ggml_backend_dev_type, llama_pooling_type  # type: ignore[import-untyped]
 
     processor = ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
@@ -215,14 +208,14 @@ def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     params.prefill_assistant = False
     params.warmup = False
     params.verbosity = configuration["verbosity"]
-    # Finding out how much of the model fits on a GPU reads the file twice.
+    # To find out how much of the model fits on a GPU, the file is read twice.
     params.fit_params = has_gpu and configuration["gpu_layers"] is None
     if configuration["gpu_layers"] is not None:
         params.n_gpu_layers = configuration["gpu_layers"]
     params.cpuparams.n_threads = configuration["threads"] or _threads()
     if configuration["chat_template"] is not None:
         params.chat_template = configuration["chat_template"]
-    # The library always listens somewhere: on loopback only, for who has the key only.
+    # The library always listens: here on loopback, and only with a key.
     params.hostnames = ["127.0.0.1"]
     params.port = configuration.get("port") or 0
     params.api_keys = [key]
@@ -231,8 +224,8 @@ def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         # A text to embed must fit into one batch.
         params.n_batch = params.n_ubatch = max(params.n_batch, min(size, 2048))
         params.embedding = True
-        # With a cache for each slot, texts of one batch are cut to the length of the shortest, and the mean of a text
-        # would be that of its last part (llama.cpp of October 2026).
+        # Otherwise the texts of one batch are cut to the shortest, and a mean is only that of the last part
+        # (llama.cpp of October 2026).
         params.kv_unified = True
         params.kv_unified_per_slot = size
         if configuration["pooling"] is not None:
@@ -251,10 +244,10 @@ def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _threads() -> int:
-    """Leave processors to others.
+    """Return a number of threads that leaves processors to others.
 
-    The threads of llama.cpp wait for each other in a loop after every layer: with one of two processors taken by
-    something else, two threads are twenty times slower than one.
+    The threads of llama.cpp wait for each other after every layer: on two processors, of which one is busy, two threads
+    are twenty times slower than one.
     """
     count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
@@ -262,17 +255,8 @@ def _threads() -> int:
     return count // 2 if count > _FEW_PROCESSORS else max(1, count - 1)
 
 
-def _head(path: Path) -> Head:
-    try:
-        return read_head(path)
-    except NotGguf as error:
-        raise _Unfit(f"{path} is no GGUF file: {error}") from error
-    except OSError as error:
-        raise _Unfit(f"{path} cannot be read: {error.strerror or error}") from error
-
-
 def _properties(address: str, key: str) -> dict[str, Any]:
-    """Ask the server what it made of the model: only its HTTP side says."""
+    """Read the model's properties, which only the HTTP server provides."""
     connection = HTTPConnection(urlsplit(address).netloc, timeout=30)
     try:
         connection.request("GET", "/props", headers={"Authorization": f"Bearer {key}"})

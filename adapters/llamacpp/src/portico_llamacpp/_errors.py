@@ -1,4 +1,4 @@
-"""From what llama.cpp, and the process that it runs in, say of a failure to the errors of the ports."""
+"""Failures of llama.cpp and its process as errors of the ports."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def refusal(failure: Failure, *, constrained: bool) -> PorticoError:
 
 def unfit(model: str, failure: Failure, log: Iterable[str]) -> PorticoError:
     """Return the error for a model that could not be loaded."""
-    if failure.type == "unfit":
-        return ConfigurationError(f"{failure.message}. Set `model` of [chat.llamacpp] to a GGUF file.")
+    if failure.type == "NotGguf":
+        return ConfigurationError(
+            f"{model} is not a GGUF file: {failure.message}. Set `model` of [chat.llamacpp] to a GGUF file."
+        )
     if failure.type in ("ImportError", "ModuleNotFoundError"):
         return ServiceUnavailable(f"{_WHO} cannot import xllamacpp: {failure.message}. Run `pip install xllamacpp`.")
     log = list(log)
@@ -56,7 +58,7 @@ def unfit(model: str, failure: Failure, log: Iterable[str]) -> PorticoError:
 
 
 def ended(model: str, code: int, log: Iterable[str]) -> ServiceUnavailable:
-    """Return the error for a process that ended by itself."""
+    """Return the error for a process that ended unexpectedly."""
     how = f"exit code {code}"
     if code < 0:
         how = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -67,7 +69,7 @@ def ended(model: str, code: int, log: Iterable[str]) -> ServiceUnavailable:
 
 
 def closed() -> ServiceUnavailable:
-    """Return the error for a call that was under way when its service was closed."""
+    """Return the error for a call whose service was closed."""
     return ServiceUnavailable(f"{_WHO} was closed before it answered.")
 
 

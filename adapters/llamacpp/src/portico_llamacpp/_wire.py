@@ -1,4 +1,4 @@
-"""Between the core's messages and llama.cpp's JSON, which is that of OpenAI's chat completions."""
+"""Core's messages as llama.cpp's JSON, which is that of OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from portico import ChatRequest, Message, Reasoning, ToolCall, ToolResult, Usage
 
 Guard = Callable[[str], str]
-"""Makes a text harmless to the tokenizer."""
+"""Breaks up the control tokens in a text."""
 
 
 class Failure(msgspec.Struct):
-    """What went wrong, in the words of llama.cpp or of the model's process."""
+    """A failure, in the words of llama.cpp or of the model's process."""
 
     message: str = ""
     type: str = ""
@@ -80,7 +80,7 @@ class Chunk(msgspec.Struct):
 
 
 class About(msgspec.Struct, frozen=True):
-    """What the model's process tells of the loaded model."""
+    """What the process reports about the loaded model."""
 
     address: str
     model: str
@@ -116,17 +116,17 @@ def write_json(value: Any) -> bytes:
 
 
 def guard_of(control: Sequence[str]) -> Guard:
-    """Return a function that takes a text's control tokens apart, so that no message can end itself.
+    """Return a function that breaks up control tokens in a text, so that no text can end its own message.
 
-    llama.cpp finds control tokens anywhere in a prompt. A space behind the first letter makes words of one:
-    ``<|im_end|>`` becomes ``< |im_end|>``. Lone surrogates, which UTF-8 cannot hold, become question marks.
+    llama.cpp finds control tokens anywhere in a prompt. A space after the first letter makes a token plain text:
+    ``<|im_end|>`` becomes ``< |im_end|>``. Lone surrogates become question marks.
     """
     pattern = re.compile("|".join(re.escape(token) for token in sorted(control, key=len, reverse=True)) or "(?!)")
 
     def guard(text: str) -> str:
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode("utf-8")
-        while pattern.search(text):  # what two of them leave may be a third
+        while pattern.search(text):  # two broken tokens may form another
             text = pattern.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
         return text
 
@@ -158,7 +158,7 @@ def _written(message: Message, guard: Guard) -> Iterator[dict[str, Any]]:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Return a call's arguments as an object's JSON: templates read it, and a model may have written none."""
+    """Return a call's arguments as a JSON object, which templates need; a model may have written something else."""
     try:
         if isinstance(msgspec.json.decode(call.arguments), dict):
             return call.arguments
@@ -168,14 +168,14 @@ def _arguments(call: ToolCall) -> str:
 
 
 def result_text(result: ToolResult) -> str:
-    """Return what a tool's result says, a failure marked as one."""
+    """Return the text of a tool's result, with "Error:" before a failure."""
     return f"Error: {result.content}" if result.error else result.content
 
 
 def sampling_of(request: ChatRequest) -> dict[str, Any]:
-    """Write the settings of a request that are set. Raises ``ValueError`` for one that makes no sense.
+    """Return the sampling settings of a request. Raises ``ValueError`` for one out of range.
 
-    llama.cpp takes any number, and would give it an unexpected meaning.
+    llama.cpp accepts any number, and gives some an unexpected meaning.
     """
     for name, value, least, most in (
         ("temperature", request.temperature, 0, math.inf),

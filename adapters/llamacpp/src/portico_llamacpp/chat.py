@@ -25,13 +25,13 @@ class LlamaCppChat:
     >>> chat.capabilities.tools, chat.capabilities.response_schema
     (True, True)
 
-    The first call starts the process and loads the weights; `aclose` ends it, and a call after that starts another.
-    A call that is cancelled, or a stream that is closed, stops the model at its next token, or at the next 256
-    tokens of a question that is still being read. Calls beyond ``parallel`` wait for their turn.
-    Where a chat template knows no tools, or a call is required, the reply is held to the form of a call by a grammar.
-    Raises ``ConfigurationError`` for a model or template that is none, ``ServiceUnavailable`` for one that cannot be
-    loaded or whose process ends, ``ContextOverflow``, ``ServiceTimeout``, ``SchemaUnsupported`` for a schema that
-    llama.cpp makes no grammar of, ``ValueError`` for a request without messages.
+    The first call starts the process and loads the weights. `aclose` ends it; a later call starts another.
+    A call that is cancelled, or a stream that is closed, stops the model at its next token, or within 256 tokens while
+    it still reads the prompt. Calls beyond ``parallel`` wait for their turn.
+    If the chat template has no tools, or a call is required, a grammar holds the reply to the form of a call.
+    Raises ``ConfigurationError`` for an invalid model or template, ``ServiceUnavailable`` for a model that cannot be
+    loaded or whose process ends, ``ContextOverflow``, ``ServiceTimeout``, ``SchemaUnsupported`` for a schema without a
+    grammar in llama.cpp, and ``ValueError`` for a request without messages.
     """
 
     def __init__(self, settings: LlamaCppSettings | None = None, services: Services | None = None) -> None:
@@ -56,7 +56,7 @@ class LlamaCppChat:
         raise ServiceUnavailable(f"The chat service {self.name!r} ended without a reply.")
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
-        """Yield the reply token by token; a call to a tool that is held to its form comes whole."""
+        """Yield the reply token by token; a reply in the form of a call comes whole."""
         request.check(self.capabilities, self.name)
         if not request.messages:
             raise ValueError("a chat request needs at least one message")
@@ -72,7 +72,7 @@ class LlamaCppChat:
         def tell(event: Event) -> None:
             try:
                 loop.call_soon_threadsafe(events.put_nowait, event)
-            except RuntimeError:  # the loop is closed, so the caller is gone
+            except RuntimeError:  # the caller's loop is closed
                 process.cancel(call)
 
         call = Call(write_json(body), tell)
@@ -93,7 +93,7 @@ class LlamaCppChat:
             process.cancel(call)
 
     async def aclose(self) -> None:
-        """End the model's process, if there is one. Calls under way raise ``ServiceUnavailable``."""
+        """End the model's process. Running calls raise ``ServiceUnavailable``."""
         with self._starting:
             close, self._close, self._process = self._close, None, None
         if close is not None:
@@ -121,7 +121,7 @@ class LlamaCppChat:
                 if self._close is not None:
                     self._close.detach()
                 self._process = start(self._settings)
-                # Who forgets to close the service leaves no process behind.
+                # Ends the process if the service is never closed.
                 self._close = weakref.finalize(self, self._process.close)
             return self._process
 

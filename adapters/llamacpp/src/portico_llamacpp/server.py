@@ -16,17 +16,17 @@ from portico_llamacpp.config import LlamaCppSettings
 
 
 class LlamaCppServer:
-    """Serve a model to every client of OpenAI's protocol, on the loopback address, while a ``with`` block runs.
+    """Serve a model to clients of OpenAI's protocol, on the loopback address, within a ``with`` block.
 
     >>> server = LlamaCppServer(LlamaCppSettings(context_size=4096), pooling="mean")
     >>> server.api_key
     Secret(LlamaCppServer)
 
-    Chat completions and embeddings are offered; ``pooling`` says how the tokens' vectors become one, "model" leaves
-    it to a model that is made for embeddings. Requests need ``api_key``, which is drawn anew each time. What a client
-    sends goes to the model as it is: the settings for requests (system message, temperature and the like) and the
-    guard against control tokens are of `LlamaCppChat`.
-    Entering waits until the model is loaded; it raises as `LlamaCppChat` does, and ``ValueError`` when open already.
+    It offers chat completions and embeddings. ``pooling`` says how the vectors of the tokens become one; "model" leaves
+    that to a model made for embeddings. Requests need ``api_key``, a new one for each server. Requests go to the model
+    unchanged: the settings for requests (system message, temperature and others) and the guard against control tokens
+    exist in `LlamaCppChat` only.
+    Entering waits until the model is loaded. It raises as `LlamaCppChat` does, and ``ValueError`` if already open.
     """
 
     def __init__(
