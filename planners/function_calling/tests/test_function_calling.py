@@ -123,21 +123,6 @@ async def test_a_failed_call_is_told_to_the_model_as_an_error() -> None:
     assert "there is no Atlantis" in result.content
 
 
-async def test_ids_that_are_missing_or_given_twice_get_one_each() -> None:
-    cities = ["Oslo", "Rome", "Bern"]
-    calls = [
-        ToolCall(id, "Weather-forecast", json.dumps({"city": city}))
-        for id, city in zip(["x", "x", ""], cities, strict=True)
-    ]
-    chat = scripted(calls, "Clear.")
-    await run_goal(chat)
-    answered = [(result.id, json.loads(result.content)["city"]) for result in tool_results(chat.requests[1])]
-    assert answered == [("x", "Oslo"), ("x_2", "Rome"), ("call", "Bern")]
-    assert [part.id for part in chat.requests[1].messages[2].content if isinstance(part, ToolCall)] == [
-        "x", "x_2", "call",
-    ]  # fmt: skip
-
-
 async def test_a_goal_that_cannot_be_reached_is_infeasible() -> None:
     given = {"reason": "Nothing here sends mail.", "missing": ["sending mail"]}
     chat = scripted(ToolCall("c", "infeasible", json.dumps(given)))

@@ -319,7 +319,7 @@ class TestWhenTheReplyIsNoStep:
             ("{}", "it is not an object"),
             ('{"next": []}', "it is not an object"),
             ('{"next": {"function": "WriterPlugin-Poem", "arguments": {}}}', "nearest: WriterPlugin-ShortPoem"),
-            ('{"next": {"function": 5, "arguments": {}}}', "a name is needed"),
+            ('{"next": {"function": 5, "arguments": {}}}', "there is no 5"),
             ('{"next": {"function": "WriterPlugin-ShortPoem"}}', "'arguments' is missing"),
             (call("WriterPlugin-ShortPoem"), "arguments: 'input' is missing"),
             (call("WriterPlugin-ShortPoem", input=value("a"), length=value(3)), "'length' is unknown"),
@@ -328,7 +328,7 @@ class TestWhenTheReplyIsNoStep:
             (call("WriterPlugin-ShortPoem", input=ref("s1")), "nothing fits that can be referred to"),
             (call("WriterPlugin-ShortPoem", input=None), "arguments.input: expected"),
             (call("WriterPlugin-ShortPoem", input=value("\ud800")), "surrogates not allowed"),
-            (finish("s1"), "'finish' is not possible now"),
+            (finish("s1"), "'finish' cannot be called now"),
         ],
     )
     @pytest.mark.parametrize("capabilities", [HELD, IN_WORDS], ids=["schema", "words"])

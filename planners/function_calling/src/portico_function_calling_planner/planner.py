@@ -55,7 +55,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What became of one call: the step that carries it out, or why nothing does."""
+    """A call with the step that carries it out, or with the error if there is no step."""
 
     call: ToolCall
     step: str | None = None
@@ -64,9 +64,9 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One reply, and what became of its calls. ``shown`` are those of its words that people have seen.
+    """One reply and its calls. ``shown`` is the text of it that the user has seen.
 
-    ``said`` is what the planner told the model after a reply without calls.
+    ``said`` is the planner's message to the model after a reply without calls.
     """
 
     message: Message
@@ -75,30 +75,13 @@ class Exchange:
     said: str = ""
 
 
-def with_own_ids(reply: ChatReply) -> Message:
-    """Return a reply's message with a different id for each call: some models give none, or one to several."""
-    taken: set[str] = set()
-    parts: list[Part] = []
-    for part in reply.message.content:
-        if isinstance(part, ToolCall):
-            given = part.id.strip() or "call"
-            id, number = given, 1
-            while id in taken:
-                number += 1
-                id = f"{given}_{number}"
-            taken.add(id)
-            part = ToolCall(id, part.name, part.arguments)  # noqa: PLW2901 - the same part under its id
-        parts.append(part)
-    return Message("assistant", tuple(parts), reply.message.name)
-
-
 def exchanges_to(exchanges: Iterable[Exchange]) -> dict[str, Any]:
     """Return the exchanges as JSON values."""
     return {"version": _VERSION, "exchanges": [_to(exchange) for exchange in exchanges]}
 
 
 def exchanges_from(notes: object) -> tuple[Exchange, ...] | None:
-    """Read the exchanges back; None for notes that another planner made."""
+    """Read the exchanges from notes; None for the notes of another planner."""
     if not isinstance(notes, Mapping) or notes.get("version") != _VERSION:
         return None
     try:
@@ -130,18 +113,17 @@ def _part(part: Part) -> dict[str, Any] | None:
         case ToolCall(id, name, arguments):
             return {"call": id, "name": name, "arguments": arguments}
         case Reasoning(data, summary) if _is_json(data):
-            # Other objects could not come back from a journal.
+            # A journal holds JSON only.
             return {"reasoning": data, "summary": summary}
     return None
 
 
 def _from(document: Mapping[str, Any]) -> Exchange:
-    parts = [_part_from(part) for part in document["parts"]]
-    calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
+    message = Message("assistant", tuple(map(_part_from, document["parts"])), document.get("name"))
     carried = tuple(
-        Carried(calls[each["id"]], each.get("step"), each.get("error")) for each in document.get("calls", ())
+        Carried(call, each.get("step"), each.get("error"))
+        for call, each in zip(_calls(message), document.get("calls", ()), strict=False)
     )
-    message = Message("assistant", tuple(parts), document.get("name"))
     return Exchange(message, carried, document.get("shown", ""), document.get("said", ""))
 
 
@@ -154,15 +136,15 @@ def _part_from(document: Mapping[str, Any]) -> Part:
 
 
 def collect_exchanges(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
-    """Return the replies that notes of plans hold, and those since: what was refused, which no notes hold yet.
+    """Return the replies in the notes of plans that ran, and those of refused plans since then.
 
-    What other planners ran, or were refused, is shown as calls.
+    Steps and refused plans of other planners are shown as calls.
     """
     kept = [exchange for notes in (*task.notes_before, task.notes) for exchange in exchanges_from(notes) or ()]
     since: list[Exchange] = []
     for refusal in task.refused:
         own = exchanges_from(refusal.plan.notes)
-        # The notes of a proposal hold all replies since the last one that ran.
+        # The notes of a proposal have all replies since the last one that ran.
         since = [*since, _show_refusal(refusal)] if not own else [*own[:-1], _answer_refusal(own[-1], refusal)]
     carried = {each.step for exchange in (*kept, *since) for each in exchange.carried}
     foreign = [record for record in task.own_steps if record.step.id not in carried]
@@ -170,7 +152,7 @@ def collect_exchanges(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange,
 
 
 def last_errors(exchanges: Sequence[Exchange], task: Task) -> list[str]:
-    """Return the errors of the last replies, back to the last one of which something succeeded."""
+    """Return the errors of the last replies, back to the last one with a call that succeeded."""
     records = {record.step.id: record for record in task.steps}
     errors: list[str] = []
     for exchange in reversed(exchanges):
@@ -190,7 +172,7 @@ def conversation(
     transcript_tokens: int,
     observation_tokens: int,
 ) -> list[Message]:
-    """Return the messages of the next request; with ``last`` the model is told to answer now."""
+    """Return the messages of the next request. With ``last`` the model must answer now."""
     messages = [
         Message.of("system", _INSTRUCTIONS.format(infeasible=infeasible)),
         Message.of("user", _goal_message(task, observation_tokens)),
@@ -198,7 +180,9 @@ def conversation(
     records = {record.step.id: record for record in task.steps}
     answers = [[_answer_to_call(each, records) for each in exchange.carried] for exchange in exchanges]
     rounds = [
-        Round(_size(exchange), tuple(words for words, _ in given))
+        Round(
+            Message.estimate_tokens(json.dumps(_to(exchange), ensure_ascii=False)), tuple(words for words, _ in given)
+        )
         for exchange, given in zip(exchanges, answers, strict=True)
     ]
     gone, fitted = Round.fit(rounds, tokens=transcript_tokens, each=observation_tokens)
@@ -229,7 +213,7 @@ def _goal_message(task: Task, tokens: int) -> str:
 
 
 def _answer_to_call(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
-    """Return what a call is answered with, and whether that is an error."""
+    """Return the answer to a call, and whether it is an error."""
     if carried.step is None:
         return carried.error or _NOT_RUN, True
     record = records.get(carried.step)
@@ -239,7 +223,7 @@ def _answer_to_call(carried: Carried, records: dict[str, StepRecord]) -> tuple[s
 
 
 def _show_foreign_steps(records: Sequence[StepRecord], task: Task) -> Exchange:
-    """Show steps that another planner proposed as calls of one reply, so that their results are known."""
+    """Show the steps of another planner as calls of one reply, so that the model knows their results."""
     carried = []
     for record in records:
         name = record.step.function if isinstance(record.step.function, str) else f"plan_{record.step.id}"
@@ -257,7 +241,7 @@ def _show_refusal(refusal: Refusal) -> Exchange:
 
 
 def _answer_refusal(exchange: Exchange, refusal: Refusal) -> Exchange:
-    """Answer the calls of a proposal that was refused, each with its own findings."""
+    """Answer each call of a refused proposal with its own findings."""
     by_step: dict[str | None, list[str]] = {}
     for finding in refusal.findings:
         if finding.severity == "error":
@@ -274,19 +258,6 @@ def _answer_refusal(exchange: Exchange, refusal: Refusal) -> Exchange:
     return replace(exchange, carried=tuple(map(answered, exchange.carried)))
 
 
-def _size(exchange: Exchange) -> int:
-    written = exchange.said
-    for part in exchange.message.content:
-        match part:
-            case Text(text):
-                written += text
-            case ToolCall(_, name, arguments):
-                written += name + arguments
-            case Reasoning(data, _) if _is_json(data):
-                written += json.dumps(data)
-    return Message.estimate_tokens(written)
-
-
 def _is_json(data: Any) -> bool:
     try:
         json.dumps(data, allow_nan=False)
@@ -296,9 +267,9 @@ def _is_json(data: Any) -> bool:
 
 
 class Offer:
-    """What one request offers: the functions that fit, and one tool to say that the goal is infeasible.
+    """The tools of a request: the functions that fit, and one for an infeasible goal.
 
-    It is made once for a catalogue, so that a service can keep what it made of the tools.
+    It is made once for a catalogue, so that a service can cache the tools.
     """
 
     def __init__(self, functions: Sequence[FunctionSpec], goal: str, *, tokens: int, strict: bool) -> None:
@@ -316,13 +287,13 @@ class Offer:
         self.tools = tuple(tools)
 
     def is_infeasible(self, call: ToolCall) -> bool:
-        """Tell whether a call says that the goal cannot be reached."""
+        """Tell whether a call says that the goal is infeasible."""
         return call.name == self.infeasible or (
             call.name not in self._by_wire and call.name.strip().casefold() == self.infeasible
         )
 
     def step(self, call: ToolCall, *, id: str, reason: str) -> Step:
-        """Make a call a step that passes the check on its own.
+        """Return the step of a call, checked on its own.
 
         Raises ``FunctionNotFound`` with the nearest names and ``ArgumentsInvalid`` with every fault.
         """
@@ -365,7 +336,7 @@ _INFEASIBLE_PARAMETERS = {
 
 
 def _write_tools(specs: Iterable[FunctionSpec]) -> str:
-    """Write manuals as they lie in a request, to know how much they take."""
+    """Write the tools as in a request, to measure their size."""
     made = (spec.tool() for spec in specs)
     return json.dumps([[each.name, each.description, each.parameters] for each in made], ensure_ascii=False)
 
@@ -374,11 +345,10 @@ _HELD = 300
 
 
 class HeldWords:
-    """Holds the first words of a reply back, until it is clear that they are the answer's.
+    """Holds back the first words of a reply until it is clear that they belong to the answer.
 
-    A model that calls functions says why in a sentence or two before: that is no answer and is never shown. Longer
-    words are shown as they come; should a call follow them all the same, they have been seen, and so they stay the
-    beginning of the answer.
+    Before a call, a model often gives its reason in a sentence or two, which are not shown. Longer text is shown as it
+    comes. If a call follows after all, the text stays the beginning of the answer, since the user has seen it.
     """
 
     def __init__(self, words: AnswerWords, *, calls_may_follow: bool) -> None:
@@ -395,7 +365,7 @@ class HeldWords:
             self.release()
 
     def release(self) -> None:
-        """Show what was held: no call follows, or too much was said to wait."""
+        """Show the held words: no call follows, or there are too many."""
         held, self._held = self._held, None
         if held:
             self._words.feed(held)
@@ -412,7 +382,7 @@ _NOT_ALONE = (
 
 
 class FunctionCallingPlanner:
-    """Let a model call functions as its service does it, and make each reply's calls one plan.
+    """Let a model call functions as tools of its service, and make one plan of each reply's calls.
 
     >>> from portico import ChatCapabilities, function, Kernel, ToolCall
     >>> from portico_testkit.fakes.chat_service import ScriptedChat
@@ -428,11 +398,11 @@ class FunctionCallingPlanner:
     >>> run.outcome.text, run.plan.steps[0].function
     ('It is 1 May.', 'today')
 
-    The calls of a reply are independent steps and run side by side; a reply of words is the answer. A call of a
-    function that was not offered, or with arguments that do not fit, is answered with the error and what was probably
-    meant; the others of its reply run. The replies, with what a service wants handed back, travel in the plan's notes,
-    so that another process sends the same conversation. ``PlanError`` ends it when several replies in a row came to
-    nothing, ``UnsupportedOption`` says so where a service has no tools.
+    The calls of a reply are independent steps, which run concurrently. A reply without calls is the answer. A call of
+    an unknown function or with invalid arguments is answered with the error and the nearest names; the other calls of
+    the reply run. The plan's notes contain the replies, with the reasoning that a service needs back, so that another
+    process can continue the conversation. Raises ``PlanError`` when several replies in a row failed, and
+    ``UnsupportedOption`` if the service has no tools.
     """
 
     name = "function_calling"
@@ -444,7 +414,7 @@ class FunctionCallingPlanner:
         self._offered: tuple[object, Offer] | None = None
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
-        """Return the calls of the next reply as a plan, its words as the answer, or that the goal is infeasible."""
+        """Return the calls of the next reply as a plan, its text as the answer, or that the goal is infeasible."""
         task.require_functions()
         chat = self._services.get(ChatService, self._settings.chat)
         if not chat.capabilities.tools:
@@ -469,26 +439,25 @@ class FunctionCallingPlanner:
             held = HeldWords(words, calls_may_follow=not last)
             request = self._request(task, exchanges, offer, last)
             reply = await Asking.stream(chat, request, emit, on_text=held.feed)
-            message = with_own_ids(reply)
-            calls = _calls(message)
+            calls = _calls(reply.message)
             if not calls:
                 held.release()
                 Asking.require_whole(reply, chat, self._settings.max_tokens)
                 if words.text:
                     return Answer(f"{seen}{_BETWEEN}{words.text}" if seen else words.text)
-                # Services refuse a turn without any words.
+                # Services refuse an empty message.
                 since.append(Exchange(Message.of("assistant", "(nothing)"), said=_EMPTY))
                 continue
             if len(calls) == 1 and offer.is_infeasible(calls[0]):
                 given = _arguments(calls[0])
                 return offer.fitted.explain(Infeasible.from_call(given or {}, said=reply.text))
-            steps, exchange = self._make_steps(message, reply, task, offer, shown=words.text)
+            steps, exchange = self._make_steps(reply, task, offer, shown=words.text)
             since.append(exchange)
             if steps:
                 return Plan(task.goal, tuple(steps), notes=exchanges_to(since))
 
     def _offer(self, task: Task, *, strict: bool) -> Offer:
-        """Return what is offered; made anew only for another catalogue or another goal."""
+        """Return the tools; they are made again only for another catalogue or goal."""
         key = (task.functions, task.goal, strict)
         if self._offered is None or self._offered[0] != key:
             self._offered = (key, Offer(task.functions, task.goal, tokens=self._settings.manual_tokens, strict=strict))
@@ -510,17 +479,15 @@ class FunctionCallingPlanner:
             max_tokens=self._settings.max_tokens,
         )
 
-    def _make_steps(
-        self, message: Message, reply: ChatReply, task: Task, offer: Offer, *, shown: str
-    ) -> tuple[list[Step], Exchange]:
-        """Make steps of the calls that can be carried out, and answer the others."""
+    def _make_steps(self, reply: ChatReply, task: Task, offer: Offer, *, shown: str) -> tuple[list[Step], Exchange]:
+        """Return steps for the calls that can be carried out; the others get an error."""
         steps: list[Step] = []
         carried: list[Carried] = []
         ids = task.fresh_ids()
         id = next(ids)
         reason = reply.text.strip()[:_REASON]
         most = min(_CALLS, task.budget.steps)
-        calls = _calls(message)
+        calls = _calls(reply.message)
         for place, call in enumerate(calls):
             error = ""
             cut = reply.finish == "length" and place == len(calls) - 1 and _arguments(call) is None
@@ -537,7 +504,7 @@ class FunctionCallingPlanner:
                     error = str(refused)
             carried.append(Carried(call, error=error) if error else Carried(call, id))
             id = id if error else next(ids)
-        return steps, Exchange(message, tuple(carried), shown=shown)
+        return steps, Exchange(reply.message, tuple(carried), shown=shown)
 
 
 def _calls(message: Message) -> list[ToolCall]:
@@ -545,7 +512,7 @@ def _calls(message: Message) -> list[ToolCall]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments of a call, None where they are no whole JSON object."""
+    """Return the arguments of a call; None if they are not a complete JSON object."""
     try:
         return ModelCall.arguments(call.arguments.strip() or "{}")
     except ValueError:

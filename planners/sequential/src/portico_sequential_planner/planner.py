@@ -91,7 +91,7 @@ _NOTE = "Those were examples; functions that begin with Example do not exist. No
 
 
 def build_messages(task: Task, spec: str, *, instructions: str) -> list[Message]:
-    """Return what the model is told for a task, before its first reply."""
+    """Return the messages for a task, before the first reply."""
     told = _INSTRUCTIONS.format(missing=MISSING_MARK, manual=spec)
     if instructions.strip():
         told = f"{told}\n{instructions.strip()}\n"
@@ -118,13 +118,13 @@ def build_messages(task: Task, spec: str, *, instructions: str) -> list[Message]
 
 
 def reply_in_notes(notes: Any) -> str:
-    """Return what the model wrote for a plan, which is in the plan's notes; empty for the plans of others."""
+    """Return the reply in a plan's notes; empty for the plans of other planners."""
     written = notes.get("written") if isinstance(notes, dict) else None
     return written if isinstance(written, str) else ""
 
 
 def finished_steps(task: Task) -> list[StepRecord]:
-    """Return the steps whose results a new plan may use, under their ids as variables; steps inside steps are not."""
+    """Return the steps whose results a new plan may use as variables, named by their ids."""
     return [record for record in task.own_steps if record.error is None]
 
 
@@ -179,7 +179,7 @@ def _plan_as_written(plan: Plan, functions: Iterable[FunctionSpec]) -> str:
 
 
 def _finding_lines(findings: Iterable[Finding], plan: Plan) -> Iterable[str]:
-    """Write findings with places as they are in XML: the model knows no ids of steps."""
+    """Write findings with their places in XML, since the model does not know step ids."""
     elements = {
         step.id: f"step {number}, <function.{_dotted(step.function)}>" if isinstance(step.function, str) else ""
         for number, step in enumerate(plan.steps, 1)
@@ -190,7 +190,7 @@ def _finding_lines(findings: Iterable[Finding], plan: Plan) -> Iterable[str]:
         where = [element] if element else []
         if element and attribute != finding.place:
             where.append(f"attribute {attribute}")
-        # Not the hint: plans in XML have no paths, so that advice on one would lead nowhere.
+        # Without the hint, which may speak of paths: XML has none.
         yield f"- {', '.join(where)}: {finding.message}" if where else f"- {finding.message}"
 
 
@@ -213,10 +213,10 @@ def read_reply(
     taken: Collection[str] = (),
     has_input: bool = False,
 ) -> XmlPlan | Infeasible:
-    """Read a model's reply, mending what has one meaning only.
+    """Read a model's reply, and repair it where only one reading is possible.
 
     ``finished`` are the ids of steps whose results are variables, ``taken`` those that no new step may have.
-    Raises ``PlanFormatError`` with the place where no plan can be made of it, and `ReplyProblem`.
+    Raises ``PlanFormatError`` with the place if it is not a plan, and `ReplyProblem`.
     """
     read = XmlPlan.read(text, catalogue, goal=goal, recover=True, finished=finished)
     if read.empty:
@@ -228,7 +228,7 @@ def read_reply(
 
 
 def _problems(plan: Plan, catalogue: Mapping[str, FunctionSpec], *, has_input: bool) -> Iterator[str]:
-    """Yield what is a plan by its form, and not what was meant."""
+    """Yield mistakes that XML allows: an input that is missing, and fields of variables."""
     kinds: dict[str, Any] = {}
     for number, step in enumerate(plan.steps, 1):
         for name, expression in step.arguments.items():
@@ -247,7 +247,7 @@ def _problems(plan: Plan, catalogue: Mapping[str, FunctionSpec], *, has_input: b
 
 
 def _infeasible(text: str) -> Infeasible:
-    """Make an outcome of an empty plan: its comments, and the words around it, are the reason."""
+    """Return the outcome of an empty plan. Its comments and the text around it are the reason."""
     comments = [" ".join(comment.split()) for comment in _COMMENT.findall(text)]
     around = " ".join(_TAG.sub(" ", _COMMENT.sub("\n", text)).split())
     reasons: list[str] = []
@@ -261,7 +261,7 @@ def _infeasible(text: str) -> Infeasible:
 
 
 def _with_free_ids(plan: Plan, taken: Collection[str]) -> Plan:
-    """Give steps whose id is taken another one: a model may well use a name again for a step that failed."""
+    """Rename steps whose id is taken: a model may reuse the name of a failed step."""
     used = {*taken, *(step.id for step in plan.steps)}
     names: dict[str, str] = {}
     for step in plan.steps:
@@ -281,11 +281,10 @@ class SequentialPlanner:
     >>> SequentialPlanner.name
     'sequential'
 
-    The reply is parsed strictly, then tolerantly where only one reading is possible; what was mended is in the
-    plan's notes, under ``recovered``. A reply that is no plan goes back to the model with what is wrong and where,
-    ``repairs`` times; then it is a ``PlanError``. What the loop refuses comes back with the findings. A plan that
-    failed half-way is followed by another one, ``replans`` times, which may use the results that there are.
-    ``<plan/>`` makes the goal infeasible.
+    The reply is parsed strictly, then tolerantly where only one reading is possible; the plan's notes list the repairs
+    under ``recovered``. A reply that is not a plan is sent back with its faults ``repairs`` times; then it is a
+    ``PlanError``. A refused plan is sent back with the findings. After a plan that failed half-way, another one may use
+    its results, ``replans`` times. ``<plan/>`` means that the goal is infeasible.
     """
 
     name = "sequential"
@@ -296,7 +295,7 @@ class SequentialPlanner:
         self._services = services
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
-        """Ask the model for a plan; raises ``PlanError`` when it writes none that can be read."""
+        """Ask the model for a plan. Raises ``PlanError`` if none of its replies can be read."""
         task.require_functions()
         settings = self._settings
         number = task.plan_number(replans=settings.replans)
@@ -306,7 +305,7 @@ class SequentialPlanner:
         if isinstance(read, Infeasible):
             return fitted.explain(read)
         result = _with_results_before(read.plan.result, task)
-        # What the model wrote is what it is shown again where the plan is refused, or fails.
+        # The model sees its own text again if the plan is refused or fails.
         notes: dict[str, Any] = {"plan": number, "written": text}
         if result is not None:
             notes["result"] = list(dict.fromkeys(reference.step for reference in references(result)))
@@ -330,7 +329,7 @@ class SequentialPlanner:
 
 
 def _with_results_before(result: Expression | None, task: Task) -> Expression | None:
-    """Put before a plan's result what is done of the result of the plan that failed: no one writes it again."""
+    """Put the finished parts of a failed plan's result before the result of its successor."""
     marked = task.notes.get("result") if isinstance(task.notes, dict) else None
     if not isinstance(marked, list) or result is None:
         return result

@@ -1,4 +1,4 @@
-"""What the model is told: how to write a turn, what there is to call, and what happened so far."""
+"""The prompt: how to write a turn, the functions, and the steps so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portico import Message
 from portico.plans import INPUT, Finding, From, PromptText, Round, Step, StepRecord, Task, Value
 
 OBSERVATION_STOP = "\nObservation:"
-"""Where a service that has stop sequences is to end a turn: before the model invents a result."""
+"""The stop sequence, which ends a turn before the model invents a result."""
 
 _AIM = (
     "Run the user's goal step by step. In each turn write one thought, and then either one action or the final "
@@ -61,9 +61,9 @@ def conversation(
     transcript_tokens: int,
     observation_tokens: int,
 ) -> list[Message]:
-    """Return the messages of the next turn; with ``objects`` turns are JSON objects, otherwise lines of text.
+    """Return the messages of the next turn. With ``objects`` turns are JSON objects, otherwise lines of text.
 
-    With ``last`` the model is told to answer now.
+    With ``last`` the model must answer now.
     """
     form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
     form += f"\n\n{_REFERENCES}"
@@ -94,7 +94,7 @@ def conversation(
 
 
 def fault_message(faults: Sequence[str], *, objects: bool) -> Message:
-    """Return what the model reads about a turn that cannot be read."""
+    """Return the message about a turn that cannot be read."""
     listed = "\n".join(f"- {fault}" for fault in faults)
     form = (
         "one JSON object with a thought and an action" if objects else "a thought, and one action or the final answer"
@@ -103,7 +103,7 @@ def fault_message(faults: Sequence[str], *, objects: bool) -> Message:
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """Put what one side says twice in a row into one message: some models take turns only."""
+    """Join messages of the same role in a row: some models need alternating roles."""
     joined: list[Message] = []
     for message in messages:
         if joined and joined[-1].role == message.role:
@@ -130,7 +130,7 @@ def _turn(step: Step, task: Task, *, objects: bool) -> str:
 
 
 def _arguments(step: Step, task: Task) -> dict[str, Any]:
-    """Return arguments as the model wrote them; what another planner put together is shown as it was given."""
+    """Return arguments as the model wrote them; those of other planners as values."""
     written: dict[str, Any] = {}
     for name, argument in step.arguments.items():
         match argument:
@@ -148,7 +148,7 @@ def _words(record: StepRecord) -> str:
 
 
 def _observation(record: StepRecord, words: str) -> str:
-    """Write a result so that it stays one JSON value on one line: it can open no turn."""
+    """Write a result as one JSON value on one line, so that it cannot begin a turn."""
     if record.error is not None:
         return f"Observation: {record.step.id} failed: {PromptText.line(words)}"
     whole = words == PromptText.plain(record.result)

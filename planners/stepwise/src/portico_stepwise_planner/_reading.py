@@ -1,7 +1,6 @@
-"""What a model wrote as one turn: a thought with an action, or with the final answer.
+"""Read one turn of a model: a thought with an action, or with the final answer.
 
-Only the first action counts, and nothing that stands behind it: what a model writes there it wrote without having
-seen a result. A text that calls itself an observation is cut off for the same reason.
+Only the first action counts. Everything after it, and every observation, was written without a result and is dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _EXPECTED = 'Write it as one JSON object: {"function": "Plugin-Function", "argum
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One function to call, as the model wrote its name and its arguments."""
+    """One call, with the name and arguments as the model wrote them."""
 
     thought: str
     function: str
@@ -41,7 +40,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The final answer; ``value`` is what it is where that is no text."""
+    """The final answer; ``value`` is set if it is not a text."""
 
     thought: str
     text: str
@@ -49,7 +48,7 @@ class Final:
 
 
 def read_reply(text: str) -> Action | Final:
-    r"""Read one turn; raises `ReplyProblem` with what to mend.
+    r"""Read one turn. Raises `ReplyProblem` with what to correct.
 
     >>> reply = 'Thought: I need the date.\nAction: {"function": "Clock.Today"}\nObservation: 1 May'
     >>> read_reply(reply)
@@ -84,7 +83,7 @@ def _from_lines(text: str) -> Action | Final:
             case "observation":
                 break
             case "final answer":
-                # The model may go on as if it were told something.
+                # The model may invent an observation after it.
                 told = names.index("observation", place) if "observation" in names[place:] else len(marks)
                 return _final(thought, text[mark.end() : marks[told].start() if told < len(marks) else None])
             case "action":
@@ -93,7 +92,7 @@ def _from_lines(text: str) -> Action | Final:
                 return _action(thought, body, text[mark.end() :], given)
             case "action input":
                 raise ReplyProblem(f"there is an input without an action before it. {_EXPECTED}")
-    raise ReplyProblem("there is neither an action nor a final answer before what calls itself an observation")
+    raise ReplyProblem("there is neither an action nor a final answer before the observation")
 
 
 def _action(thought: str, body: str, rest: str, given: str | None) -> Action | Final:
@@ -105,7 +104,7 @@ def _action(thought: str, body: str, rest: str, given: str | None) -> Action | F
         # "Action: Name" and "Action Input: {…}", as other frameworks have it.
         return _called({"function": name, "arguments": _first_object(_opened(given), "The action's input")}, thought)
     if not name:
-        raise ReplyProblem(f"there is nothing behind 'Action:'. {_EXPECTED}")
+        raise ReplyProblem(f"there is nothing after 'Action:'. {_EXPECTED}")
     raise ReplyProblem(f"the action is not JSON: {name[:80]!r}. {_EXPECTED}")
 
 
@@ -115,13 +114,8 @@ def _opened(text: str) -> str:
 
 
 def _first_object(text: str, what: str) -> dict[str, Any]:
-    """Read the JSON object with which a text begins; of an array of them the first."""
-    start = text.lstrip()
-    if start.startswith("["):
-        inner = start[1:].lstrip()
-        if not inner.startswith("{"):
-            raise ReplyProblem(f"{what} is an array and no object. {_EXPECTED}")
-        start = inner
+    """Read the JSON object with which a text begins, also as the first of an array."""
+    start = text.lstrip().removeprefix("[").lstrip()
     try:
         _, end = json.JSONDecoder().raw_decode(start)
     except RecursionError:
@@ -178,7 +172,7 @@ def _called(document: Mapping[str, Any], thought: str) -> Action:
 
 
 def _refuse_others(document: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
-    """Refuse what would be dropped: an argument that stands beside "arguments" was meant as one."""
+    """Refuse unknown keys: a key beside "arguments" was probably meant as an argument."""
     others = [key for key in document if key not in known]
     if others:
         raise ReplyProblem(f"{what} has an unknown key: {others[0]!r}. {_EXPECTED}")

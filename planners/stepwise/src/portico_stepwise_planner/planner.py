@@ -51,13 +51,13 @@ _REFERENCE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class TurnSchema:
-    """A schema, as it is or in strict form, and the way back from what was written under it."""
+    """A schema, perhaps in strict form, and the way to decode replies to it."""
 
     schema: Mapping[str, Any]
     form: StrictForm | None = None
 
     def decode(self, text: str) -> str:
-        """Return a reply as the schema without strict form has it; raises `ReplyProblem` where it is none."""
+        """Return a reply without strict form. Raises `ReplyProblem` for a reply of another form."""
         if self.form is None or self.form.identity:
             return text
         try:
@@ -69,12 +69,11 @@ class TurnSchema:
 def turn_schema(
     functions: Sequence[FunctionSpec], infeasible: str | None, capabilities: ChatCapabilities, *, references: bool
 ) -> TurnSchema | None:
-    """Make the schema of a thought with one call of these functions or with the final answer.
+    """Return the schema of a thought with a call or with the final answer; None if the service takes no schemas.
 
-    ``infeasible`` is how the model says that none helps, None where it is to answer. None for a service that holds
-    replies to no schema. Strict form where the service takes it and it can hold the
-    schema, if loosely: everything is checked afterwards. With ``references`` an argument may be one; where strict form
-    cannot hold them beside what the functions take, they are left out.
+    ``infeasible`` is the name that says that no function helps; None if the model must answer. It is in strict form if
+    the service takes that and the schema fits. With ``references`` an argument may be a reference; they are left out if
+    strict form cannot hold them.
     """
     if not capabilities.response_schema:
         return None
@@ -110,7 +109,7 @@ def _turn(functions: Sequence[FunctionSpec], infeasible: str | None, *, referenc
 
 
 def _or_references(parameters: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
-    """Let each parameter be a reference too; a default stays beside the alternatives, where strict form looks."""
+    """Let each parameter be a reference too. A default stays beside the alternatives, where strict form expects it."""
     properties = parameters.get("properties")
     if not isinstance(properties, Mapping):
         return parameters
@@ -132,7 +131,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What the model can do: the functions that it sees, the schema of a turn, and how to say that none helps."""
+    """What a turn offers: the functions, the schema, and the name that says that no function helps."""
 
     fitted: FittedFunctions
     schema: TurnSchema | None
@@ -156,10 +155,9 @@ class StepwisePlanner:
     >>> run.outcome.text, [step.reason for step in run.plan.steps]
     ('It is 1 May.', ['The date first.'])
 
-    Each proposal is one reply of the model: a plan of one step without a result, the answer, or that the goal is
-    infeasible. Everything that the model is told is made from the task. A reply that cannot be read is sent back, and
-    after some attempts ``PlanError`` says what was wrong; so it does when several steps in a row failed. A call that
-    does not pass the check is refused by the loop, and the findings go back to the model.
+    Each proposal is one reply of the model: a plan of one step, the answer, or that the goal is infeasible. The prompt
+    is made from the task alone. A reply that cannot be read is sent back some times; then ``PlanError`` says what was
+    wrong. Several failed steps in a row raise it too. A call with findings is refused, and the model reads them.
     """
 
     name = "stepwise"
@@ -170,7 +168,7 @@ class StepwisePlanner:
         self._services = services
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
-        """Return the next call as a plan of one step, the answer, or why there is none."""
+        """Return the next call as a plan of one step, the answer, or why the goal is infeasible."""
         task.require_functions()
         self._give_up(task)
         chat = self._services.get(ChatService, self._settings.chat)
@@ -189,8 +187,7 @@ class StepwisePlanner:
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=tokens, write=PromptText.signatures)
         last = self._is_last_turn(task)
         results = any(record.error is None for record in task.own_steps)
-        # On the last turn nothing can be called any more, and where there are results they are the answer: a small
-        # model that has written calls goes on to write one as long as there is any.
+        # On the last turn the model must answer. A small model would call functions as long as there are any.
         schema = turn_schema(
             () if last else fitted.functions,
             None if last and results else infeasible,
@@ -200,7 +197,7 @@ class StepwisePlanner:
         return _Offer(fitted, schema, infeasible)
 
     def _give_up(self, task: Task) -> None:
-        """Stop after several failures in a row: a model that sees nothing but errors tries the same for ever."""
+        """Stop after several failures in a row: a model that sees only errors repeats them."""
         last = task.own_steps[-_FAILURES:]
         if len(last) == _FAILURES and all(record.error is not None for record in last):
             raise PlanError(
@@ -209,7 +206,7 @@ class StepwisePlanner:
             )
 
     def _is_last_turn(self, task: Task) -> bool:
-        """Tell whether nothing but an answer makes sense: the budget is used up, or the model goes round in circles."""
+        """Tell whether the model must answer: the budget is used up, or it repeats the same call."""
         budget = task.budget
         return budget.proposals <= 1 or budget.steps <= 0 or task.repeats() >= _REPEATS
 
@@ -236,7 +233,7 @@ class StepwisePlanner:
     async def _turn(
         self, chat: ChatService, request: ChatRequest, offer: _Offer, task: Task, emit: Emit
     ) -> Step | Final | Infeasible:
-        """Ask until a turn can be read; what went wrong goes back to the model."""
+        """Ask until a turn can be read; the model gets what was wrong."""
         added: tuple[Message, ...] = ()
         for attempt in range(self._settings.repairs + 1):
             asked = replace(request, messages=(*request.messages, *added))
@@ -263,7 +260,7 @@ class StepwisePlanner:
 
 
 def _interpret(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | Infeasible:
-    """Make of a turn what the loop takes; raises `ReplyProblem` for an argument that cannot be read."""
+    """Return a turn as the loop takes it. Raises `ReplyProblem` for an argument that cannot be read."""
     if isinstance(turn, Final):
         return turn
     known = any(spec.name == turn.function for spec in task.functions)
@@ -276,19 +273,19 @@ def _interpret(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final 
     try:
         step = ModelCall.step(turn.function, values, catalogue, id=id, reason=turn.thought)
     except FunctionNotFound:
-        # As it was written: the check names the nearest functions, and the model reads that.
+        # The check names the nearest functions to the model.
         return Step(id, turn.function, arguments, reason=turn.thought)
     return replace(step, arguments={name: step.arguments.get(name, each) for name, each in arguments.items()})
 
 
 def read_argument(name: str, value: Any) -> Expression:
-    """Tell a reference from a value.
+    """Read an argument as a reference or a value.
 
     >>> read_argument("text", {"from": "s1"}), read_argument("to", [{"from": "Oslo"}])
     (From(step='s1', path=()), Value(value=[{'from': 'Oslo'}]))
 
-    An argument that is exactly ``{"from": TEXT}`` or ``{"from": TEXT, "path": TEXT}`` is a reference, whatever the
-    function takes; inside an argument nothing is. Raises `ReplyProblem` for a path that is none.
+    An argument that is exactly ``{"from": TEXT}`` or ``{"from": TEXT, "path": TEXT}`` is a reference; nothing inside an
+    argument is one. Raises `ReplyProblem` for an invalid path.
     """
     refers = isinstance(value, dict) and value.keys() in ({"from"}, {"from", "path"})
     if refers and all(isinstance(each, str) for each in value.values()):

@@ -1,4 +1,4 @@
-"""What fits a parameter: a literal's strict form within limits, texts, and what lists and objects contain."""
+"""What a parameter takes: a bounded strict form for literals, texts, lists and objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OBJECT = frozenset({"type", "properties", "required", "additionalProperties"})
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Characters of a text (None: no limit), elements of a list, and whether recursion must end."""
+    """The most characters of a text (None: no limit), the most elements of a list, and whether recursion must end."""
 
     text: int | None
     elements: int
@@ -37,11 +37,11 @@ class Bounds:
 
 
 def bound_schema(schema: Mapping[str, Any], bounds: Bounds, key: str = "") -> dict[str, Any]:
-    """Return a strict form that allows less: its texts and lists are short and its nesting ends.
+    """Return a strict form with bounded texts, lists and nesting.
 
-    What is recursive is written out, three levels of it; more where no value ends as soon as that. ``key`` ends the
-    names of definitions, since those of several parameters stand in one schema. Titles and descriptions are left out:
-    models read the manual. Raises ``SchemaUnsupported`` for what has no end within twelve levels.
+    Recursive definitions are written out for three levels, or more if no value ends there. ``key`` is the suffix of
+    the definitions' names, since one schema has those of several parameters. Titles and descriptions are left out.
+    Raises ``SchemaUnsupported`` if no value ends within twelve levels.
     """
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     recursive = _recursive(definitions) if bounds.levels else frozenset()
@@ -64,7 +64,7 @@ class _BoundedWriter:
     written: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
     def write(self, schema: Mapping[str, Any], left: int) -> dict[str, Any] | None:
-        """Return the bounded schema; None where nothing ends in what is left of the levels."""
+        """Return the bounded schema; None if no value ends within the levels that are left."""
         if "$ref" in schema:
             return self.reference(str(schema["$ref"]).removeprefix(_PREFIX), left)
         made = {keyword: argument for keyword, argument in schema.items() if keyword not in _NOTES}
@@ -91,7 +91,7 @@ class _BoundedWriter:
         items = self.write(schema["items"], left)
         if items is None:
             return None if least else {**made, "items": {"type": "null"}, "maxItems": 0}
-        # The deeper, the shorter: the number of elements would grow by a power with each level.
+        # Shorter on each level, since the number of elements grows exponentially.
         most = max(1, self.bounds.elements >> (self.depth - left), least)
         return {**made, "items": items, "maxItems": min(schema.get("maxItems", most), most)}
 
@@ -109,7 +109,7 @@ class _BoundedWriter:
 
 
 def _recursive(definitions: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the definitions that lead back to themselves."""
+    """Return the names of the definitions that refer to themselves."""
     leads = {name: set(_REFERENCE.findall(json.dumps(body, default=str))) for name, body in definitions.items()}
     for _ in definitions:
         for reached in leads.values():
@@ -118,7 +118,7 @@ def _recursive(definitions: Mapping[str, Any]) -> frozenset[str]:
 
 
 class ParameterForm:
-    """What fits one parameter: ``schema`` stands alone, its references lead to its own ``$defs``.
+    """What one parameter takes. ``schema`` is self-contained: it has its own ``$defs``.
 
     >>> form = ParameterForm({"type": "array", "items": {"type": "string"}})
     >>> form.takes_text, form.items.takes_text
@@ -134,13 +134,13 @@ class ParameterForm:
 
     @cached_property
     def key(self) -> str:
-        """The same for parameters that take the same: what is said of the schema to people does not count."""
+        """Equal for parameters that take the same; titles and descriptions do not count."""
         text = json.dumps(_plain(self.schema), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @cached_property
     def problem(self) -> str:
-        """Why no literal can be written, empty where one can."""
+        """Why no literal can be written; empty if one can."""
         return self._strict if isinstance(self._strict, str) else ""
 
     @cached_property
@@ -167,7 +167,7 @@ class ParameterForm:
             return f"its schema is malformed: {error}"
 
     def literal(self, bounds: Bounds) -> Mapping[str, Any] | None:
-        """Return the schema of ``{"value": …}`` within bounds, None for none; definitions have their own names."""
+        """Return the bounded schema of ``{"value": …}``, or None."""
         if bounds not in self._bounded:
             try:
                 strict = self._strict
@@ -179,13 +179,13 @@ class ParameterForm:
         return self._bounded[bounds]
 
     def decode(self, value: Any) -> Any:
-        """Return the value behind what was written in the strict form. Raises `Mismatch`."""
+        """Return the value that was written in strict form. Raises `Mismatch`."""
         if isinstance(self._strict, str):
             return value
         return self._strict.decode({"value": value})["value"]
 
     def faults(self, value: Any, validator: SchemaValidator) -> list[str]:
-        """Return what is wrong with a value: services do not honour every keyword, and some honour none."""
+        """Return what is wrong with a value: services do not enforce every keyword."""
         try:
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
@@ -213,18 +213,18 @@ class ParameterForm:
 
     @cached_property
     def items(self) -> ParameterForm | None:
-        """What the elements of a list may be, where nothing else is asked of the list than their number."""
+        """The form of a list's elements, if the schema only bounds their number."""
         schema = self.list_schema
         return None if schema is None else ParameterForm(schema.get("items", True), self._definitions)
 
     @cached_property
     def list_schema(self) -> Mapping[str, Any] | None:
-        """The one alternative that is a plain array."""
+        """The first alternative that is a plain array."""
         return next((each for each in self._alternatives() if _is_plain(each, "array", _ARRAY)), None)
 
     @cached_property
     def members(self) -> Mapping[str, tuple[ParameterForm, bool]] | None:
-        """What the properties of an object take and whether they are needed, where nothing else is asked of it."""
+        """The forms of an object's properties, and whether they are required, if the schema asks nothing else."""
         schema = next((each for each in self._alternatives() if _is_plain(each, "object", _OBJECT)), None)
         properties = schema.get("properties") if schema is not None else None
         if not schema or not isinstance(properties, Mapping) or not 0 < len(properties) <= _MOST_MEMBERS:
@@ -240,7 +240,7 @@ class ParameterForm:
         return found if isinstance(found, Mapping) else None
 
     def _alternatives(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the schemas of which a value needs to fit one only."""
+        """Yield the alternatives: a value must fit one of them."""
         stack: list[Any] = [self.schema]
         for _ in range(_MOST_LEVELS):
             if not stack:
@@ -258,9 +258,9 @@ class ParameterForm:
 
 
 class FunctionForm:
-    """The parameters of a function, each with its form and whether it must be given.
+    """The parameters of a function, each with its form and whether it is required.
 
-    ``problem`` says why it cannot be called at all, where its schema is not one of an object's properties.
+    ``problem`` says why the function cannot be called, and is empty otherwise.
     """
 
     def __init__(self, spec: FunctionSpec) -> None:
@@ -277,10 +277,8 @@ class FunctionForm:
             }
             for form, _ in self.parameters.values():
                 _ = form.key
-        except (TypeError, AttributeError, ValueError) as error:
+        except (TypeError, AttributeError, ValueError, RecursionError) as error:
             self.problem = f"its parameters are malformed: {error}"
-        except RecursionError:
-            self.problem = "its parameters are nested too deeply"
         else:
             undescribed = [name for name in required if name not in properties]
             if undescribed:
@@ -301,7 +299,7 @@ def _refers(schema: Any) -> bool:
 
 
 def _plain(schema: Any, *, named: bool = False) -> Any:
-    """Leave out what a schema says to people; ``named`` is for an object whose keys are names and no keywords."""
+    """Return a schema without titles and descriptions. The keys of a ``named`` object are names, not keywords."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""The structured strategy: one completion for each step, held to a schema in which only valid steps can be written."""
+"""The structured strategy: one completion for each step, under a schema that allows only valid steps."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _FAILURES = 4
 
 
 def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Message]:
-    """Return the beginning of the conversation: the system's words, then the goal and what was done for it."""
+    """Return the first messages: the rules, then the goal and the steps so far."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
     system = f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + f"\n{arguments}\n\nThe functions:\n{spec}"
@@ -77,7 +77,7 @@ def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool) -> li
 
 
 def step_messages(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -> list[Message]:
-    """Return the reply that became a step, and what is said of it."""
+    """Return the reply that became a step, and the answer to it."""
     then = "No more calls fit into this plan: end it." if last else "What is the next step?"
     return [
         Message.of("assistant", reply),
@@ -86,12 +86,12 @@ def step_messages(reply: str, id: str, returns: Mapping[str, Any], *, last: bool
 
 
 def ask_again(problem: str) -> str:
-    """Return what is said of a reply that is no step."""
+    """Return the answer to a reply that is not a step."""
     return f"That is no valid step: {problem[:_MOST]}\nWrite this step again, as one JSON object."
 
 
 def _shown(value: Any) -> str:
-    """Show a JSON value, the beginning of a long one."""
+    """Return a JSON value as text, cut if it is long."""
     return _short(PromptText.line(value))
 
 
@@ -126,14 +126,13 @@ _ELEMENTS = 16
 class StructuredPlanner:
     """Write a plan step by step, so that an invalid one cannot be written.
 
-    Each step is one completion under a JSON Schema that is made for it: the functions are constants, arguments
-    follow the function's own schema, references lead to earlier steps only and to places whose values always fit.
-    The plan is proposed whole, with its result; with ``one_step`` each step is a proposal, and the next one sees what
-    it gave. A service that holds replies to no schema is asked in words; every reply is checked all the same, and sent
-    back with its faults, ``repairs`` times at most.
+    Each step is one completion under its own JSON Schema: the functions are constants, arguments follow the function's
+    schema, and references lead only to values of earlier steps that always fit. The plan is proposed whole, with its
+    result. With ``one_step`` each step is a proposal, and the next one sees its result. A service without response
+    schemas gets the form in words. Every reply is checked, and sent back with its faults at most ``repairs`` times.
 
-    Raises ``PlanError`` without functions, without one that can be called, when a step is still not valid after the
-    repairs, and when too many steps failed one after the other; and what the chat service raises.
+    Raises ``PlanError`` if no function can be called, if a step is still invalid after the repairs, and if too many
+    steps in a row failed; and the errors of the chat service.
     """
 
     name = "structured"
@@ -146,7 +145,7 @@ class StructuredPlanner:
         self._forms = Forms()
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
-        """Return the whole plan, or its next step with ``one_step``, or why the goal cannot be reached."""
+        """Return the plan, or its next step with ``one_step``, or why the goal is infeasible."""
         task.require_functions()
         self._stop_after_failures(task)
         chat = self._services.get(ChatService, self._settings.chat)
@@ -206,12 +205,12 @@ class _PlanWriter:
         return Plan(self.task.goal, tuple(self.steps), result, input=schema_of(self.task.input) if uses_input else None)
 
     def known(self) -> list[Origin]:
-        """Return what can be referred to from the beginning: the input and the steps that have run."""
+        """Return what the first step can refer to: the input and the steps that have run."""
         returns = {each.name: each.returns for each in self.task.functions}
         found = [] if self.task.input is None else [Origin(INPUT, (schema_of(self.task.input),))]
         for record in self.task.own_steps:
             if record.error is None:
-                # What it gave may fit where its declared result only might: it is known by now.
+                # The actual result may fit where its declared type might not.
                 function = record.step.function
                 declared = returns.get(function, _OPEN) if isinstance(function, str) else _OPEN
                 found.append(Origin(record.step.id, (declared, schema_of(record.result))))
@@ -222,7 +221,7 @@ class _PlanWriter:
         return self.chat.capabilities.response_schema
 
     def form(self, functions: tuple[FunctionSpec, ...]) -> StepForm:
-        """Return the form of the next step; without strict mode where that has no room for it."""
+        """Return the form of the next step, without strict mode if the schema is too large for it."""
         made = len(self.steps) + len(self.task.own_steps)
         left = self.steps_left()
         strict = self.held and self.chat.capabilities.strict
@@ -256,7 +255,7 @@ class _PlanWriter:
         return min(self.settings.max_steps, self.task.budget.steps) - len(self.steps)
 
     async def next(self, form: StepForm) -> tuple[Next, str]:
-        """Ask for one step until it is valid; return it with the reply. Raises ``PlanError``."""
+        """Ask until a step is valid; return it with the reply. Raises ``PlanError``."""
         settings = self.settings
         request = ChatRequest(
             tuple(self.messages),

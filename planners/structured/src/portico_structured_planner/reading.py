@@ -1,4 +1,4 @@
-"""From a reply to the next step, with everything that is wrong with it."""
+"""Read the next step from a reply, with all its faults."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ Next = Call | Finish | GiveUp
 
 
 def read_step(text: str, form: StepForm, validator: SchemaValidator, *, held: bool) -> Next:
-    """Read a reply. ``held`` says that the service holds it to the form's schema: then it is JSON and nothing else.
+    """Read a reply. Raises `ReplyProblem` with every fault.
 
-    Of a service that was asked in words, literals are in their own form, and the first value that is a step is
-    taken. Raises `ReplyProblem` with every fault: whatever the service promised, everything is looked at here.
+    ``held`` means that the service holds replies to the form's schema, so the reply is JSON in strict form. Otherwise
+    the first JSON value that is a step counts, and literals have their own form. Everything is checked in both cases.
     """
     try:
         values = [json.loads(text)] if held else list(PartialJson.values_in(text))
@@ -68,7 +68,7 @@ def read_step(text: str, form: StepForm, validator: SchemaValidator, *, held: bo
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Every method raises `ReplyProblem`; an object of arguments, with the faults of all."""
+    """Every method raises `ReplyProblem`."""
 
     form: StepForm
     validator: SchemaValidator
@@ -110,15 +110,11 @@ class _Reader:
     def no_function(self, name: Any) -> str:
         ends = {self.form.finish: self.form.can_finish, self.form.give_up: self.form.can_give_up}
         offered = [*self.form.functions, *(end for end, possible in ends.items() if possible)]
-        if not isinstance(name, str):
-            return f"function: a name is needed; there are: {', '.join(offered[:_FAULTS])}"
-        if name in ends:
-            return f"function: {name!r} is not possible now"
-        if name in self.form.left_out:
-            return f"function: {name!r} cannot be called now: {self.form.left_out[name]}"
-        near = nearest(name, offered)
-        hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(offered[:_FAULTS])}"
-        return f"function: there is no {name!r}; {hint}"
+        if isinstance(name, str) and (name in ends or name in self.form.left_out):
+            return f"function: {name!r} cannot be called now. {self.form.left_out.get(name, '')}".rstrip()
+        near = nearest(name, offered) if isinstance(name, str) else ()
+        kind = "nearest" if near else "there are"
+        return f"function: there is no {name!r}; {kind}: {', '.join(near or offered[:_FAULTS])}"
 
     def words(self, text: Any, place: str) -> str:
         if not isinstance(text, str):
@@ -145,7 +141,7 @@ class _Reader:
         return read
 
     def expression(self, value: Any, form: ParameterForm, place: str, *, inner: bool = False) -> Expression:
-        """Read what is tagged; ``inner`` for what is inside a list or an object."""
+        """Read an argument; ``inner`` if it is inside a list or an object."""
         match value:
             case {"from": _, **others} if others.keys() <= {"path"}:
                 return self.reference(value, form, place)
@@ -160,7 +156,7 @@ class _Reader:
         raise ReplyProblem(f"{place}: expected {self.wanted(form)}")
 
     def wanted(self, form: ParameterForm) -> str:
-        """Say what is expected: the result, and a part of a text, are references only; others may be values."""
+        """Return what is expected. The result, and a part of a text, must be references; others may be values."""
         shown = [
             json.dumps({"from": step, "path": From.print_path(path)}, ensure_ascii=False)
             for step, paths in self.form.allowed.get(form.key, {}).items()

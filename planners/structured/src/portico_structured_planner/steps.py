@@ -24,7 +24,7 @@ _MEMBERS = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """One thing that can be referred to: its step id and the schemas that its value has, all of them."""
+    """A value that can be referred to: its step id, and all schemas that are known of it."""
 
     id: str
     schemas: tuple[Mapping[str, Any], ...]
@@ -34,9 +34,9 @@ Path = tuple[str | int, ...]
 
 
 class Forms:
-    """The forms of functions, and what fits where: made once for a catalogue, so that a step costs little.
+    """A cache of the forms of functions and of the paths that fit, for one catalogue.
 
-    Schemas are known by their identity, since a kernel makes them once for each function.
+    Schemas are compared by identity, since a kernel makes them once for each function.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Forms:
         self._paths: dict[tuple[int, str], tuple[Any, tuple[Path, ...]]] = {}
 
     def function(self, spec: FunctionSpec) -> FunctionForm:
-        """Return the form of a function; parameters that take the same share theirs."""
+        """Return the form of a function; equal parameters share one form."""
         if id(spec) not in self._functions:
             form = FunctionForm(spec)
             if not form.problem:
@@ -57,7 +57,7 @@ class Forms:
         return self._functions[id(spec)][1]
 
     def paths(self, origin: Origin, form: ParameterForm) -> tuple[Path, ...]:
-        """Return the paths in an origin's value that surely lead to something that always fits, the shortest first."""
+        """Return the paths in an origin's value whose value always fits, the shortest first."""
         found: dict[Path, None] = {}
         for schema in origin.schemas:
             key = (id(schema), form.key)
@@ -71,7 +71,7 @@ class Forms:
 
 
 def schema_of(value: Any, depth: int = 0) -> dict[str, Any]:
-    """Return a JSON Schema of what a value is: its kinds, properties and formats, not its very words.
+    """Return a JSON Schema that describes a value: its types, properties and formats.
 
     >>> schema_of({"on": "2026-03-01", "places": ["Oslo"]})["properties"]["on"]
     {'type': 'string', 'format': 'date'}
@@ -101,16 +101,15 @@ def schema_of(value: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def _list_schema(value: list[Any], depth: int) -> dict[str, Any]:
-    if depth >= _DEPTH:
-        return {"type": "array"}
-    kinds: list[dict[str, Any]] = []
-    for element in value[:_ELEMENTS]:
-        schema = schema_of(element, depth + 1)
-        if schema not in kinds:
-            kinds.append(schema)
-    whole = len(value) <= _ELEMENTS and len(kinds) <= _KINDS
-    items = {} if not whole or not kinds else {"items": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
-    return {"type": "array", **items, "minItems": len(value)} | ({} if value else {"maxItems": 0})
+    if not value:
+        return {"type": "array", "maxItems": 0}
+    made: dict[str, Any] = {"type": "array", "minItems": len(value)}
+    if depth < _DEPTH and len(value) <= _ELEMENTS:
+        schemas = [schema_of(element, depth + 1) for element in value]
+        kinds = [schema for number, schema in enumerate(schemas) if schema not in schemas[:number]]
+        if len(kinds) <= _KINDS:
+            made["items"] = {"anyOf": kinds}
+    return made
 
 
 def _format(text: str) -> str | None:
@@ -142,7 +141,7 @@ _PREFIX = "#/$defs/"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the next step may be, and within which bounds."""
+    """What the next step may be, and its bounds."""
 
     bounds: Bounds
     calls: bool = True
@@ -153,20 +152,20 @@ class Rules:
 
 @dataclass(slots=True)
 class StepForm:
-    """The schema of a step's reply and what `portico_structured_planner.reading` needs to read one."""
+    """The schema of the next reply, and what `portico_structured_planner.reading` needs to read it."""
 
     schema: Mapping[str, Any]
     functions: Mapping[str, FunctionForm]
     rules: Rules
     finish: str
-    """What ends a plan is called, whether it can be ended now or not; ``give_up`` likewise."""
+    """The name that ends a plan; ``give_up`` is the name that says it is infeasible."""
     give_up: str
     can_finish: bool
     can_give_up: bool
     left_out: Mapping[str, str]
-    """Functions that cannot be called in this step, with the reason."""
+    """Functions that cannot be called in this step, with the reasons."""
     allowed: Mapping[str, Mapping[str, Mapping[Path, None]]]
-    """What may be referred to: by the key of a parameter's form, the step id, the paths."""
+    """What may be referred to: by the key of a parameter's form, then by step id, the paths."""
     strict: bool = False
 
 
@@ -227,7 +226,7 @@ class _StepWriter:
         )
 
     def call(self, form: FunctionForm) -> dict[str, Any] | str:
-        """Return the alternative that calls a function, or why there is none."""
+        """Return the alternative that calls a function, or the reason why there is none."""
         if form.problem:
             return form.problem
         arguments: dict[str, Any] = {}
@@ -241,7 +240,7 @@ class _StepWriter:
         return _closed(call)
 
     def expression(self, form: ParameterForm, *, inner: bool = False) -> dict[str, Any] | None:
-        """Return a reference to what an argument may be, None where nothing is; ``inner`` of a list or an object."""
+        """Return a reference to the schema of an argument, or None; ``inner`` if it is inside a list or an object."""
         key = (form.key, inner)
         if key not in self.written:
             options = self.options(form, inner=inner)
@@ -272,7 +271,7 @@ class _StepWriter:
         return options
 
     def references(self, form: ParameterForm) -> dict[str, Any] | None:
-        """Return a reference to the alternatives that each name one origin and what fits inside of it."""
+        """Return a reference to the alternatives, each with one origin and the paths that fit."""
         if form.key not in self.referable:
             options = []
             for origin in self.origins:
@@ -288,10 +287,10 @@ class _StepWriter:
         return self.referable[form.key]
 
     def places(self, origin: Origin, paths: tuple[Path, ...]) -> dict[str, Any]:
-        """Return one alternative; what is the same for several kinds of parameter is written once."""
+        """Return one alternative; equal ones of several parameters are written once."""
         key = (origin.id, paths)
         if key not in self.shared:
-            # By number: a step's id may have letters that no name of a definition may have.
+            # By number: a step's id may have characters that a definition's name may not have.
             self.shared[key] = f"place_{len(self.shared) + 1}"
             listed = [From.print_path(path) for path in paths]
             where = {"type": "string", "enum": listed} if len(listed) > 1 else _constant(listed[0])
@@ -299,7 +298,7 @@ class _StepWriter:
         return {"$ref": _PREFIX + self.shared[key]}
 
     def parts(self) -> dict[str, Any] | None:
-        """Return the alternative of a text put together of words and of what was referred to."""
+        """Return the alternative of a text made of strings and references."""
         references = self.references(ANYTHING)
         if references is None:
             return None
@@ -336,7 +335,7 @@ class _StepWriter:
         return _closed({"object": _closed(made)})
 
     def result(self, references: dict[str, Any]) -> dict[str, Any]:
-        """Return what the end may name: one place, or several whose texts follow each other; no words of the model."""
+        """Return the schema of the result: one reference, or several whose texts are joined."""
         several = _closed({"text": {"type": "array", "items": references, "minItems": 2, "maxItems": _PARTS}})
         return {"anyOf": [references, several]}
 
