@@ -267,7 +267,7 @@ async def test_fused_searches_fuse() -> None:
 def test_mistakes_are_told_when_it_is_made() -> None:
     with pytest.raises(ValueError, match=r"^there are no searches to fuse$"):
         FusedSearch([])
-    with pytest.raises(ValueError, match="two searches have the name 'docs'"):
+    with pytest.raises(ValueError, match="two searches have the same name"):
         FusedSearch([Source("docs"), Source("docs")])
     with pytest.raises(ValueError, match="depth is 0"):
         FusedSearch([Source()], depth=0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar, wanted
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar, split_filter
 
 FIELDS = st.sampled_from(["a", "b"])
 SCALARS = st.sampled_from(["", "x", "y", "1", 0, 1, 2, 1.0, 2.5, True, False, float("nan")])
@@ -25,7 +25,7 @@ CONJUNCTIONS: st.SearchStrategy[Filter] = st.recursive(
 
 
 def passes(filter: Filter | None, record: dict[str, Any]) -> bool:
-    told = wanted(filter)
+    told = split_filter(filter)
     return all(FilterSupport.matches(AnyOf(field, values), record) for field, values in told.values.items()) and all(
         FilterSupport.matches(bound, record) for bounds in told.ranges.values() for bound in bounds
     )
@@ -39,14 +39,14 @@ def test_what_passes_field_by_field_is_what_the_filter_keeps(filter: Filter, rec
 
 @given(CONJUNCTIONS, st.dictionaries(FIELDS, SCALARS))
 def test_where_nothing_can_pass_the_filter_keeps_nothing(filter: Filter, record: dict[str, Any]) -> None:
-    if wanted(filter).nothing:
+    if split_filter(filter).nothing:
         assert not FilterSupport.matches(filter, record)
 
 
 @given(SCALARS, st.builds(Range, st.just("a"), st.sampled_from(["", "x", 0, 1]), BOUNDS))
 def test_a_value_and_a_range_contradict_each_other_where_the_range_leaves_it_out(value: Scalar, bounds: Range) -> None:
     both = And((Equal("a", value), bounds))
-    assert wanted(both).nothing is not FilterSupport.matches(both, {"a": value})
+    assert split_filter(both).nothing is not FilterSupport.matches(both, {"a": value})
 
 
 @pytest.mark.parametrize(
@@ -60,24 +60,24 @@ def test_a_value_and_a_range_contradict_each_other_where_the_range_leaves_it_out
     ],
 )
 def test_a_contradiction_is_found(filter: Filter) -> None:
-    assert wanted(filter).nothing
+    assert split_filter(filter).nothing
 
 
 @pytest.mark.parametrize(
     "filter", [None, And(()), Range("a", at_least=1, at_most=1), Equal("a", ""), Range("a", above=1, below=2)]
 )
 def test_what_can_pass_is_no_contradiction(filter: Filter | None) -> None:
-    assert not wanted(filter).nothing
+    assert not split_filter(filter).nothing
 
 
 def test_values_keep_their_order_and_their_kind() -> None:
-    told = wanted(And((AnyOf("a", ("y", 1, True, "x", "y")), AnyOf("a", ("x", "y", True, 1)))))
+    told = split_filter(And((AnyOf("a", ("y", 1, True, "x", "y")), AnyOf("a", ("x", "y", True, 1)))))
     assert [*map(repr, told.values["a"])] == ["'y'", "1", "True", "'x'"]
 
 
 def test_many_values_are_told_in_a_moment() -> None:
     values = tuple(f"{number}.example" for number in range(100_000))
-    assert len(wanted(And((AnyOf("site", values), AnyOf("site", values[::-1])))).values["site"]) == 100_000
+    assert len(split_filter(And((AnyOf("site", values), AnyOf("site", values[::-1])))).values["site"]) == 100_000
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_many_values_are_told_in_a_moment() -> None:
 )
 def test_what_is_no_conjunction_is_a_mistake_of_the_source(filter: Filter, kind: str) -> None:
     with pytest.raises(ValueError, match=f"^{kind} cannot be split by field$"):
-        wanted(filter)
+        split_filter(filter)

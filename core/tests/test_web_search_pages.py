@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._plugins.registration import ValueForm
-from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range, wanted
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range, split_filter
 from portico._search.results import SearchCapabilities
 from portico._search.web import AskedPage, FoundPage
 from portico.errors import UnsupportedOption
@@ -19,7 +19,7 @@ TWO = ValueForm("..", "two letters")
 
 
 def page(filter: Filter | None = None, query: str = "door", **more: Any) -> AskedPage:
-    return AskedPage(query, 0, 10, 0, wanted(filter), source="Text search 'acme'", **more)
+    return AskedPage(query, 0, 10, 0, split_filter(filter), source="Text search 'acme'", **more)
 
 
 def test_a_value_is_the_filters_or_the_default() -> None:

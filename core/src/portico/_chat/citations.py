@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -65,7 +66,7 @@ def find_links(text: str) -> Iterator[LinkInText]:
     for match in _TARGET.finditer(text):
         link = match["angled"] or match["plain"] or match["auto"]
         if link is None:
-            link = _trimmed(match["bare"])
+            link = _trim(match["bare"])
         if re.match(_SCHEME, link):
             yield match.start(match.lastgroup or 0), link
 
@@ -98,7 +99,7 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
-def _trimmed(link: str) -> str:
+def _trim(link: str) -> str:
     """Leave off marks that end the sentence, not the address, as GitHub does."""
     while link:
         last = link[-1]
@@ -166,31 +167,27 @@ class Citations:
         """
         prose = without_code(text)
         by_number = {source.number: source for source in sources}
-        by_place = _by_place(sources)
-        mentioned: set[tuple[str, str]] | None = None
+        by_place = _group_by_place(sources)
         cited: dict[int, Source] = {}
         unbacked: dict[int | str, None] = {}
-        marks: list[tuple[int, int | str]] = [*_marks(prose), *find_links(prose)]
-        entries = _entries(prose, by_number)
+        marks: list[tuple[int, int | str]] = [*_find_marks(prose), *find_links(prose)]
+        entries = _find_entries(prose, by_number)
+
+        @cache
+        def links_in_sources() -> set[tuple[str, str]]:
+            return {place_of(link) for source in sources for _, link in find_links(source.text)}
+
         for start, mark in sorted(marks, key=lambda found: found[0]):
             line = bisect_right(entries, start, key=lambda entry: entry[0].start) - 1
             if line >= 0 and start in entries[line][0]:
                 listed = entries[line][1]
                 if mark == listed.number or _is_link_of(listed, mark):
                     continue
-            if isinstance(mark, int):
-                if mark in by_number:
-                    cited[mark] = by_number[mark]
-                else:
-                    unbacked[mark] = None
-                continue
-            found = _sources_at(mark, by_place)
-            cited |= {source.number: source for source in found if source.number not in cited}
-            if not found:
-                if mentioned is None:
-                    mentioned = {place_of(link) for source in sources for _, link in find_links(source.text)}
-                if place_of(mark) not in mentioned:
-                    unbacked[mark] = None
+            found = _find_sources(mark, by_number, by_place)
+            for source in found:
+                cited.setdefault(source.number, source)
+            if not found and (isinstance(mark, int) or place_of(mark) not in links_in_sources()):
+                unbacked[mark] = None
         return Citations(
             tuple(Citation(source.number, source.name, source.link, source.text) for source in cited.values()),
             tuple(unbacked),
@@ -226,9 +223,11 @@ class Citations:
         be anything. A quotation of fewer than ``words`` words is a name or a word that is meant otherwise, and passes;
         in a script without spaces, two characters count as a word.
         """
-        said = [_plain(f"{source.name or ''}\n{source.text}") for source in sources]
-        found = dict.fromkeys(quotation for quotation in find_quotations(text) if _words(quotation) >= words)
-        return tuple(quotation for quotation in found if not any(_stands_in(quotation, passage) for passage in said))
+        said = [_normalize(f"{source.name or ''}\n{source.text}") for source in sources]
+        found = dict.fromkeys(quotation for quotation in find_quotations(text) if _count_words(quotation) >= words)
+        return tuple(
+            quotation for quotation in found if not any(_is_quoted_from(quotation, passage) for passage in said)
+        )
 
 
 def cited_numbers(text: str) -> tuple[int, ...]:
@@ -242,12 +241,12 @@ def cited_numbers(text: str) -> tuple[int, ...]:
     code; attached to a plain word it is a mark, for many models write ``as protocols[1].`` A mark that is a link's
     label cites by that link.
     """
-    return tuple(dict.fromkeys(number for _, number in _marks(without_code(text))))
+    return tuple(dict.fromkeys(number for _, number in _find_marks(without_code(text))))
 
 
-def _marks(prose: str) -> Iterator[tuple[int, int]]:
+def _find_marks(prose: str) -> Iterator[tuple[int, int]]:
     """Yield the numbers of marks with their places, given a text without code."""
-    prose = _DEFINITION.sub(lambda match: " " * len(match[0]), without_links(prose))
+    prose = _DEFINITION.sub(_blank, without_links(prose))
     end_of_last = -1
     for match in _MARK.finditer(prose):
         if prose.startswith("(", match.end()) or prose.startswith("](", match.end()):
@@ -255,7 +254,7 @@ def _marks(prose: str) -> Iterator[tuple[int, int]]:
         if match.start() != end_of_last and _is_code(prose, match):
             continue
         end_of_last = match.end()
-        for number in _numbers(match["square"] or match["wide"] or match["round"]):
+        for number in _parse_numbers(match["square"] or match["wide"] or match["round"]):
             yield match.start(), number
 
 
@@ -269,7 +268,7 @@ def _is_code(prose: str, match: re.Match[str]) -> bool:
     return bool(goes_on or is_zero or _NAME.search(attached[0]))
 
 
-def _numbers(written: str) -> Iterator[int]:
+def _parse_numbers(written: str) -> Iterator[int]:
     """Yield the numbers of a mark, those of a range in between too; none for an interval such as [0, 1]."""
     found = [
         (int(number), separator) for separator, number in re.findall(r"([-–—]?)\s*\^?(\d+)", re.sub(_WORD, "", written))
@@ -284,7 +283,7 @@ def _numbers(written: str) -> Iterator[int]:
         last = number
 
 
-def _entries(prose: str, by_number: Mapping[int, Source]) -> list[tuple[range, Source]]:
+def _find_entries(prose: str, by_number: Mapping[int, Source]) -> list[tuple[range, Source]]:
     """Return the lines that list a source, and which."""
     entries = []
     for line in _ENTRY.finditer(prose):
@@ -304,7 +303,7 @@ def _is_link_of(source: Source, mark: int | str) -> bool:
     return isinstance(mark, str) and source.link is not None and place_of(source.link)[0] == place_of(mark)[0]
 
 
-def _by_place(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, Source]]]:
+def _group_by_place(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, Source]]]:
     by_place: dict[str, list[tuple[str, Source]]] = {}
     for source in sources:
         if source.link:
@@ -313,13 +312,16 @@ def _by_place(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, Source]
     return by_place
 
 
-def _sources_at(link: str, by_place: Mapping[str, list[tuple[str, Source]]]) -> list[Source]:
-    """Return the sources that a link leads to: those of its very part, or all of its place."""
+def _find_sources(
+    mark: int | str, by_number: Mapping[int, Source], by_place: Mapping[str, list[tuple[str, Source]]]
+) -> list[Source]:
+    """Return the source with a number, or those that a link leads to: of its very part, or of its whole place."""
+    if isinstance(mark, int):
+        return [by_number[mark]] if mark in by_number else []
     # Scripts that are written without spaces go on after an address.
-    for spelling in dict.fromkeys((link, re.split(r"[^\x00-\x7f]", link, maxsplit=1)[0])):
+    for spelling in dict.fromkeys((mark, re.split(r"[^\x00-\x7f]", mark, maxsplit=1)[0])):
         place, part = place_of(spelling)
-        found = by_place.get(place, [])
-        if found:
+        if found := by_place.get(place):
             return [source for known, source in found if known == part] or [source for _, source in found]
     return []
 
@@ -351,19 +353,19 @@ def find_quotations(text: str) -> Iterator[str]:
             yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", quoted).split())
 
 
-def _words(quotation: str) -> int:
-    return sum(1 if word.isascii() else max(1, _wide(word) // 2) for word in quotation.split())
+def _count_words(quotation: str) -> int:
+    return sum(1 if word.isascii() else max(1, _count_wide(word) // 2) for word in quotation.split())
 
 
-def _wide(word: str) -> int:
+def _count_wide(word: str) -> int:
     return sum(unicodedata.east_asian_width(letter) in "WF" for letter in word)
 
 
-def _stands_in(quotation: str, passage: str) -> bool:
+def _is_quoted_from(quotation: str, passage: str) -> bool:
     """Tell whether the pieces of a quotation stand in a passage one after another."""
     place = 0
     for piece in _GAP.split(quotation):
-        wanted = _plain(piece).strip(" .,;:!?\"'()-")
+        wanted = _normalize(piece).strip(" .,;:!?\"'()-")
         place = passage.find(wanted, place)
         if place < 0:
             return False
@@ -371,5 +373,5 @@ def _stands_in(quotation: str, passage: str) -> bool:
     return True
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).translate(_EVERY_SCRIPT).casefold().split())

@@ -180,10 +180,10 @@ class Wanted:
     nothing: bool = False
 
 
-def wanted(filter: Filter | None) -> Wanted:
+def split_filter(filter: Filter | None) -> Wanted:
     """Sort the clauses of a filter by field, for sources with a parameter for each field.
 
-    >>> wanted(And((Equal("site", "a.example"), Range("date", at_least="2026"))))
+    >>> split_filter(And((Equal("site", "a.example"), Range("date", at_least="2026"))))
     Wanted(values={'site': ('a.example',)}, ranges={'date': (Range(field='date', at_least='2026', at_most=None, \
 above=None, below=None),)}, nothing=False)
 

@@ -95,14 +95,17 @@ class FusedSearch(SearchConnector[FusedResult]):
         timeout: float | None = None,
     ) -> None:
         self.name = name
-        self.searches = dict(searches) if isinstance(searches, Mapping) else _by_name(searches)
+        named = list(searches.items() if isinstance(searches, Mapping) else ((each.name, each) for each in searches))
+        self.searches = dict(named)
+        if len(self.searches) < len(named):
+            raise ValueError("two searches have the same name: give a mapping with other names")
         if not self.searches:
             raise ValueError("there are no searches to fuse")
         if depth < 1:
             raise ValueError(f"depth is {depth}; it must be at least 1")
         self._depth = depth
         self._timeout = timeout
-        self.capabilities = _shared(self.searches)
+        self.capabilities = _shared_capabilities(self.searches)
         indexes = [search.index for search in self.searches.values() if search.index is not None]
         self.index = _Indexes(indexes) if indexes else None
 
@@ -220,16 +223,7 @@ class _Indexes:
         )
 
 
-def _by_name(searches: Iterable[TextSearch]) -> dict[str, TextSearch]:
-    named: dict[str, TextSearch] = {}
-    for search in searches:
-        if search.name in named:
-            raise ValueError(f"two searches have the name {search.name!r}: give a mapping with other names")
-        named[search.name] = search
-    return named
-
-
-def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
+def _shared_capabilities(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
     """Return what every search supports; ``most`` is the sum."""
     capabilities = [search.capabilities for search in searches.values()]
     supports = [each.filter for each in capabilities]

@@ -35,7 +35,7 @@ from urllib.parse import quote, urlsplit
 from portico._plugins.http import HttpRequest, HttpResponse, printable
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
-from portico._search.filters import Scalar, Wanted, wanted
+from portico._search.filters import Scalar, Wanted, split_filter
 from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
 from portico.errors import PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
 
@@ -43,7 +43,7 @@ Record = TypeVar("Record")
 Found = TypeVar("Found")
 
 # What reading JSON of another form than expected raises.
-_OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_FORM_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class AskedPage:
             operators = [_query_operator(name, value) for value in self.wanted.values.get(name, ())]
             if operators:
                 filters.append(operators[0] if len(operators) == 1 else f"({' OR '.join(operators)})")
-        query = " ".join([_as_words(self.query), *filters]).strip() if filters else self.query
+        query = " ".join([_disarm_operators(self.query), *filters]).strip() if filters else self.query
         return _within_bounds(query, self.source, self.capabilities)
 
     def days(self, field: str, *, instead_of: str | None = None) -> tuple[date | None, date | None]:
@@ -125,8 +125,8 @@ class AskedPage:
         first = [(each.at_least, 0) for each in ranges] + [(each.above, 1) for each in ranges]
         last = [(each.at_most, 0) for each in ranges] + [(each.below, -1) for each in ranges]
         return (
-            max((_day(field, *bound) for bound in first if bound[0] is not None), default=None),
-            min((_day(field, *bound) for bound in last if bound[0] is not None), default=None),
+            max((_read_day(field, *bound) for bound in first if bound[0] is not None), default=None),
+            min((_read_day(field, *bound) for bound in last if bound[0] is not None), default=None),
         )
 
     def period(self, field: str, form: str, *, instead_of: str | None = None) -> str | None:
@@ -217,7 +217,7 @@ class WebSearchConnector(SearchConnector[Record]):
     def __init__(self, settings: Any, services: Services | None) -> None:
         self.settings = settings
         self._services = services
-        self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+        self._slots: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     @abstractmethod
     def request(self, page: AskedPage) -> HttpRequest:
@@ -254,13 +254,13 @@ class WebSearchConnector(SearchConnector[Record]):
         read: Callable[[Any], FoundPage[Found]],
     ) -> SearchResults[Found]:
         """Do what `fetch` does with another request and reading, for further search methods."""
-        clauses, most = wanted(options.filter), self.capabilities.most
+        clauses, most = split_filter(options.filter), self.capabilities.most
         if clauses.nothing:
             return SearchResults([], total_count=0)
         last = options.skip + options.top if most is None else min(most, options.skip + options.top)
         if options.skip >= last:
             return SearchResults([])
-        asked = self._first_page(_encodable(query), options, last, clauses)
+        asked = self._first_page(_replace_surrogates(query), options, last, clauses)
 
         async def ask(page: AskedPage) -> FoundPage[Found]:
             return await self._ask(request(page), read)
@@ -287,13 +287,13 @@ class WebSearchConnector(SearchConnector[Record]):
         if self._services is None:
             raise ValueError(f"{service} was made without services, so it has no HTTP client")
         client = self._services.get(HttpClient)
-        async with self._place():
+        async with self._slot():
             response = await client.send(request)
         hidden = _secrets(request, self.settings)
         answer, kind, why = None, None, "it is not JSON"
         with suppress(ValueError):
             answer = response.json()
-        with suppress(*_OTHER_FORM):
+        with suppress(*_FORM_ERRORS):
             kind = self.failure(response, answer)
         if kind is not None or not response.ok:
             raise response.error(service, kind, hidden=hidden, advice=self.advice.get(response.status))
@@ -302,19 +302,19 @@ class WebSearchConnector(SearchConnector[Record]):
                 return read(answer)
             except PorticoError:
                 raise
-            except _OTHER_FORM as error:
+            except _FORM_ERRORS as error:
                 why = printable(f"{type(error).__name__}: {error}", hidden)
         # Outside of the handler: the error itself may quote a secret.
         raise ResponseInvalid(f"{service} answered in another form than agreed: {why}. Check its address.")
 
-    def _place(self) -> AbstractAsyncContextManager[Any]:
+    def _slot(self) -> AbstractAsyncContextManager[Any]:
         """Return what bounds the requests of this event loop."""
         if self.at_once is None:
             return nullcontext()
         loop = asyncio.get_running_loop()
-        if self._places is None or self._places[0] is not loop:
-            self._places = loop, asyncio.Semaphore(self.at_once)
-        return self._places[1]
+        if self._slots is None or self._slots[0] is not loop:
+            self._slots = loop, asyncio.Semaphore(self.at_once)
+        return self._slots[1]
 
 
 async def _stream(
@@ -382,18 +382,18 @@ def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) ->
     return query
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _query_operator(name: str, value: object) -> str:
     """Return an operator of a query language, ``name:value``, with the value quoted so that it is one value."""
-    text = " ".join(_encodable(str(value)).replace('"', " ").split())
+    text = " ".join(_replace_surrogates(str(value)).replace('"', " ").split())
     plain = text and text[0] != "-" and all(letter.isalnum() or letter in "-._/:" for letter in text)
     return f"{name}:{text}" if plain else f'{name}:"{text}"'
 
 
-def _as_words(query: str) -> str:
+def _disarm_operators(query: str) -> str:
     """Return a query that cannot change what is put after it: no OR, no open quote, no NOT at its end."""
     words = re.sub(r"\bOR\b", "or", query).replace("|", " ")
     if words.count('"') % 2:
@@ -405,7 +405,7 @@ def _as_words(query: str) -> str:
     return " ".join(kept)
 
 
-def _day(field: str, value: object, step: int) -> date:
+def _read_day(field: str, value: object, step: int) -> date:
     try:
         return date.fromisoformat(str(value)[:10]) + timedelta(days=step)
     except (ValueError, OverflowError) as error:
@@ -441,7 +441,7 @@ def _web_address(url: str | None) -> str | None:
     return url if parts.scheme in ("http", "https") and parts.netloc else None
 
 
-def _moment(written: object) -> datetime | None:
+def _read_date(written: object) -> datetime | None:
     """Return a date in ISO 8601 or RFC 2822, in UTC where it has no time zone; None for other values ("3 days ago")."""
     if not isinstance(written, str):
         return None
@@ -460,13 +460,13 @@ WebAddress: TypeAlias = Annotated[str | None, _web_address]
 """The type of a field with an address, made clean; None for an address that no browser opens."""
 
 
-def _as_it_is(text: object) -> str:
+def _read_verbatim(text: object) -> str:
     if not isinstance(text, str):
         raise TypeError(f"a text is {type(text).__name__}")
     return text.strip()
 
 
-Verbatim: TypeAlias = Annotated[str, _as_it_is]
+Verbatim: TypeAlias = Annotated[str, _read_verbatim]
 """The type of a field with text that has no markup and keeps its lines."""
 
 
@@ -492,7 +492,7 @@ def read_record(kind: type[Record], item: Mapping[str, Any]) -> Record:
         raise TypeError(f"a {kind.__name__} is {type(item).__name__}")
     values: dict[str, Any] = {}
     of: Any = kind
-    for name, (other, read, required) in _readers(of).items():
+    for name, (other, read, required) in _field_readers(of).items():
         value = item.get(name, item.get(other))
         if value is not None:
             values[name] = read(value)
@@ -504,7 +504,7 @@ def read_record(kind: type[Record], item: Mapping[str, Any]) -> Record:
 
 
 @cache
-def _readers(kind: Any) -> Mapping[str, tuple[str, _Read, bool]]:
+def _field_readers(kind: Any) -> Mapping[str, tuple[str, _Read, bool]]:
     """Return for each field its name in camel case, how it is read, and whether it must be there."""
     hints = get_type_hints(kind, include_extras=True)
     return {
@@ -526,16 +526,16 @@ def _reader(hint: Any) -> _Read:
         read = _reader(arguments[0] if arguments[1] is NoneType else arguments[1])
         return lambda value: None if value is None else read(value)
     if origin is tuple and arguments[1:] == (Ellipsis,):
-        read_list, read = _of(list), _reader(arguments[0])
+        read_list, read = _require_type(list), _reader(arguments[0])
         return lambda value: tuple(map(read, read_list(value)))
-    if hint not in _OF_KIND:
+    if hint not in _READERS:
         raise TypeError(
             f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any"
         )
-    return _OF_KIND[hint]
+    return _READERS[hint]
 
 
-def _of(*kinds: type) -> _Read:
+def _require_type(*kinds: type) -> _Read:
     def require(value: Any) -> Any:
         if type(value) not in kinds:
             raise TypeError(f"a value is {type(value).__name__}, not {kinds[0].__name__}")
@@ -544,12 +544,12 @@ def _of(*kinds: type) -> _Read:
     return require
 
 
-_OF_KIND: Mapping[Any, _Read] = {
+_READERS: Mapping[Any, _Read] = {
     Any: lambda value: value,
     str: FoundPage.plain_text,
-    bool: _of(bool),
-    int: _of(int),
-    float: _of(float, int),
-    datetime: _moment,
-    date: lambda value: (found := _moment(value)) and found.date(),
+    bool: _require_type(bool),
+    int: _require_type(int),
+    float: _require_type(float, int),
+    datetime: _read_date,
+    date: lambda value: (found := _read_date(value)) and found.date(),
 }
