@@ -10,7 +10,7 @@ import asyncio
 import html
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
@@ -262,13 +262,10 @@ class WebSearchConnector(SearchConnector[Record]):
             return SearchResults([])
         asked = self._first_page(_replace_surrogates(query), options, last, clauses)
 
-        async def ask(page: AskedPage) -> FoundPage[Found]:
-            return await self._ask(request(page), read)
-
-        first = await ask(asked)
+        first = await self._ask(request(asked), read)
         if first.fault is not None and not first.records:
             raise first.fault
-        stream = _stream(ask, asked, first, range(options.skip, last), self)
+        stream = self._results(request, read, asked, first, range(options.skip, last))
         return SearchResults(stream, total_count=first.total_count, metadata=first.metadata)
 
     def _first_page(self, query: str, options: TextSearchOptions, last: int, clauses: Wanted) -> AskedPage:
@@ -281,6 +278,46 @@ class WebSearchConnector(SearchConnector[Record]):
         source = f"Text search {self.name!r}"
         query = _within_bounds(query, source, self.capabilities)
         return AskedPage(query, start, size, start // size, clauses, options, source, self.capabilities)
+
+    async def _results(
+        self,
+        request: Callable[[AskedPage], HttpRequest],
+        read: Callable[[Any], FoundPage[Found]],
+        page: AskedPage,
+        found: FoundPage[Found],
+        wanted: range,
+    ) -> AsyncIterator[Found]:
+        """Yield the results whose numbers are ``wanted``, without repetitions, and ask for further pages on the way."""
+        most = self.capabilities.most
+        left, skip = len(wanted), wanted.start - page.start
+        known: set[Hashable] = set()
+        while True:
+            fresh = []
+            for record in found.records:
+                if (identity := self.identity(record)) not in known:
+                    known.add(identity)
+                    fresh.append(record)
+            for record in fresh[skip:]:
+                yield record
+                left -= 1
+                if left == 0:
+                    return
+            position, more = page.start + len(found.records), found.more
+            if more is None:
+                full = len(found.records) >= page.size or self.paging == "all pages"
+                more = full or (self.paging == "results" and position < (found.total_count or 0))
+            if self.paging == "all pages":
+                skip = max(0, skip - len(fresh))
+            elif self.paging == "pages":
+                # Such a service counts pages, even where the last one was short.
+                skip, position = 0, page.start + page.size
+            if not fresh or not more or (most is not None and position >= most):
+                return
+            size = page.size
+            if self.paging == "results":
+                size = min(self.page_size, left, left if most is None else most - position)
+            page = replace(page, start=position, size=size, number=page.number + 1)
+            found = await self._ask(request(page), read)
 
     async def _ask(self, request: HttpRequest, read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
         service = f"Text search {self.name!r}"
@@ -315,48 +352,6 @@ class WebSearchConnector(SearchConnector[Record]):
         if self._slots is None or self._slots[0] is not loop:
             self._slots = loop, asyncio.Semaphore(self.at_once)
         return self._slots[1]
-
-
-async def _stream(
-    ask: Callable[[AskedPage], Awaitable[FoundPage[Found]]],
-    page: AskedPage,
-    found: FoundPage[Found],
-    wanted: range,
-    connector: WebSearchConnector[Any],
-) -> AsyncIterator[Found]:
-    """Yield the results whose numbers are ``wanted``, without repetitions, and ask for further pages on the way."""
-    paging, most = connector.paging, connector.capabilities.most
-    left, skip = len(wanted), wanted.start - page.start
-    known: set[Hashable] = set()
-    while True:
-        fresh = []
-        for record in found.records:
-            if (identity := connector.identity(record)) not in known:
-                known.add(identity)
-                fresh.append(record)
-        for record in fresh[skip:]:
-            yield record
-            left -= 1
-            if left == 0:
-                return
-        position = page.start + len(found.records)
-        full = bool(fresh) if paging == "all pages" else len(found.records) >= page.size
-        if paging == "results" and found.total_count is not None:
-            full = full or position < found.total_count
-        if not fresh or not (full if found.more is None else found.more):
-            return
-        if paging == "all pages":
-            skip = max(0, skip - len(fresh))
-        elif paging == "pages":
-            # Such a service counts pages, even where the last one was short.
-            skip, position = 0, page.start + page.size
-        if position <= page.start or (most is not None and position >= most):
-            return
-        size = page.size
-        if paging == "results":
-            size = min(connector.page_size, left, left if most is None else most - position)
-        page = replace(page, start=position, size=size, number=page.number + 1)
-        found = await ask(page)
 
 
 def _secrets(request: HttpRequest, settings: object) -> list[Secret]:
