@@ -52,7 +52,7 @@ class Registration:
         if not self.summary.strip() or "\n" in self.summary:
             raise ValueError(f"the registration {self.name!r} needs a summary of one line")
         if self.port_version < 1:
-            raise ValueError(f"port_version is a whole number from 1, not {self.port_version!r}")
+            raise ValueError(f"port_version is at least 1, not {self.port_version} (registration {self.name!r})")
 
 
 class Services(Protocol):
