@@ -76,7 +76,7 @@ Make = Callable[..., None]
         pytest.param(
             PLUGIN.replace("summary=", "port_version=0, summary="),
             [],
-            "port_version is a whole number from 1, not 0",
+            "port_version is at least 1, not 0",
             ANY,
             id="a version of a port is none",
         ),
