@@ -331,9 +331,9 @@ def test_variables_whose_letters_only_fold_alike_are_two() -> None:
 
 @pytest.mark.parametrize("recover", [False, True])
 def test_the_place_of_each_attribute_is_known(recover: bool) -> None:
-    catalogue = {"f": FunctionSpec("f", "", {"type": "object", "properties": {"Long.name": {}, "a": {}}}, {})}
+    catalogue = {"f": FunctionSpec("f", "", {"type": "object", "properties": {"Long_name": {}, "a": {}}}, {})}
     text = "é<plan>" if recover else "<!-- é --><plan>"
-    text += """<function.f a = '> a="x"'\n  long.name="1"/></plan>"""
+    text += """<function.f a = '> a="x"'\n  long_name="1"/></plan>"""
     read = XmlPlan.read(text, catalogue, recover=True)
     assert bool(read.recovered) == recover
     start = text.index("<function")
@@ -341,7 +341,7 @@ def test_the_place_of_each_attribute_is_known(recover: bool) -> None:
     assert read.place_of("s1", "function") == (1, start + 1)
     assert read.place_of("s1", "arguments.a") == (1, text.index("a =") + 1)
     assert read.place_of("s1", "arguments.a.text[0]") == (1, text.index("a =") + 1)
-    assert read.place_of("s1", "arguments.Long.name") == (2, 3)
+    assert read.place_of("s1", "arguments.Long_name") == (2, 3)
     assert read.place_of("s1", "arguments.missing") == (1, start + 1)
     assert read.place_of("s9") is None
     assert read.place_of(None) is None

@@ -253,8 +253,6 @@ def test_the_reading_of_a_plan_is_a_whole() -> None:
         "arguments.bc": (4, 2),
         "arguments.n": (6, 3),
         "arguments.n.e": (6, 3),
-        "arguments.n.d": (5, 13),
-        "arguments.N.D[0]": (5, 13),
         "places.n": (4, 2),
     }.items():
         assert read.place_of("s3", place) == found, place

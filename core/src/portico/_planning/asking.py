@@ -55,10 +55,9 @@ class Asking:
     async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool = False) -> ChatReply:
         """Return the reply to a planner's request and emit what it cost as `Event.ChatUsed`.
 
-        Nothing is streamed: what a model writes for a planner is no answer yet. `Source` parts become text for a
-        service that does not take them. A reply that was cut short is a ``PlanError``, for half a plan may mean another
-        one; with ``cut`` it is returned, for planners that ask again: they look at ``finish``. A reply without any
-        words or calls is returned too. What the service raises comes through.
+        The reply is not streamed. `Source` parts become text for a service that does not take them. An empty reply is
+        returned. A reply that was cut short raises ``PlanError``, since half a plan may mean another plan; with ``cut``
+        it is returned, for planners that look at ``finish``. Errors of the service are raised as they are.
         """
         reply = await chat.complete(_rendered(chat, request))
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
@@ -88,10 +87,10 @@ class Asking:
         on_text: Callable[[str], None] = lambda text: None,
         longest: int = _LONGEST,
     ) -> ChatReply:
-        """Return a planner's reply as `Asking.ask` does, and hand its words on as they come.
+        """Return a planner's reply as `Asking.ask` does, and pass its text on as it comes.
 
-        ``on_text`` is called with each piece; whether they are words of the answer is for the planner to tell.
-        Raises ``PlanError`` for a reply that goes on for more than ``longest`` characters, calls of tools included, and
+        ``on_text`` is called with each piece; the planner decides whether it is part of the answer.
+        Raises ``PlanError`` for a reply of more than ``longest`` characters, tool calls included, and
         ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
         """
         reply: ChatReply | None = None
@@ -127,11 +126,11 @@ class Asking:
         repair: Callable[[str], str],
         repairs: int,
     ) -> tuple[T, str]:
-        """Return what ``read`` makes of a reply, and the reply; ask again while it raises a problem.
+        """Return the value that ``read`` makes of a reply, and the reply's text; ask again while ``read`` raises.
 
-        ``read`` raises `ReplyProblem` or ``PlanFormatError``; ``repair`` makes the words with which the problem goes
-        back, ``repairs`` times at most. Half a reply is a problem too, and never read: half a plan may mean another
-        one. Raises ``PlanError`` with the last problem, and what the service raises.
+        ``read`` raises `ReplyProblem` or ``PlanFormatError``. ``repair`` turns the problem into the next message to the
+        model, at most ``repairs`` times. A reply that was cut short is a problem too and is not read. Raises
+        ``PlanError`` with the last problem, and the errors of the service.
         """
         problem = ""
         for _ in range(repairs + 1):
@@ -180,8 +179,7 @@ class AnswerWords:
     >>> shown, words.text
     (['Two', ' words.'], 'Two words.')
 
-    What was shown is ``text``, to the letter: the answer's words are those that people saw. ``before`` is shown
-    before the first of them, where others have been seen already.
+    ``text`` is exactly what was shown. ``before`` is shown before the first words; it separates them from earlier ones.
     """
 
     def __init__(self, emit: Emit, *, before: str = "") -> None:

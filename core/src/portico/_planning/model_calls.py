@@ -24,7 +24,7 @@ class ModelCall:
     def step(
         name: str, arguments: Mapping[str, Any], catalogue: Mapping[str, FunctionSpec], *, id: str, reason: str = ""
     ) -> Step:
-        """Make the step that a model means: other spellings of a name and of a value are read as in a tool call.
+        """Make the step that a model means; names and values in another spelling are understood as in a tool call.
 
         >>> from portico import Function
         >>> def forecast(city: str, days: int = 1) -> str:
@@ -34,8 +34,8 @@ class ModelCall:
         >>> step.function, step.arguments["days"]
         ('Weather-forecast', Value(value=3))
 
-        Every argument is a `Value`: no text of a model becomes a reference. Raises ``FunctionNotFound`` with the
-        nearest names. Whether the arguments fit is for the check to say, see `ModelCall.faults`.
+        Every argument is a `Value`: text of a model never becomes a reference. Raises ``FunctionNotFound`` with the
+        nearest names. The arguments are not checked; `ModelCall.faults` does that.
         """
         spec = catalogue[FunctionSpec.find_name(name, catalogue, lenient=True)]
         mended = mended_for(spec.parameters, dict(arguments))
@@ -43,7 +43,7 @@ class ModelCall:
 
     @staticmethod
     def faults(step: Step, catalogue: Mapping[str, FunctionSpec]) -> list[str]:
-        """Return what makes a step that stands for itself invalid, a sentence each."""
+        """Check a step that refers to no other step, and return one sentence for each error."""
         findings = check_plan(Plan("", (step,)), catalogue)
         return [
             f"{finding.place}: {finding.words}" if finding.place else finding.words

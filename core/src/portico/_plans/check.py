@@ -52,7 +52,7 @@ def check_plan(
     input: Mapping[str, Any] | None = None,
     templates: Templates | None = None,
 ) -> list[Finding]:
-    """Return everything that is wrong with a plan, in the order of its steps.
+    """Return the findings on a plan, in the order of its steps.
 
     >>> from portico import From, Plan, Step
     >>> for finding in check_plan(Plan("g", (Step("s1", "shout", {"text": From("s2")}),)), {}):
@@ -60,14 +60,13 @@ def check_plan(
     s1 function: there is no function 'shout'
     s1 arguments.text: there is no step 's2'; the steps are: s1
 
-    ``finished`` are steps of the same run that have run, by id, with the spec of what each called or the JSON
-    Schema of its result (None: not known): new steps may refer to them. ``taken`` are the ids that no new step may
-    have. ``input`` is the JSON Schema of what the plan will be given, such as ``{"const": value}`` for a value that
-    is at hand; without it the plan's own word counts. ``templates`` compiles the templates among the steps, which are
-    not looked into without it.
+    ``finished`` are steps that have run in the same run, by id, with the spec of the function or the JSON Schema of
+    the result (None: not known); new steps may refer to them. No new step may have an id in ``taken``. ``input`` is the
+    JSON Schema of the plan's input, such as ``{"const": value}`` for a known value; without it, ``plan.input`` counts.
+    ``templates`` compiles the templates among the steps; without it they are not checked.
 
-    A finding with a `Fix` can be mended for certain, and the rest is checked as if it were: the plan that
-    `Finding.fix_plan` makes has the other findings, and no new ones. Of circles in which steps wait for each other, one
+    A finding with a `Fix` has one certain remedy, and the rest is checked as if it were applied: the plan that
+    `Finding.fix_plan` makes has the other findings and no new ones. If steps wait for each other in circles, one circle
     is named.
     """
     found: list[Finding] = []
@@ -82,9 +81,9 @@ def check_plan(
 
 
 def path_problem(schema: Mapping[str, Any], path: JsonPath) -> str | None:
-    """Say why a value of ``schema`` cannot have anything at ``path``; None when it may.
+    """Say why a value of ``schema`` has nothing at ``path``; None if it may have something there.
 
-    Only what the schema rules out is a problem: an open schema allows every path.
+    An open schema allows every path.
     """
     return at_path(whole(schema), path).problem or None
 

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, and what can be mended."""
+"""Findings of a check, and how to fix a plan."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from portico._plans.plan import STEP_OPTIONS, Expression, ListOf, ObjectOf, Plan
 class Fix:
     """One place of a plan, and what belongs there.
 
-    ``within`` are the ids of the steps from the outermost to the one that is mended. ``place`` leads on as the JSON
-    form does: ``("function",)``, ``("arguments", "day", "object", "date")``, ``("attempts",)``. ``new`` is an
-    expression that replaces the one there; a string is another name, of the function or of the argument that stands
-    there; None takes away what stands there.
+    ``within`` are the ids of the steps around the place, the outermost first. ``place`` is a path in the step's JSON
+    form: ``("function",)``, ``("arguments", "day", "object", "date")``, ``("attempts",)``. ``new`` is the new
+    expression; a string is the new name of the function or argument; None removes what is there.
     """
 
     within: tuple[str, ...]
@@ -26,12 +25,12 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a check found: in which step, where inside it, and how bad it is.
+    """Something that a check found, with the step and the place inside it.
 
     ``severity`` is "error" or "warning". ``nearest`` are the names or paths that may be meant, the likeliest first.
-    ``fix`` is there where only one thing can be meant; `fix_plan` does it. ``hint`` is
-    advice that not every form of plans can follow, such as a path that would do; `words` is the message with it.
-    ``unknown_function`` is the name of a function that the catalogue does not have.
+    ``fix`` is set if only one thing can be meant; `fix_plan` applies it. ``hint`` is advice that not every form of
+    plans can follow, such as a path that would fit; `words` is the message with the hint. ``unknown_function`` is the
+    name of a function that the catalogue does not have.
 
     >>> str(Finding("there is no function 'wether'; nearest: weather", "s1", "function", nearest=("weather",)))
     "s1 function: there is no function 'wether'; nearest: weather"
@@ -57,7 +56,7 @@ class Finding:
 
     @staticmethod
     def fix_plan(plan: Plan, findings: Iterable[Finding]) -> Plan:
-        """Return the plan with every fix of the findings done; those without a fix stay as they are.
+        """Return the plan with every fix of the findings applied.
 
         >>> from portico._plans.plan import Step
         >>> plan = Plan("Shout", (Step("s1", "Tone.shout"),))
@@ -65,7 +64,7 @@ class Finding:
         >>> Finding.fix_plan(plan, [finding]).steps[0].function
         'Tone-shout'
 
-        The findings are those of a check of this very plan: a place that is not there is passed over.
+        The findings must come from a check of this plan; a fix of a place that is not there is ignored.
         """
         fixes = {
             (fix.within, fix.place, isinstance(fix.new, str)): fix

@@ -38,7 +38,7 @@ _DEEPEST = 50
 
 
 def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str, Any]:
-    """Return a JSON Schema that every result of a plan fits; an empty one, which anything fits, where nothing is known.
+    """Return a JSON Schema that fits every result of a plan; an empty one if nothing is known.
 
     >>> result_schema(Plan("Add", result=ObjectOf({"words": TextOf(())})), {})["properties"]
     {'words': {'type': 'string'}}
@@ -138,10 +138,10 @@ def plan_function(
     As a step of a plan it belongs to that run: its steps are journalled, held and continued as those of a nested
     plan are, and count in that budget.
 
-    What it returns, and whether it has effects, is found when it enters a kernel, from the functions that are there
-    then: add them before. One that is not there is taken to have effects, since nothing says that it may be
-    repeated. ``returns`` (a JSON Schema) and ``effects`` say it instead. ``siblings`` are plans that enter the kernel
-    together with this one, by full name. ``validator`` is for schemas with more than core's keywords.
+    Its result's schema and its effects are derived from the kernel's functions when it is added: add them first. A
+    function that is missing then counts as one with effects. ``returns`` (a JSON Schema) and ``effects`` set both
+    instead. ``siblings`` are plans that are added together with this one, by full name. ``validator`` is for schemas
+    with more than core's keywords.
 
     Functions of plans and of prompts may call each other, 16 deep and 1,000 times inside of one: beyond that is
     ``LimitExceeded``. No plan may be called inside of itself: the second call is a ``PlanError``.
@@ -259,7 +259,7 @@ def _entered(kernel: KernelLike, name: str) -> Iterator[None]:
 
 
 def _taken_as_a_whole(plan: Plan) -> bool:
-    """Say whether a plan's input is one value, not an object of parameters."""
+    """Tell whether a plan's input is one value, not an object of parameters."""
     if plan.input is not None:
         return plan.input.get("type") != "object" or not isinstance(plan.input.get("properties"), Mapping)
     return any(not path or not isinstance(path[0], str) for path in _read_from_input(plan))

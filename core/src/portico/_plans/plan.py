@@ -26,9 +26,9 @@ _LARGEST_INDEX = 2**53 - 1
 
 
 def read_path(value: Any, path: JsonPath) -> Any:
-    """Return what the path leads to; negative indexes count from the end.
+    """Return the value at a path; negative indexes count from the end.
 
-    Raises ``LookupError`` when there is nothing.
+    Raises ``LookupError`` if there is none.
     """
     for depth, part in enumerate(path):
         wanted = dict if isinstance(part, str) else list
@@ -71,19 +71,19 @@ def _short(text: str) -> str:
 
 
 INPUT = "input"
-"""What a plan is given is referred to as a step of this id is; no step may have it."""
+"""References to a step of this id are to the input of the plan; no step may have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A JSON value as it stands."""
+    """A literal JSON value."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """What an earlier step gave, or the one value inside it that ``path`` leads to."""
+    """The result of an earlier step, or the value at ``path`` inside it."""
 
     step: str
     path: JsonPath = ()
@@ -137,7 +137,7 @@ class From:
 
 @dataclass(frozen=True, slots=True)
 class TextOf:
-    """A text put together; a part that is not a string is written as JSON."""
+    """A text made of parts; the value of a part that is not a string is written as JSON."""
 
     parts: tuple[str | Expression, ...]
 
@@ -173,9 +173,9 @@ class PlanTemplate:
 
 @dataclass(frozen=True, slots=True)
 class StepOption:
-    """A number by which a step says how it runs, in the field of its name: None where the step does not say.
+    """A number that says how a step runs, in the step's field of that name; None if the step does not set it.
 
-    ``expected`` are the numbers that ``fits`` takes, in words. ``print`` says the number in the text of a plan.
+    ``expected`` describes the numbers that ``fits`` accepts. ``print`` writes the number for the text of a plan.
     """
 
     expected: str
@@ -205,8 +205,8 @@ class Step:
     """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
 
     The arguments of a nested plan are its input, as one object. ``reason`` says why, for people. ``seconds`` bounds
-    each attempt and ``attempts`` how often it is tried in all; the run's budget says so where the step does not.
-    `STEP_OPTIONS` describes them.
+    each attempt, ``attempts`` the number of attempts; the run's budget counts for a step without them. `STEP_OPTIONS`
+    describes them.
     """
 
     id: str

@@ -29,7 +29,7 @@ _LENGTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A function that is not what it was when a plan was written; ``changes`` are sentences that say how.
+    """A function that changed after a plan was written; ``changes`` are sentences that say how.
 
     >>> print(Stale("Weather-forecast", ("the parameter 'days' is new and needed", "its result changed")))
     Weather-forecast: the parameter 'days' is new and needed; its result changed
@@ -44,9 +44,9 @@ class Stale:
 
     @staticmethod
     def of(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> tuple[Stale, ...]:
-        """Return the functions that are other ones, or gone, since the plan was written, and what changed of each.
+        """Return the functions that changed or are gone since the plan was written.
 
-        A plan without fingerprints says nothing of its age.
+        A plan without fingerprints is never stale.
         """
         found: list[Stale] = []
         for name, recorded in plan.fingerprints.items():
@@ -62,15 +62,15 @@ class Stale:
 
 
 def fingerprint(spec: FunctionSpec) -> str:
-    """Return what a plan rests on in a function as a short text: a digest of each part, so that it tells which changed.
+    """Return a short text with a digest of each part of a function that plans depend on.
 
     >>> from portico import FunctionSpec
     >>> spec = FunctionSpec("f", "", {"properties": {"city": {"type": "string"}}, "required": ["city"]}, {})
     >>> fingerprint(spec)
     '{"e": 0, "p": {"city": "!38a346ca"}, "r": "44136fa3"}'
 
-    ``p`` are the parameters, those that are needed with ``!``; ``r`` is the result, ``e`` whether it has effects, and
-    ``o`` the other rules of the parameters, where there are any. What is written for people only does not count.
+    ``p`` are the parameters, required ones with ``!``; ``r`` is the result, ``e`` whether it has effects, and ``o`` the
+    other rules for the arguments, if there are any. Descriptions and titles do not count.
     """
     parameters = spec.parameters
     definitions = parameters.get("$defs", {})
@@ -171,8 +171,7 @@ def catalogue_hash(specs: Iterable[FunctionSpec]) -> str:
     >>> catalogue_hash([])
     'e3b0c44298fc1c149afbf4c8996fb924'
 
-    What counts is what plans rest on: name, parameters, result and effects. What a function says that it is for is
-    not part of it: who mends a word there does not throw away all plans.
+    Names, parameters, results and effects count; descriptions do not, so that a better text keeps all saved plans.
     """
     lines = sorted(f"{spec.name}\0{fingerprint(spec)}\n" for spec in specs)
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -187,11 +186,10 @@ def saved_plan(
     called: Iterable[str] = (),
     at: datetime | None = None,
 ) -> SavedPlan:
-    """Return a plan as a store keeps it, with a fingerprint of each function that it uses.
+    """Return a plan as a store keeps it, under ``goal``, with a fingerprint of each function that it uses.
 
-    ``called`` are functions that its templates call, which a plan by itself does not tell.
-    ``goal`` is what it is found by. Raises ``ValueError`` for a blank goal and a plan without a result, which is a
-    move and answers nothing, and ``PlanFormatError`` for values that JSON does not have.
+    ``called`` are functions that its templates call. Raises ``ValueError`` for a blank goal and for a plan without a
+    result, and ``PlanFormatError`` for values that JSON does not have.
     """
     if not goal.strip():
         raise ValueError("the goal is blank: nothing would find the plan")
@@ -210,11 +208,10 @@ def saved_plan(
 
 
 async def find_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpec]) -> FoundPlan | None:
-    """Return the plan that a store has for a goal: one that fits, else one that is stale, else None.
+    """Return the plan that a store has for a goal: one that is current, else one that is stale, else None.
 
-    One made for exactly these functions comes first; else the newest whose own functions are all as they were: other
-    functions do not make it wrong. A plan that fits still has to pass its check, as every plan does. Raises
-    ``StoreError``, and ``StoreDamaged`` for a document that is no plan.
+    A plan made for exactly these functions comes first, then the newest whose functions are unchanged. The plan is not
+    checked. Raises ``StoreError``, and ``StoreDamaged`` for a document that is no plan.
     """
     goal = goal.strip()
     exact = await store.get(goal, catalogue_hash(specs.values()))

@@ -1,4 +1,4 @@
-"""What a planner is given, what it may return, and what happens on the way."""
+"""Tasks and outcomes of planners, and the events of a run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The end that was wanted. ``value`` is the JSON result where a plan gave one; ``text`` is for people.
+    """The goal is reached. ``value`` is the JSON result, if a plan gave one; ``text`` is for people.
 
-    ``warnings`` are sentences on what to keep in mind: a source that failed, a citation that nothing backs.
+    ``warnings`` are sentences: a source failed, or no result backs a citation.
     """
 
     text: str
@@ -83,10 +83,10 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What is left: proposals to make, steps to run, refusals in a row to bear, seconds (None: no bound).
+    """What a run may still use: proposals, steps, refusals in a row, seconds (None: no bound).
 
-    ``step_seconds`` bounds each attempt of a step, ``step_attempts`` how often a step is tried in all when it fails
-    in a way that may pass; a step of a plan may have its own. Functions with effects are never tried again.
+    ``step_seconds`` bounds each attempt of a step. ``step_attempts`` bounds the attempts of a step that fails in a way
+    that may pass. A step of a plan may set both itself. Functions with effects are never tried again.
     """
 
     proposals: int = 20
@@ -99,14 +99,13 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Everything a planner needs to propose; it keeps nothing itself between two calls.
+    """Everything a planner needs to propose; planners keep nothing between two calls.
 
-    ``functions`` is the manual of what may be used: of all functions, or of those that the kernel's function selector
-    chose for the goal, where the planner asks a model. ``steps`` are all steps run so far in this run, in the
-    order in which they ended; ``refused`` are the proposals refused since the last one that ran; ``notes`` are
-    those of the last plan, ``notes_before`` those of the plans before it; ``context`` is what the application hands
-    its planner. ``input`` is the JSON value that the goal came with: plans refer to it as to the step ``input``;
-    None when there is none.
+    ``functions`` are the functions that may be used: all of them, or those that the kernel's function selector chose
+    for the goal, if the planner asks a model. ``steps`` are all steps run so far in this run, in the order in which
+    they ended. ``refused`` are the proposals refused since the last one that ran. ``notes`` are those of the last plan,
+    ``notes_before`` those of earlier plans. ``context`` comes from the application. ``input`` is the JSON value that
+    came with the goal, or None; plans refer to it as to the step ``input``.
     """
 
     goal: str
@@ -146,9 +145,9 @@ class Task:
         return tuple(record for record in self.steps if "/" not in record.step.id)
 
     def repeats(self) -> int:
-        """Return how many of the last steps, in a row, are the same call with the same result; 0 without steps.
+        """Return how many of the last steps are the same call with the same result; 0 without steps.
 
-        A model may repeat such a call for ever.
+        A model may repeat a call for ever.
         """
         records = self.own_steps[::-1]
         if not records or records[0].error is not None:
@@ -162,7 +161,7 @@ class Task:
         return next((number for number, is_same in enumerate(same) if not is_same), len(records))
 
     def arguments_of(self, step: Step) -> dict[str, Any]:
-        """Return a step's arguments as JSON, without those that refer to results that are gone."""
+        """Return a step's arguments as JSON, without those that refer to a missing result."""
         results = {record.step.id: record.result for record in self.steps if record.error is None}
         results.setdefault("input", self.input)
         given: dict[str, Any] = {}
@@ -192,11 +191,11 @@ class Task:
 
 
 class Event:
-    """What a run tells its listener: `Event.StepStarted` and so on, in the order in which it happens."""
+    """The events of a run, `Event.StepStarted` and so on, in the order in which they happen."""
 
     @dataclass(frozen=True, slots=True)
     class RunStarted:
-        """A run began, or goes on after the ``resumed`` steps of its journal. ``run`` is its name there."""
+        """A run began, or continues after the ``resumed`` steps of its journal. ``run`` is its name there."""
 
         run: str
         goal: str
@@ -227,7 +226,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class StepRetried:
-        """A step failed in a way that may pass: attempt number ``attempt`` comes in ``seconds`` seconds."""
+        """A step failed in a way that may pass; attempt number ``attempt`` starts in ``seconds`` seconds."""
 
         step: Step
         error: str
@@ -261,7 +260,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class Ended:
-        """A run ended: ``state`` is that of its run, ``reason`` why, where it is no answer."""
+        """A run ended in this ``state``; ``reason`` says why, if there is no answer."""
 
         run: str
         state: str
@@ -283,7 +282,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class Warned:
-        """A planner has something to say with the answer, also where a plan gives it: one more of its warnings."""
+        """A planner adds a warning to the answer, also if a plan gives the answer."""
 
         warning: str
 

@@ -50,9 +50,9 @@ def plan_to_text(plan: Plan, *, catalogue: Mapping[str, FunctionSpec] | None = N
     <BLANKLINE>
     Result: s2
 
-    Literals are JSON; ``s1.name`` is a part of what step ``s1`` gave. With a ``catalogue``, each step says what its
-    function does, whether it has effects, and which functions are not there. Nothing is left out or cut, since
-    people approve what they read; characters that a terminal would obey are written as escapes.
+    Literals are JSON; ``s1.name`` is a part of the result of step ``s1``. With a ``catalogue``, each step says what its
+    function does, whether it has effects and whether it exists. Nothing is left out or cut, since people approve what
+    they read; control characters are written as escapes.
     """
     return "\n".join(_plan(plan, catalogue, ""))
 
@@ -157,7 +157,7 @@ def _literal(value: Any) -> str:
 
 
 def input_in_words(schema: Mapping[str, Any]) -> str:
-    """Say in a few words what a plan is given; the whole schema where that is not an object with properties.
+    """Describe the input of a plan in a few words, or write the schema if it is no object with properties.
 
     >>> input_in_words({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]})
     'city (string), days (integer, optional)'
@@ -208,7 +208,7 @@ def plan_to_mermaid(plan: Plan) -> str:
 
     A line is a value, labelled with its path; a dotted line only says what to wait for. A nested plan is a box. Names
     of nodes are ours and labels are escaped, so that no plan can write its own Mermaid. Labels are cut at 80
-    characters. Mermaid draws 500 lines and 50,000 characters where it is not told otherwise.
+    characters. By default Mermaid draws at most 500 lines and 50,000 characters.
     """
     drawing = _Drawing()
     drawing.plan(plan, "    ", given=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class XmlPlan:
-    """A plan that was read, with everything that was mended for it, in the order of the text.
+    """A plan that was read, with the repairs that its text needed, in the order of the text.
 
     >>> XmlPlan.read("<plan><function.Tone.shout text='hey'></plan>", recover=True).recovered[0].what
     'the tag of function.Tone.shout is not closed'
@@ -47,21 +48,14 @@ class XmlPlan:
         >>> XmlPlan.read('<plan><function.Tone.shout text="hey"/></plan>').place_of("s1", "arguments.text")
         (1, 28)
 
-        None for a step that the text does not have.
+        None for a step that the text does not have. A name with a dot in it may get the place of the step.
         """
         index = next((index for index, each in enumerate(self.plan.steps) if each.id == step), None)
         if self._source is None or index is None:
             return None
         document, calls = self._source
-        call = calls[index]
-        argument = place.removeprefix("arguments.").lower() if place.startswith("arguments.") else ""
-        # The longest name that the place begins with: a name may hold a dot.
-        names = [
-            name
-            for name in call.attributes
-            if argument.startswith(name.lower()) and argument[len(name) :][:1] in ("", ".", "[")
-        ]
-        return document.place(call, max(names, key=len, default=""))
+        argument = re.match(r"arguments\.([^.\[]*)", place)
+        return document.place(calls[index], argument[1] if argument is not None else "")
 
     @staticmethod
     def read(
@@ -74,11 +68,10 @@ class XmlPlan:
     ) -> XmlPlan:
         """Read a plan from XML.
 
-        ``catalogue`` maps full names to manuals: with it, names of functions and parameters are found in any case,
-        texts are read as the JSON that a parameter takes, and steps with effects keep their order. ``goal`` is the
-        plan's; by default it is what ``<goal>`` says. ``finished`` are the ids of steps of the same run: they are
-        variables here, and no new step takes them. With ``recover`` a text that is no XML is mended where only one
-        reading is possible.
+        With a ``catalogue``, names of functions and parameters may be in any case, texts are read as the JSON that a
+        parameter takes, and steps with effects keep their order. ``goal`` is the plan's goal, by default the text of
+        ``<goal>``. ``finished`` are the ids of earlier steps of the same run: they are variables here, and no new step
+        gets one of them. With ``recover``, a text that is no XML is repaired if only one reading is possible.
 
         Raises ``PlanFormatError`` with line and column for anything else; also for more than 1,000,000 characters or
         1,000 steps. The plan is not checked against the catalogue.
@@ -110,9 +103,9 @@ class XmlPlan:
           <function.Tone.shout text="hey" setContextVariable="s1" appendToResult="RESULT__s1"/>
         </plan>
 
-        Values that are no texts need the ``catalogue`` that says so. ``bare`` leaves out what is not of the steps:
-        notes, fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason where XML cannot
-        hold the plan, and where JSON cannot hold one of its values.
+        Values that are no texts need a ``catalogue`` with the types of the parameters. ``bare`` leaves out notes,
+        fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason if XML cannot hold the
+        plan, or JSON one of its values.
         """
         if bare:
             plan = replace(plan, notes=None, fingerprints={}, input=None)
