@@ -35,9 +35,10 @@ class PlanFile:
 def read_plans(folder: Path) -> tuple[list[PlanFile], list[Lost]]:
     """Read all plans of a folder, in the order of their names; raises ``ConfigurationError`` for the folder itself."""
     try:
-        names = sorted(path.name for path in folder.iterdir() if _is_plan(path.name))
+        files = sorted(each.name for each in folder.iterdir() if each.name.lower().endswith(_KINDS))
     except OSError as error:
         raise ConfigurationError(f"The folder of plans {folder} cannot be read: {error.strerror or error}.") from error
+    names = [file for file in files if not file.startswith(".")]
     if not names:
         raise ConfigurationError(f"The folder {folder} holds no plans: no file ends in {' or '.join(_KINDS)}.")
     found: dict[str, PlanFile] = {}
@@ -52,10 +53,6 @@ def read_plans(folder: Path) -> tuple[list[PlanFile], list[Lost]]:
             reason = error.strerror if isinstance(error, OSError) else None
             lost.append(Lost(file, reason or str(error)))
     return list(found.values()), lost
-
-
-def _is_plan(name: str) -> bool:
-    return name.lower().endswith(_KINDS) and not name.startswith(".")
 
 
 def _function_name(file: str) -> str:

@@ -60,7 +60,7 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
         return _of_document(json.loads(text), source)
     except PlanFormatError as error:
         raise PlanFormatError(f"{path} is no plan: {error}") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise PlanFormatError(f"{path} is no plan: it is neither JSON nor XML ({error}).") from error
 
 
@@ -102,10 +102,7 @@ def _of_document(document: Any, source: str) -> Recording:
     text = document.get("answer")
     if plan.result is not None or not isinstance(text, str) or not text:
         return Recording(plan, source)
-    try:
-        cited = tuple(Citation(**citation) for citation in document.get("citations") or ())
-    except TypeError:  # somebody changed it
-        cited = ()
+    cited = tuple(Citation(**citation) for citation in document.get("citations") or ())
     return Recording(plan, source, Answer(text, cited, document.get("value")))
 
 
@@ -175,16 +172,15 @@ class RecordedPlanner(Planner):
         return _answer(recording, task, emit)
 
     async def _recording(self, catalogue: Mapping[str, FunctionSpec]) -> Recording:
-        match self._settings:
-            case RecordedSettings(plan=None, run=None):
-                problem = "neither plan nor run is set. Set plan to a file, or run to a run of the journal"
-            case RecordedSettings(plan=None, run=str(run)):
-                return await recording_of_run(run, self._services.get(RunStore))
-            case RecordedSettings(plan=path, run=None) if path is not None:
+        match (self._settings.plan, self._settings.run):
+            case (Path() as path, None):
                 return await recording_of_file(path, catalogue)
-            case _:
-                problem = "both plan and run are set. Leave one of them out"
-        raise ConfigurationError(f"The planner 'recorded': {problem}, under [planner.recorded] in portico.toml.")
+            case (None, str(run)):
+                return await recording_of_run(run, self._services.get(RunStore))
+        raise ConfigurationError(
+            "The planner 'recorded' needs `plan`, a file, or `run`, a run of the journal: set one of the two under "
+            "[planner.recorded] in portico.toml."
+        )
 
 
 def _refuse_without_end(recording: Recording, task: Task) -> None:

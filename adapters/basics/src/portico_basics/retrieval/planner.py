@@ -74,16 +74,21 @@ class RetrievalPlanner(Planner):
     def _searches(self, goal: str, searches: Sequence[FunctionSpec]) -> Plan:
         steps = []
         for number, spec in enumerate(searches, 1):
-            query = query_for(goal, self._capabilities(spec.name))
-            arguments = {"query": Value(query), "count": Value(self._settings.per_source)}
-            steps.append(Step(f"s{number}", spec.name, _taken(arguments, spec)))
+            arguments = {"query": Value(query_for(goal, self._capabilities(spec.name)))}
+            if "count" in spec.parameters["properties"]:
+                arguments["count"] = Value(self._settings.per_source)
+            steps.append(Step(f"s{number}", spec.name, arguments))
         return Plan(goal, tuple(steps))
 
     async def _answer(self, task: Task, emit: Emit) -> Answer:
         # Steps are in the order in which they ended. The answer must not depend on which source was quicker.
         order = {spec.name: place for place, spec in enumerate(task.functions)}
         records = sorted(task.steps, key=lambda record: order.get(_function(record), len(order)))
-        warnings = [self._failure(record) for record in records if record.error is not None]
+        warnings = [
+            f"The source {self._source(record)!r} failed: {record.error}"
+            for record in records
+            if record.error is not None
+        ]
         if len(warnings) == len(records):
             raise PlanError(" ".join(["Every search failed."] * (len(records) > 1) + warnings))
         found = [record for record in records if record.error is None]
@@ -114,9 +119,6 @@ class RetrievalPlanner(Planner):
             citations = check.cited
             warnings += map(_unbacked, check.unbacked)
         return Answer(reply.text, citations, warnings=tuple(warnings))
-
-    def _failure(self, record: StepRecord) -> str:
-        return f"The source {self._source(record)!r} failed: {record.error}"
 
     def _shortened(self, record: StepRecord) -> str:
         bounds = self._capabilities(_function(record)).query_bounds()
@@ -154,11 +156,6 @@ async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> Chat
 def _needs_only_a_query(spec: FunctionSpec) -> bool:
     # A search may have a filter that a model must set, which a goal does not have.
     return set(spec.parameters.get("required", ())) <= {"query"}
-
-
-def _taken(arguments: dict[str, Value], spec: FunctionSpec) -> dict[str, Value]:
-    # A search may have no parameter for the count.
-    return {name: value for name, value in arguments.items() if name in spec.parameters["properties"]}
 
 
 def _unbacked(mark: int | str) -> str:
