@@ -23,8 +23,6 @@ LIMITS = {
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }
-REACHED = {"source lines": 63_172, "core lines": 21_489}
-"""What is still above its limit: such a figure may only fall. Lower it here when it does."""
 _LEAVES = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")
 
 
