@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -295,5 +296,6 @@ def _by_relevance(functions: Sequence[FunctionSpec], manuals: Sequence[str], goa
     scores = []
     for spec, each in zip(functions, found, strict=True):
         named = each.intersection(words(spec.name))
-        scores.append(sum((_IN_THE_NAME if word in named else 1) / spread[word] for word in each))
+        weights = {word: _IN_THE_NAME if word in named else 1 for word in each}
+        scores.append(sum(weights[word] * math.log(1 + len(functions) / spread[word]) for word in each))
     return sorted(range(len(functions)), key=lambda place: -scores[place])
