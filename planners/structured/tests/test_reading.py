@@ -11,10 +11,10 @@ from hypothesis import given, strategies as st
 
 from portico import Function
 from portico.errors import SchemaUnsupported
-from portico.plans import INPUT, Plan, PromptText, ReplyProblem, Step, plan_from_json, plan_to_json
+from portico.plans import INPUT, Infeasible, Plan, PromptText, ReplyProblem, Step, plan_from_json, plan_to_json
 from portico.plugins import PlainSchemaValidator
 from portico_structured_planner.forms import Bounds, ParameterForm, bound_schema
-from portico_structured_planner.reading import Call, Finish, GiveUp, read_step
+from portico_structured_planner.reading import Call, Finish, read_step
 from portico_structured_planner.steps import Forms, Origin, Rules, schema_of, step_form
 from portico_testkit.strategies import json_values, near
 
@@ -75,7 +75,7 @@ def steps_or_faults(text: str, held: bool) -> None:
         assert error.faults, "what is wrong is said"
         assert all(len(fault) < 3_000 for fault in error.faults)
         return
-    assert isinstance(step, Call | Finish | GiveUp)
+    assert isinstance(step, Call | Finish | Infeasible)
     if isinstance(step, Call):
         plan = Plan("", (Step("s2", step.function, step.arguments, reason=step.reason),))
         written = json.dumps(plan_to_json(plan), allow_nan=False, ensure_ascii=False).encode()

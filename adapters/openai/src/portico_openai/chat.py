@@ -98,11 +98,8 @@ class OpenAIChat:
         return request_body(request, self._settings, stream=stream)
 
     def _cut_off(self, incoming: Incoming, builder: ReplyBuilder) -> ResponseInvalid:
+        peer = self._connection.peer
         if not builder.started:
-            kind = incoming.content_type or "no content type"
-            what = f"sent no stream of events ({kind})" if incoming.beginning.strip() else "sent an empty stream."
-            return invalid(self._connection.peer, what, incoming.beginning)
-        return invalid(
-            self._connection.peer,
-            f"ended its stream before the reply was complete: {builder.characters:,} characters of text had come.",
-        )
+            return invalid(peer, "sent no stream of events", incoming.beginning)
+        size = f"{builder.characters:,} characters"
+        return invalid(peer, f"ended its stream before the reply was complete: {size} of text had come.")

@@ -6,13 +6,7 @@ from typing import Any
 
 from attrs import field, frozen, validators
 
-
-def _between(low: int, high: int) -> list[Any]:
-    return [validators.ge(low), validators.le(high)]
-
-
-def _unless_none(low: int) -> Any:
-    return validators.optional(validators.ge(low))
+_TOKENS: Any = validators.optional([validators.ge(16), validators.le(1_000_000)])
 
 
 @frozen(kw_only=True)
@@ -35,12 +29,12 @@ class StructuredSettings:
     )
     max_steps: int = field(
         default=20,
-        validator=_between(1, 1_000),
+        validator=[validators.ge(1), validators.le(1_000)],
         metadata={"doc": "Steps of one plan at most, 1 to 1,000; the loop's own budget holds too."},
     )
     min_steps: int = field(
         default=0,
-        validator=_between(0, 1_000),
+        validator=[validators.ge(0), validators.le(1_000)],
         metadata={"doc": "Steps before which the model can neither finish nor give up. For models that end too soon."},
     )
     force_references: bool = field(
@@ -56,31 +50,31 @@ class StructuredSettings:
     )
     repairs: int = field(
         default=2,
-        validator=_between(0, 20),
+        validator=[validators.ge(0), validators.le(20)],
         metadata={"doc": "How often a step that is not valid is sent back with its faults, 0 to 20."},
     )
     manual_tokens: int | None = field(
         default=6_000,
-        validator=_unless_none(50),
+        validator=_TOKENS,
         metadata={
             "doc": "Tokens for the manual of the functions; only those that fit are offered, relevant ones first."
         },
     )
     text_length: int = field(
         default=500,
-        validator=_between(1, 100_000),
+        validator=[validators.ge(1), validators.le(100_000)],
         metadata={
             "doc": "Characters of a text that the model writes, at most. OpenAI's strict mode has no such limit."
         },
     )
     max_tokens: int | None = field(
         default=1_500,
-        validator=_unless_none(1),
+        validator=_TOKENS,
         metadata={"doc": "Tokens of one step at most; a reply that is cut there is asked for again."},
     )
     temperature: float | None = field(
         default=None,
-        validator=_unless_none(0),
+        validator=validators.optional([validators.ge(0)]),
         metadata={"doc": "How freely the model chooses; not set: as the chat service has it."},
     )
     seed: int | None = field(

@@ -30,7 +30,7 @@ from portico.plugins import PlainSchemaValidator, Services, StrictForm
 from portico.ports import ChatService, SchemaValidator
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.forms import Bounds
-from portico_structured_planner.reading import Finish, GiveUp, Next, read_step
+from portico_structured_planner.reading import Finish, Next, read_step
 from portico_structured_planner.steps import Forms, Origin, Rules, StepForm, schema_of, step_form
 
 _RULES = """\
@@ -185,8 +185,8 @@ class _PlanWriter:
         self.messages = opening_messages(self.task, spec.text, form, held=self.held)
         while True:
             following, reply = await self.next(form)
-            if isinstance(following, GiveUp):
-                return spec.explain(Infeasible(following.reason, following.missing))
+            if isinstance(following, Infeasible):
+                return spec.explain(following)
             if isinstance(following, Finish):
                 return self.written(following)
             id = next(self.task.fresh_ids([step.id for step in self.steps]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import PlanFormatError, nearest
-from portico.plans import Expression, From, ListOf, ObjectOf, ReplyProblem, TextOf, Value, references
+from portico.plans import Expression, From, Infeasible, ListOf, ObjectOf, ReplyProblem, TextOf, Value, references
 from portico.plugins import Mismatch, PartialJson
 from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
@@ -35,15 +35,7 @@ class Finish:
     result: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """The goal cannot be reached."""
-
-    reason: str
-    missing: tuple[str, ...]
-
-
-Next = Call | Finish | GiveUp
+Next = Call | Finish | Infeasible
 
 
 def read_step(text: str, form: StepForm, validator: SchemaValidator, *, held: bool) -> Next:
@@ -101,11 +93,11 @@ class _Reader:
             return Finish(TextOf(tuple(lines[1:])))
         return Finish(result)
 
-    def give_up(self, reason: Any, missing: Any) -> GiveUp:
+    def give_up(self, reason: Any, missing: Any) -> Infeasible:
         if not isinstance(missing, list):
             raise ReplyProblem("missing: expected an array of strings")
         reason = self.words(reason, "reason").strip() or "The model gave no reason."
-        return GiveUp(reason, tuple(each for each in missing if self.words(each, "missing").strip()))
+        return Infeasible(reason, tuple(each for each in missing if self.words(each, "missing").strip()))
 
     def no_function(self, name: Any) -> str:
         ends = {self.form.finish: self.form.can_finish, self.form.give_up: self.form.can_give_up}
