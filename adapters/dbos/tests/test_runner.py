@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from portico.errors import StoreBusy, StoreError, StoreUnavailable
 from portico.plugins import Secret
 from portico.ports import Job, JobStatus
-from portico_dbos._database import Opened
+from portico_dbos._opened import Opened
 from portico_dbos._worker import tidy
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dbos import WorkflowStatus
 
 
+APPLICATION = "portico"
+"""The name of our rows in DBOS, where several applications share a database."""
 _LONGEST = 1_000
 _ESCAPED = re.compile("[%#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _EMPTY = "%"

@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from portico.errors import StoreBusy, StoreError
-from portico_dbos._database import APPLICATION, Database
+from portico_dbos._database import Database
 from portico_dbos._errors import closed, mapped_errors
-from portico_dbos._names import RUN_KIND, queue_of, workflow_of
+from portico_dbos._names import APPLICATION, RUN_KIND, queue_of, workflow_of
 
 T = TypeVar("T")
 CarryOut = Callable[[str, str], Awaitable[str]]

@@ -22,12 +22,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import StoreBusy
-from portico_dbos._database import Opened
 from portico_dbos._errors import closed, mapped_errors
 from portico_dbos._names import attempt_id, id_of, json_text, name_of, step_name
 
 if TYPE_CHECKING:
     from dbos import StepInfo
+
+    from portico_dbos._opened import Opened
 
 _log = logging.getLogger("portico_dbos")
 

@@ -13,13 +13,16 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from portico.errors import StoreError
 from portico.ports import Job, JobStatus
-from portico_dbos._database import Database, Opened
+from portico_dbos._database import Database
 from portico_dbos._names import PUT_BACK, RUN_KIND, body_of, json_text, name_of, status_of
 from portico_dbos._recording import Recording, Recordings, read_recorded, reserve
+
+if TYPE_CHECKING:
+    from portico_dbos._opened import Opened
 
 T = TypeVar("T")
 Why = Literal["cancelled", "lost", "put back"]

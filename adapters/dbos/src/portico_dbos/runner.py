@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from portico.errors import StoreError
 from portico.plugins import Services
 from portico.ports import Job, JobStatus, Runner, Worker
-from portico_dbos._database import Database, Opened
+from portico_dbos._database import Database
 from portico_dbos._errors import mapped_errors
 from portico_dbos._names import attempt_id, id_of, json_text, queue_of, status_of, statuses_of, workflow_of
 from portico_dbos._process import PROCESS, Begun, RunningDbos
@@ -21,6 +21,8 @@ from portico_dbos.config import DbosSettings
 
 if TYPE_CHECKING:
     from dbos import EnqueueOptions
+
+    from portico_dbos._opened import Opened
 
 
 T = TypeVar("T")
