@@ -30,11 +30,11 @@ T = TypeVar("T")
 KIND = "embed"
 """The kind of the jobs."""
 _VERSION = 2
-_RECORDS = 512
-"""The most records of one upsert and of one job: some 600 KB of texts."""
-_AHEAD = 4
+_RECORDS = 256
+"""The most records of one upsert and of one job: some 300 KB of texts."""
+_AHEAD = 8
 """Jobs per worker that are under way, so that no worker waits for the next one."""
-_MOST = 32
+_MOST = 64
 """The most jobs that are under way: their texts are in the memory of this process."""
 _FIRST_SECONDS = 1.0
 """Seconds of work in this process before it looks for workers."""
