@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._functions.functions import FunctionSpec
-from portico._plans.checking.expressions import MAXIMUM_DEPTH, Expressions, FunctionNames, Notes, unlike
+from portico._plans.checking.expressions import Expressions, FunctionNames, Notes, unlike
 from portico._plans.checking.shapes import (
     UNKNOWN,
     Known,
@@ -22,7 +22,7 @@ from portico._plans.checking.shapes import (
     whole,
 )
 from portico._plans.findings import Finding
-from portico._plans.plan import INPUT, STEP_OPTIONS, Plan, PlanTemplate, Step, Value
+from portico._plans.plan import INPUT, MAXIMUM_DEPTH, MAXIMUM_STEPS, STEP_OPTIONS, Plan, PlanTemplate, Step, Value
 from portico._ports.template_language import Template
 from portico._schema.compare import Together, never_meet
 from portico._schema.validate import PlainSchemaValidator
@@ -37,7 +37,6 @@ Templates: TypeAlias = Callable[[str, str], Template]
 """Compiles a template from its source, in the language of a name, as `Kernel.template` does."""
 
 _VALIDATOR = PlainSchemaValidator()
-_MAXIMUM_STEPS = 1_000
 _TEXT = Output(whole({"type": "string"}))
 _NULL: Together = whole({"type": "null"})
 
@@ -145,8 +144,8 @@ class _PlanCheck:
         if len(self.within) > MAXIMUM_DEPTH:
             notes.add(f"plans nest deeper than {MAXIMUM_DEPTH} levels")
             return
-        if len(plan.steps) > _MAXIMUM_STEPS:
-            notes.add(f"a plan has at most {_MAXIMUM_STEPS:,} steps, not {len(plan.steps):,}")
+        if len(plan.steps) > MAXIMUM_STEPS:
+            notes.add(f"a plan has at most {MAXIMUM_STEPS:,} steps, not {len(plan.steps):,}")
         if not plan.steps and plan.result is None:
             notes.add("the plan has neither steps nor a result")
         # The arguments of a nested plan are checked one by one.

@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._plans.plan import (
+    MAXIMUM_DEPTH,
+    MAXIMUM_STEPS,
     STEP_OPTIONS,
     Expression,
     From,
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 VERSION = 1
-MAXIMUM_DEPTH = 50
-MAXIMUM_STEPS = 1_000
 _DEEPEST_VALUE = 200
 _MOST_BITS = 14_000  # of a whole number: Python prints 4,300 digits at most
 _KINDS = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}

@@ -70,6 +70,9 @@ def _short(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
+MAXIMUM_STEPS = 1_000
+MAXIMUM_DEPTH = 50
+"""How deep plans may nest in plans, and expressions in expressions."""
 INPUT = "input"
 """References to a step of this id are to the input of the plan; no step may have it."""
 

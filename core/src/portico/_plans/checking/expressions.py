@@ -21,7 +21,7 @@ from portico._plans.checking.shapes import (
     text_of,
 )
 from portico._plans.findings import Finding, Fix
-from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
+from portico._plans.plan import INPUT, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
 from portico.errors import FunctionNotFound, SchemaUnsupported, nearest
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from portico._ports.schema_validator import SchemaValidator
 
-MAXIMUM_DEPTH = 50
 _SHOWN = 60
 _PATHS = 3
 _FEW = 8

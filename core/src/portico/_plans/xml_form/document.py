@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from xml.parsers import expat
 
+from portico._plans.plan import MAXIMUM_STEPS
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LIMIT_OF_CHARACTERS = 1_000_000
-LIMIT_OF_STEPS = 1_000
 
 _PREFIX = "function."
 _LENGTH = len(_PREFIX)
@@ -170,8 +170,8 @@ class _Parser:
         if inside == "plan":
             if not word.startswith(_PREFIX):
                 self.fail(f"<{tag[:60]}> is no step; a step is <function.Plugin.Name …>")
-            if len(self.calls) == LIMIT_OF_STEPS:
-                self.fail(f"more than {LIMIT_OF_STEPS:,} steps")
+            if len(self.calls) == MAXIMUM_STEPS:
+                self.fail(f"more than {MAXIMUM_STEPS:,} steps")
             reason = "\n".join(self.reasons) if self.reasons else ""
             self.reasons.clear()
             self.calls.append(WrittenCall(tag[_LENGTH:], attributes, reason, self.expat.CurrentByteIndex))
