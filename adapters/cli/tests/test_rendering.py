@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
+from rich.style import Style
+from rich.text import Text
 
 from portico.ports import IndexProgress, IndexReport
 from portico.search import TextSearchResult
+from portico_cli.commands.search import result_lines, snippet
 from portico_cli.invocation import Invocation
-from portico_cli.show.layout import markdown, place_of
+from portico_cli.show.layout import markdown, place_head
 from portico_cli.show.output import plain
-from portico_cli.show.search import result_lines, snippet
 from portico_cli.terminal.progress import update_index
 
 ANSWER = """Two passages fit.
@@ -82,21 +84,27 @@ def test_a_snippet_shows_where_the_words_are_and_marks_their_forms() -> None:
 def test_places_below_here_are_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     here = Path(os.path.realpath(tmp_path))
-    assert place_of("how to/x.md › A › B", f"{here.as_uri()}/docs/how%20to/x.md#L12").shown == "docs/how to/x.md:12"
-    assert place_of("how to/x.md › A › B", f"{here.as_uri()}/docs/how%20to/x.md#L12").title == "A › B"
-    assert place_of("y.pdf", f"{here.as_uri()}/y.pdf#page=3").shown == "y.pdf, page 3"
+    link = f"{here.as_uri()}/docs/how%20to/x.md#L12"
+    assert place_head("how to/x.md › A › B", link).plain == "docs/how to/x.md:12  A › B"
+    assert place_head("y.pdf", f"{here.as_uri()}/y.pdf#page=3").plain == "y.pdf, page 3"
+
+
+def link_of(place: Text) -> str | None:
+    assert isinstance(place.style, Style)
+    return place.style.link
 
 
 @given(st.none() | st.text(), st.none() | st.text())
 def test_any_name_and_link_have_a_place(name: str | None, link: str | None) -> None:
-    place = place_of(name, link)
-    assert place.link is None or place.link.startswith(("file:", "http:", "https:"))
-    assert "\n" not in place.shown + place.title
+    place = place_head(name, link)
+    opened = link_of(place)
+    assert opened is None or opened.startswith(("file:", "http:", "https:"))
+    assert "\n" not in place.plain
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,x", "vscode://x"])
 def test_only_addresses_that_are_harmless_become_links(link: str) -> None:
-    assert place_of("x", link).link is None
+    assert link_of(place_head("x", link)) is None
 
 
 def test_results_without_name_or_link_are_shown_too() -> None:
@@ -120,5 +128,4 @@ async def test_a_log_says_once_what_an_index_waits_for(monkeypatch: pytest.Monke
 
 
 def test_a_line_break_in_a_file_name_stays_on_its_line() -> None:
-    place = place_of("a\nb.md › Part", "file:///nowhere/a%0Ab.md#L3")
-    assert (place.shown, place.title) == ("/nowhere/a b.md:3", "Part")
+    assert place_head("a\nb.md › Part", "file:///nowhere/a%0Ab.md#L3").plain == "/nowhere/a b.md:3  Part"

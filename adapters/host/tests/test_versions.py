@@ -71,7 +71,7 @@ def test_choosing_it_says_what_was_built_for_what_and_which_side_to_upgrade(site
 async def test_configured_or_named_it_is_refused_before_its_code_is_imported(site: Any, version: int) -> None:
     install(site, version)
     configured = portico_host.load(overrides={"search": {"web": {"use": "odd"}}})
-    with pytest.raises(PluginBroken, match=r"search\.web\.use: .* was built for version"):
+    with pytest.raises(PluginBroken, match="was built for version"):
         async with configured.kernel():
             pass
     with pytest.raises(PluginBroken, match="was built for version"):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from portico.errors import PorticoError, SchemaUnsupported
+from portico.errors import PorticoError
 from portico.plugins import Secret
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import (
@@ -64,8 +64,7 @@ def configuration_schema(plugins: Plugins) -> dict[str, Any]:
 def settings_schema(cls: type[Any]) -> dict[str, Any]:
     """Return the schema of a settings class: its keys, their types, documentation and defaults.
 
-    A setting of a type that no file can hold is one that nothing fits. Raises ``SchemaUnsupported`` where it has no
-    default either, and whatever resolving its types raises.
+    Nothing fits a setting of a type that no file can hold. Raises whatever resolving the types raises.
     """
     return _class_schema(cls, frozenset())
 
@@ -168,10 +167,6 @@ def _class_schema(cls: type[Any], above: frozenset[type[Any]]) -> dict[str, Any]
     fields = settings_fields(cls)
     for member in fields:
         schema = limited(_schema(member.hint, above | {cls}), member.limits)
-        if schema == _NEVER and member.required:
-            raise SchemaUnsupported(
-                f"The setting {member.key!r} has no default and cannot be of the type {member.hint}."
-            )
         if member.doc:
             schema["description"] = member.doc
         default = _default(member.default)

@@ -246,8 +246,10 @@ class HostServices:
             if entry.key in [known.key for known in entries]:
                 chosen = entry.use == self._configuration.use(info)
                 key = (*entry.key, "use") if info.many else (info.table, info.key) if chosen else entry.key
-                located = replace(problem, key=key, place=self._configuration.place(key))
-                raise type(error)(located) from error.__cause__
+                place = self._configuration.place(key)
+                if place != "override":
+                    problem = replace(problem, key=key, place=place)
+                raise type(error)(problem) from error.__cause__
             if info.many and entries and isinstance(error, PluginNotInstalled):
                 names = [known.name for known in entries]
                 close = nearest(entry.name, names)

@@ -58,7 +58,7 @@ def _schema(invocation: Invocation) -> None:
 @common_options
 @pass_invocation
 def _init(invocation: Invocation, force: bool) -> None:
-    """Write a commented portico.toml into this folder, or to --config FILE."""
+    """Write a commented portico.toml here, or to --config FILE."""
     path = invocation.config or Path("portico.toml")
     folder = "docs" if (path.parent / "docs").is_dir() else "."
     text = (files("portico_cli") / "starter.toml").read_text("utf-8").replace("{folder}", folder)

@@ -27,7 +27,6 @@ LONGEST = 30
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _HERE = Path(__file__).parents[1]
 _ACME = re.compile("portico_acme|ACME|Acme|acme")
-_AUTHORS = re.compile(r"^authors = .*\n", re.MULTILINE)
 _LEFT_BY_TOOLS = {"__pycache__", "build", "dist"}
 
 
@@ -151,10 +150,10 @@ def package_name(given: str, kind: Kind) -> PackageName:
     >>> package_name("portico-acme-planner", KINDS["planner"]).registered
     'acme'
 
-    Case, hyphens, underscores and dots make no difference (PyPA's normalisation). Raises `Misused` for a name that a
+    Case, hyphens, underscores, dots and spaces make no difference. Raises `Misused` for a name that a
     distribution or a module cannot have.
     """
-    folded = re.sub(r"[-_.]+", "-", given).lower()
+    folded = re.sub(r"[-_. ]+", "-", given).lower()
     name = folded.removeprefix("portico-").removesuffix(kind.suffix)
     if not _NAME.fullmatch(name) or len(name) > LONGEST:
         raise Misused(
@@ -199,14 +198,11 @@ def fill_template(name: PackageName) -> dict[PurePosixPath, str]:
     def rename(text: str) -> str:
         return _ACME.sub(lambda match: forms.get(match[0], name.registered), text)
 
-    files = {
+    return {
         PurePosixPath(rename(path.relative_to(folder).as_posix())): rename(path.read_text("utf-8"))
         for path in sorted(folder.rglob("*"))
         if path.is_file() and _belongs(path.relative_to(folder))
     }
-    project = PurePosixPath("pyproject.toml")
-    files[project] = _AUTHORS.sub("", files[project])
-    return files
 
 
 def _belongs(path: Path) -> bool:

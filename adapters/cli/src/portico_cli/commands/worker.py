@@ -43,8 +43,9 @@ _GRACE = 8.0
 _GENTLE = 2
 # A goal may be a book: only so many characters of it are shown.
 _LONGEST_ABOUT = 500
-# Seconds between two looks whether the queue is empty.
+# Seconds between two looks whether the queue is empty, and whether the steps with effects have ended.
 _SECONDS = 0.5
+_SECONDS_TO_END = 0.05
 
 
 @click.command(name="worker")
@@ -187,6 +188,8 @@ class _TakenJob:
     kind: str
     began: float = field(default_factory=time.monotonic)
     steps: dict[str, float] = field(default_factory=dict)
+    effects: set[str] = field(default_factory=set)
+    """The steps with effects that are under way."""
     outcome: tuple[str, str | None] | None = None
 
 
@@ -207,9 +210,6 @@ class Working:
         self.given_back = 0
         self._jobs: dict[str, _TakenJob] = {}
         self._attempts: dict[str, int] = {}
-        self._effects: set[tuple[str, str]] = set()
-        self._no_effects = asyncio.Event()
-        self._no_effects.set()
         self._stopping = False
         self._failed: asyncio.Future[None] | None = None
 
@@ -233,8 +233,10 @@ class Working:
             self._tell("stopping", jobs=list(self._jobs))
             self._stopping = True
             # A second cancellation ends the patience.
-            with suppress(asyncio.CancelledError, TimeoutError):
-                await asyncio.wait_for(self._no_effects.wait(), self._grace)
+            with suppress(asyncio.CancelledError):
+                end = time.monotonic() + self._grace
+                while any(job.effects for job in self._jobs.values()) and time.monotonic() < end:  # noqa: ASYNC110
+                    await asyncio.sleep(_SECONDS_TO_END)
         finally:
             # The gate stays closed while the tasks are cancelled.
             for task in tasks:
@@ -287,8 +289,6 @@ class Working:
 
     def _end(self, name: str, state: str, reason: str | None = None) -> None:
         job = self._jobs.pop(name)
-        for step in [step for of, step in self._effects if of == name]:
-            self._effect_over(name, step)
         if state == "done" and job.outcome is not None:
             state, reason = job.outcome
         if state == "waiting":
@@ -307,22 +307,16 @@ class Working:
             job.steps[step.id] = time.monotonic()
             known = self._kernel.functions.get(step.function) if isinstance(step.function, str) else None
             if known is not None and known.effects:
-                self._effects.add((name, step.id))
-                self._no_effects.clear()
+                job.effects.add(step.id)
             self._tell("step-begun", job=name, step=step.id, function=called_name(step))
         elif isinstance(event, Event.StepFinished | Event.StepFailed):
             step = event.step
             seconds = time.monotonic() - job.steps.pop(step.id, time.monotonic())
             # The journal has its end.
-            self._effect_over(name, step.id)
+            job.effects.discard(step.id)
             error = event.error if isinstance(event, Event.StepFailed) else None
             function = called_name(step)
             self._tell("step-ended", job=name, step=step.id, function=function, seconds=seconds, error=error)
-
-    def _effect_over(self, name: str, step: str) -> None:
-        self._effects.discard((name, step))
-        if not self._effects:
-            self._no_effects.set()
 
     def _tell(self, name: str, **values: Any) -> None:
         if self._failed is not None and self._failed.done():

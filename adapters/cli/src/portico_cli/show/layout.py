@@ -7,7 +7,6 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -70,45 +69,30 @@ def count_words(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-class Place(NamedTuple):
-    """The place of a passage: the text that is shown, the title beside it, and the link that opens it."""
-
-    shown: str
-    title: str
-    link: str | None
-
-
-def place_of(name: str | None, link: str | None) -> Place:
-    """Return the place that a result's name and link mean.
-
-    >>> place_of("x.md › Writing", "file:///nowhere/x.md#L12")
-    Place(shown='/nowhere/x.md:12', title='Writing', link='file:///nowhere/x.md#L12')
-    >>> place_of("A page", "https://example.org/a")
-    Place(shown='https://example.org/a', title='A page', link='https://example.org/a')
-    """
-    title, link = _on_one_line(name or ""), plain(link or "").replace("\n", "")
-    try:
-        parts = urlsplit(link)
-    except ValueError:
-        return Place(link, title, None)
-    if parts.scheme != "file":
-        return Place(link, title, link if parts.scheme in ("http", "https") else None)
-    path, fragment = url2pathname(parts.path), unquote(parts.fragment)
-    line, page = _LINE.match(fragment), _PAGE.match(fragment)
-    suffix = f":{line[1]}" if line else f", page {page[1]}" if page else ""
-    first, _, rest = title.partition(" › ")
-    # The place shows the name of the file already.
-    title = rest if _on_one_line(path).replace(os.sep, "/").endswith(first) else title
-    with suppress(ValueError, OSError):
-        path = os.fspath(Path(path).relative_to(Path.cwd().resolve()))
-    return Place(_on_one_line(path) + suffix, title, link)
-
-
 def place_head(name: str | None, link: str | None, style: str = "") -> Text:
-    """Return the place of a passage and its title on one line; the place opens the link in terminals that can."""
-    place = place_of(name, link)
-    head = Text(place.shown, style=Style.parse("cyan") + Style(link=place.link))
-    return head.append(f"{'  ' if place.shown else ''}{place.title}", style) if place.title else head
+    """Return the place of a passage and its title on one line; the place opens the link in terminals that can.
+
+    >>> place_head("x.md › Writing", "file:///nowhere/x.md#L12").plain
+    '/nowhere/x.md:12  Writing'
+    """
+    title, target = _on_one_line(name or ""), plain(link or "").replace("\n", "")
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        parts = urlsplit("")
+    shown = target
+    if parts.scheme == "file":
+        path, fragment = url2pathname(parts.path), unquote(parts.fragment)
+        line, page = _LINE.match(fragment), _PAGE.match(fragment)
+        first, _, rest = title.partition(" › ")
+        # The place shows the name of the file already.
+        title = rest if _on_one_line(path).replace(os.sep, "/").endswith(first) else title
+        with suppress(ValueError, OSError):
+            path = os.fspath(Path(path).relative_to(Path.cwd().resolve()))
+        shown = _on_one_line(path) + (f":{line[1]}" if line else f", page {page[1]}" if page else "")
+    opened = target if parts.scheme in ("file", "http", "https") else None
+    head = Text(shown, style=Style.parse("cyan") + Style(link=opened))
+    return head.append(f"{'  ' if shown else ''}{title}", style) if title else head
 
 
 def _on_one_line(text: str) -> str:

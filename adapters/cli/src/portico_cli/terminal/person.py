@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import PorticoError
-from portico.plans import Plan, plan_of, plan_to_text
+from portico.plans import Plan, plan_function, plan_of, plan_to_text
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show_errors
 from portico_cli.show.plans import argument_lines, called_name
@@ -53,22 +54,7 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
 
 def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
     """Tell whether a plan calls a function with effects, or has a template that may call one."""
-    for step in plan.steps:
-        called: Iterable[str] = kernel.specs
-        if isinstance(step.function, Plan):
-            if may_have_effects(kernel, step.function):
-                return True
-            continue
-        if isinstance(step.function, str):
-            called = (step.function,)
-        else:
-            # The check tells what is wrong with a template.
-            with suppress(PorticoError):
-                calls = getattr(kernel.template(step.function.source, language=step.function.language), "calls", None)
-                called = called if calls is None else [kernel.function(call.function).full_name for call in calls]
-        if any(name in kernel.specs and kernel.specs[name].effects for name in called):
-            return True
-    return False
+    return plan_function("shown", replace(plan, input={})).bound(kernel).effects
 
 
 def ask_before_effects(
