@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.errors import ConfigurationError
 from portico_openapi._documents import located, parse, read_yaml
-from portico_openapi._wrong import Wrong
+from portico_openapi._errors import Unusable
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
 
@@ -88,17 +88,17 @@ def test_any_json_is_the_same_in_yaml(value):
     ids=range(13),
 )
 def test_what_is_not_plain_yaml_is_told_with_its_line(text, reason):
-    with pytest.raises(Wrong, match=reason):
+    with pytest.raises(Unusable, match=reason):
         read_yaml(text)
 
 
 def test_a_bomb_of_aliases_is_counted_not_built():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
-    with pytest.raises(Wrong, match="more than 1,000,000 values, aliases counted"):
+    with pytest.raises(Unusable, match="more than 1,000,000 values, aliases counted"):
         read_yaml("\n".join(lines))
     merges = ["a0: &a0 {k: v}"] + [f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}], k{i}: *a{i - 1}}}" for i in range(1, 40)]
-    with pytest.raises(Wrong, match="more than 1,000,000 values"):
+    with pytest.raises(Unusable, match="more than 1,000,000 values"):
         read_yaml("\n".join(merges))
 
 

@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 
 from portico.plugins import Mismatch
 from portico_openapi._documents import Documents
+from portico_openapi._errors import Unusable
 from portico_openapi._schemas import Schemas
 from portico_openapi._validation import checked
-from portico_openapi._wrong import Wrong
 
 
 def compiled(schema: Any, /, *, old: bool = False, hidden: Any = "readOnly", **schemas: Any) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_a_constraint_that_makes_no_sense_is_left_out(schema, left):
     ],
 )
 def test_a_wrong_shape_is_told_with_its_place(schema, reason):
-    with pytest.raises(Wrong, match=reason):
+    with pytest.raises(Unusable, match=reason):
         compiled(schema)
 
 
@@ -163,7 +163,7 @@ def test_recursion_stays_recursion():
     ],
 )
 def test_references_that_lead_to_themselves_are_refused(schemas):
-    with pytest.raises(Wrong, match=r"components/schemas/\w: its references lead back to itself"):
+    with pytest.raises(Unusable, match=r"components/schemas/\w: its references lead back to itself"):
         compiled(to("A"), **schemas)
 
 
@@ -176,7 +176,7 @@ def test_a_broken_definition_breaks_what_leads_to_it_and_nothing_else():
     root = {"components": {"schemas": schemas}}
     made = Schemas(Documents("file:///d", {"file:///d": root}, {}), "readOnly", old=False)
     for _ in range(2):
-        with pytest.raises(Wrong, match="components/schemas/Bad: type: 'nonsense' is no type"):
+        with pytest.raises(Unusable, match="components/schemas/Bad: type: 'nonsense' is no type"):
             made.compile(to("Leads"), "file:///d")
         assert made.compile(to("Good"), "file:///d") == schemas["Good"]
 
@@ -319,7 +319,7 @@ def test_a_schema_of_a_thousand_levels_is_refused():
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(150):
         deep = {"type": "array", "items": deep}
-    with pytest.raises(Wrong, match="nests deeper than 60 schemas"):
+    with pytest.raises(Unusable, match="nests deeper than 60 schemas"):
         compiled(deep)
 
 
@@ -418,7 +418,7 @@ def test_the_schema_written_takes_exactly_what_the_documents_own_takes(schema, d
     documents = Documents("file:///d", {"file:///d": root}, {})
     try:
         made = Schemas(documents, "readOnly", old=False).compile(root["schema"], "file:///d")
-    except Wrong as error:
+    except Unusable as error:
         assert "lead back" in str(error)
         return
     try:

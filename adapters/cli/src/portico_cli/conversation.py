@@ -102,7 +102,7 @@ class ThreadFile:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-class Grounds:
+class Grounding:
     """Bring the sources into a conversation, and check what an answer cites.
 
     A service that calls functions searches itself; the passages that it finds are numbered. For any other service the
@@ -182,7 +182,7 @@ class Conversation:
     _runner: asyncio.Runner
     _agent: ChatAgent
     _thread: Thread
-    _grounds: Grounds
+    _grounding: Grounding
     _screen: PlainScreen
     _file: ThreadFile | None
     at_terminal: bool
@@ -222,7 +222,7 @@ class Conversation:
             self._fail(error)
         else:
             self._last = turn
-            self._grounds.check(self._thread, turn)
+            self._grounding.check(self._thread, turn)
             self._screen.end(turn)
             self._save(self._file)
 
@@ -265,11 +265,11 @@ class Conversation:
         match name:
             case "/help":
                 show(*help_lines(_COMMANDS))
-            case "/functions" if not self._grounds.calls:
-                self._screen.note(f"The chat service {self._grounds.service.name!r} calls no functions.")
+            case "/functions" if not self._grounding.calls:
+                self._screen.note(f"The chat service {self._grounding.service.name!r} calls no functions.")
             case "/functions":
                 selection = self._last.selection if self._last else None
-                functions = [function for each in self._grounds.functions for function in each.functions]
+                functions = [function for each in self._grounding.functions for function in each.functions]
                 show(*(selection_lines(selection) if selection is not None else function_lines(functions)))
             case "/undo" if not self._thread.turns:
                 self._screen.note("There is nothing to take back.")
@@ -280,7 +280,7 @@ class Conversation:
                 self._save(self._file)
             case "/clear":
                 self._thread, self._last = self._thread.branch(0), None
-                self._grounds.clear()
+                self._grounding.clear()
                 self._screen.note("A new conversation begins.")
                 self._save(self._file)
             case "/save" if not rest or Path(rest).expanduser().exists():

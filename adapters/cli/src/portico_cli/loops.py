@@ -24,7 +24,7 @@ def run_async(work: Callable[[], Coroutine[Any, Any, T]], runner: asyncio.Runner
 
 
 @contextmanager
-def kept_open(runner: asyncio.Runner, opening: AbstractAsyncContextManager[T]) -> Iterator[T]:
+def keep_open(runner: asyncio.Runner, opening: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """Keep an asynchronous context open between runs of the loop."""
 
     async def enter() -> T:

@@ -140,7 +140,7 @@ class HostServices:
             return self._prepared[key]
 
     def prepare_all(self) -> None:
-        """Prepare everything that is configured, so that all mistakes are told at once.
+        """Prepare everything that is configured, so that all mistakes are reported at once.
 
         Of the text searches only the selected ones; of single ports only what is chosen. Raises
         ``SettingsInvalid`` with every mistake, or else the first ``PluginError``.

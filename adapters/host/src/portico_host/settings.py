@@ -284,7 +284,7 @@ def _problems(error: BaseException, key: Key = ()) -> Iterator[Problem]:
                 yield from _problems(part, (*key, name))
             else:
                 for each in _problems(part, key):
-                    # A validator that sees the whole begins its sentence with the field.
+                    # A validator runs when all fields are there; it begins its sentence with the field.
                     first = each.cause.partition(" ")[0].strip("'\"`")
                     yield replace(each, key=(*key, first)) if first in fields and each.key == key else each
     else:

@@ -13,11 +13,11 @@ from urllib.parse import quote
 from portico import Parameter
 from portico_openapi import _styles
 from portico_openapi._documents import Target
+from portico_openapi._errors import Unusable, Within, described, flag, mapping, shown, text
 from portico_openapi._names import word
 from portico_openapi._parameters import new_parameter
 from portico_openapi._schemas import Schemas, behind
 from portico_openapi._styles import Unwritable, encode, is_json, is_media_type, is_text, name_of
-from portico_openapi._wrong import Within, Wrong, described, flag, mapping, shown, text
 
 _Kind: TypeAlias = Literal["json", "form", "multipart", "text", "file"]
 
@@ -222,20 +222,20 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
     The rule for parameters: the properties of an object become their own parameters when that says all there is
     to say. It does not when a name is taken already, when other properties or rules between properties are declared,
     or when the body may be left out although a property may not. Then the whole is one parameter, ``body``. An
-    optional form without fields makes no body. Raises `Wrong`.
+    optional form without fields makes no body. Raises `Unusable`.
     """
     if operation.get("requestBody") is None:
         return None
     with Within("requestBody"):
         target = schemas.documents.follow(operation["requestBody"], base)
         if type(target.value) is not dict:
-            raise Wrong(f"expected an object, not {described(target.value)}")
+            raise Unusable(f"expected an object, not {described(target.value)}")
         content = mapping(target.value, "content")
         media_type, kind = _chosen(content)
         with Within("content", media_type):
             media = schemas.documents.follow(content[media_type], target.uri)
             if type(media.value) is not dict:
-                raise Wrong(f"expected an object, not {described(media.value)}")
+                raise Unusable(f"expected an object, not {described(media.value)}")
             kind, schema = _body_schema(kind, media_type, media, schemas)
             encodings: dict[str, Encoding] = {}
             if kind in _FORMS and schema.get("properties"):
@@ -270,7 +270,7 @@ def _chosen(content: Mapping[str, Any]) -> tuple[str, _Kind]:
     kinds = [(media_type, kind) for media_type in content if (kind := _kind(media_type)) is not None]
     if not kinds:
         reason = f"none of {', '.join(map(shown, content))} can be written" if content else "it has no content"
-        raise Wrong(reason, ("content",))
+        raise Unusable(reason, ("content",))
     return min(kinds, key=rank)
 
 
@@ -298,7 +298,7 @@ def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) 
         types = [named] if isinstance(named, str) else named
         if kind in _FORMS and "object" not in types:
             if kind == "multipart" or "string" not in types:
-                raise Wrong(f"a form is an object, and its schema is of {' or '.join(types)}")
+                raise Unusable(f"a form is an object, and its schema is of {' or '.join(types)}")
             kind = "text"
     if kind == "text" and not _SIMPLE.issuperset(types):
         schema = {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
@@ -333,7 +333,7 @@ def _form_properties(
         with Within("encoding", name):
             one = schemas.documents.follow(declared.get(name), media.uri).value or {}
             if type(one) is not dict:
-                raise Wrong(f"expected an object, not {described(one)}")
+                raise Unusable(f"expected an object, not {described(one)}")
             encoding = _encoding(one, kind)
         properties[name], encodings[name] = part, encoding
         if kind == "multipart":
@@ -362,13 +362,13 @@ def _encoding(declared: Mapping[str, Any], kind: _Kind) -> Encoding:
     named = [one.strip() for one in (text(declared, "contentType") or "*").split(",")]
     content_type = next((one for one in named if "*" not in one), None)
     if content_type is not None and not is_media_type(content_type):
-        raise Wrong(f"{shown(content_type)!r} is no media type")
+        raise Unusable(f"{shown(content_type)!r} is no media type")
     style, explode, reserved = text(declared, "style"), flag(declared, "explode"), flag(declared, "allowReserved")
     if kind == "multipart" or (style is None and explode is None and reserved is None):
         return Encoding(content_type)
     style = style or "form"
     if style not in ("form", "spaceDelimited", "pipeDelimited", "deepObject"):
-        raise Wrong(f"the style {shown(style)!r} is none of a form")
+        raise Unusable(f"the style {shown(style)!r} is none of a form")
     return Encoding(None, style, style == "form" if explode is None else explode, reserved is True)
 
 

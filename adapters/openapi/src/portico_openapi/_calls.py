@@ -23,16 +23,16 @@ from portico.errors import (
 from portico.plugins import HttpResponse
 from portico_openapi._bodies import Body
 from portico_openapi._client import Client, Outgoing, no_answer
+from portico_openapi._errors import Unusable, shown
 from portico_openapi._parameters import Parts, Sent
 from portico_openapi._responses import RequestFailed, Responses
 from portico_openapi._security import Credentials, Scheme
 from portico_openapi._servers import Server, origin_of
 from portico_openapi._styles import Unwritable, percent
-from portico_openapi._wrong import Wrong, shown
 from portico_openapi.config import OpenAPISettings
 
 _LONGEST_WAIT = 30.0
-"""Seconds: a service that asks for a longer pause gets no second request; the caller is told."""
+"""Seconds: a service that asks for a longer pause gets no second request; the call fails."""
 
 _FIRST_WAIT = 0.5
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
@@ -163,7 +163,7 @@ class Call:
                     maximum_bytes=settings.maximum_response_bytes,
                     may_follow=lambda target: origin_of(target) == server.origin,
                 )
-            except Wrong as problem:
+            except Unusable as problem:
                 raise ServiceError(f"{self._label} failed: {problem}. If the service moved, set `server`.") from problem
             except LimitExceeded as problem:
                 message = f"The answer to {self._label} is too large: {problem}; maximum_response_bytes allows more."

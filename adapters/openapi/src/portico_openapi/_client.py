@@ -10,8 +10,8 @@ import httpx
 
 from portico.errors import LimitExceeded, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
 from portico.plugins import HttpResponse
+from portico_openapi._errors import Unusable, shortened
 from portico_openapi._servers import joined, origin_of, shown_origin
-from portico_openapi._wrong import Wrong, shortened
 
 _MOST_REDIRECTS = 5
 _MOST_OF_AN_ERROR = 65_536
@@ -30,13 +30,13 @@ class Outgoing:
     secret_query: tuple[str, ...] = ()
 
     def redirected(self, status: int, target: str) -> Outgoing:
-        """Return the request to the place that a redirect names. Raises `Wrong` where the body would be lost."""
+        """Return the request to the place that a redirect names. Raises `Unusable` where the body would be lost."""
         secrets = tuple(pair for pair in self.secret_query if pair not in target)
         if status == 303 and self.method != "HEAD":
             headers = tuple(pair for pair in self.headers if pair[0].casefold() != "content-type")
             return Outgoing("GET", target, headers, None, secrets)
         if status in (301, 302) and self.content is not None:
-            raise Wrong(f"it redirects a {self.method}, on which many services lose the body")
+            raise Unusable(f"it redirects a {self.method}, on which many services lose the body")
         return replace(self, url=target, secret_query=secrets)
 
 
@@ -63,8 +63,8 @@ class Client:
     ) -> tuple[HttpResponse, str]:
         """Send a request and follow its redirects; return the whole answer with the URL that it came from.
 
-        Raises ``TimeoutError`` and the errors of httpx, ``LimitExceeded`` for a larger answer, `Wrong` for a redirect
-        that is not followed. Of an answer that tells of a failure only the beginning is read.
+        Raises ``TimeoutError`` and the errors of httpx, ``LimitExceeded`` for a larger answer, `Unusable` for a
+        redirect that is not followed. Of the answer to a failed request only the beginning is read.
         """
         for _ in range(_MOST_REDIRECTS + 1):
             answer = await self._exchange(outgoing, seconds, maximum_bytes)
@@ -73,12 +73,12 @@ class Client:
                 return answer, outgoing.url
             target = joined(outgoing.url, location)
             if not may_follow(target):
-                raise Wrong(f"it redirects to {shown_origin(target)}, which is not followed")
+                raise Unusable(f"it redirects to {shown_origin(target)}, which is not followed")
             outgoing = outgoing.redirected(answer.status, target)
-        raise Wrong(f"it redirects more than {_MOST_REDIRECTS} times")
+        raise Unusable(f"it redirects more than {_MOST_REDIRECTS} times")
 
     async def fetch(self, seconds: float, url: str, maximum_bytes: int) -> tuple[bytes, str]:
-        """Fetch a document; return it with the URL that it came from after redirects. Raises `Wrong`."""
+        """Fetch a document; return it with the URL that it came from after redirects. Raises `Unusable`."""
 
         def may_follow(target: str) -> bool:
             return origin_of(target) is not None and (url.startswith("http:") or target.startswith("https:"))
@@ -89,11 +89,11 @@ class Client:
                 outgoing, seconds=seconds, maximum_bytes=maximum_bytes, may_follow=may_follow
             )
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Wrong(str(no_answer("fetching it", url, error, seconds)).rstrip(".")) from error
+            raise Unusable(str(no_answer("fetching it", url, error, seconds)).rstrip(".")) from error
         except LimitExceeded as error:
-            raise Wrong(str(error)) from error
+            raise Unusable(str(error)) from error
         if answer.status != 200:
-            raise Wrong(str(answer.error(shown_origin(came_from))).rstrip("."))
+            raise Unusable(str(answer.error(shown_origin(came_from))).rstrip("."))
         return answer.body, came_from
 
     async def _exchange(self, outgoing: Outgoing, seconds: float, maximum_bytes: int) -> HttpResponse:

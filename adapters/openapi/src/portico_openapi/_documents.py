@@ -17,8 +17,8 @@ from urllib.request import url2pathname
 import yaml
 
 from portico.errors import ConfigurationError
+from portico_openapi._errors import Unusable, shown
 from portico_openapi._servers import origin_of
-from portico_openapi._wrong import Wrong, shown
 
 _MOST_HOPS = 50
 _MOST_DOCUMENTS = 100
@@ -26,7 +26,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _URL_IN_PATH = re.compile(r"(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]+(.+)", re.DOTALL)
 
 Fetch: TypeAlias = Callable[[str, int], Awaitable[tuple[bytes, str]]]
-"""Fetches a URL, at most so many bytes: the content, and the URL that it came from. Raises `Wrong`."""
+"""Fetches a URL, at most so many bytes: the content, and the URL that it came from. Raises `Unusable`."""
 
 
 class Target(NamedTuple):
@@ -53,15 +53,15 @@ class Documents:
         self._known: dict[tuple[str, str], Target] = {}
 
     def resolve(self, reference: Any, base: str) -> Target:
-        """Return what ``reference`` in the document ``base`` leads to. Raises `Wrong` when that is nothing."""
+        """Return what ``reference`` in the document ``base`` leads to. Raises `Unusable` when that is nothing."""
         if type(reference) is not str:
-            raise Wrong("a reference is text", ("$ref",))
+            raise Unusable("a reference is text", ("$ref",))
         known = self._known.get((base, reference))
         if known is None:
             try:
                 known = self._known[base, reference] = self._resolve(reference, base)
-            except Wrong as error:
-                raise Wrong(f"{shown(reference)!r}{error}", ("$ref",)) from None
+            except Unusable as error:
+                raise Unusable(f"{shown(reference)!r}{error}", ("$ref",)) from None
         return known
 
     def follow(self, value: Any, base: str) -> Target:
@@ -71,7 +71,7 @@ class Documents:
             if type(target.value) is not dict or "$ref" not in target.value:
                 return target
             target = self.resolve(target.value["$ref"], target.uri)
-        raise Wrong(f"its references lead to each other, or through more than {_MOST_HOPS} others", ("$ref",))
+        raise Unusable(f"its references lead to each other, or through more than {_MOST_HOPS} others", ("$ref",))
 
     def _resolve(self, reference: str, base: str) -> Target:
         """Walk a JSON Pointer (RFC 6901); what stands behind a reference on the way counts too."""
@@ -92,7 +92,7 @@ class Documents:
                 value, tokens = self._values[uri], deque(pointer.split("/")[1:])
                 continue
             else:
-                raise Wrong(f" leads nowhere: there is no {shown(key)!r}")
+                raise Unusable(f" leads nowhere: there is no {shown(key)!r}")
             tokens.popleft()
         return Target(value, uri, pointer)
 
@@ -102,11 +102,11 @@ class Documents:
             uri, fragment = urldefrag(urljoin(base, reference) if reference[:1] != "#" else base + reference)
             pointer = unquote(fragment, errors="strict")
         except ValueError:
-            raise Wrong(" is no reference") from None
+            raise Unusable(" is no reference") from None
         if uri not in self._values:
-            raise Wrong(f": {self._failures.get(uri, 'the document was not read')}")
+            raise Unusable(f": {self._failures.get(uri, 'the document was not read')}")
         if pointer[:1] not in ("", "/"):
-            raise Wrong(" leads nowhere: anchors are not followed")
+            raise Unusable(" leads nowhere: anchors are not followed")
         return uri, pointer
 
 
@@ -142,7 +142,7 @@ async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int)
         else:
             content, root = await fetch(location, maximum_bytes)
         value, outward = await asyncio.to_thread(parse, content)
-    except Wrong as error:
+    except Unusable as error:
         raise ConfigurationError(f"The OpenAPI document {location} cannot be read: {error}.") from error
     values = {root: value}
     failures: dict[str, str] = {}
@@ -158,10 +158,10 @@ async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int)
             continue
         try:
             if len(values) + len(failures) > _MOST_DOCUMENTS:
-                raise Wrong(f"the document refers to more than {_MOST_DOCUMENTS} others")
+                raise Unusable(f"the document refers to more than {_MOST_DOCUMENTS} others")
             content = await _read_further(uri, root, fetch, left)
             values[uri], outward = await asyncio.to_thread(parse, content)
-        except Wrong as error:
+        except Unusable as error:
             failures[uri] = str(error)
             continue
         left -= len(content)
@@ -174,7 +174,7 @@ async def _read_further(uri: str, root: str, fetch: Fetch, maximum_bytes: int) -
     if origin_of(root) is None:
         parts = urlsplit(uri)
         if parts.scheme != "file" or parts.netloc:
-            raise Wrong("a file may refer to files only")
+            raise Unusable("a file may refer to files only")
         folder = Path(url2pathname(urlsplit(root).path)).parent
         content, _ = await asyncio.to_thread(_read_file, Path(url2pathname(parts.path)), maximum_bytes, folder)
         return content
@@ -182,7 +182,7 @@ async def _read_further(uri: str, root: str, fetch: Fetch, maximum_bytes: int) -
         content, came_from = await fetch(uri, maximum_bytes)
         if origin_of(came_from) == origin_of(root):
             return content
-    raise Wrong("it is not of the document's origin")
+    raise Unusable("it is not of the document's origin")
 
 
 def _read_file(path: Path, maximum_bytes: int, folder: Path | None = None) -> tuple[bytes, str]:
@@ -190,17 +190,17 @@ def _read_file(path: Path, maximum_bytes: int, folder: Path | None = None) -> tu
     try:
         path = path.expanduser().resolve() if folder is None else path.resolve()
         if folder is not None and not path.is_relative_to(folder):
-            raise Wrong("it lies outside the folder of the document")
+            raise Unusable("it lies outside the folder of the document")
         if not stat.S_ISREG(path.stat().st_mode):
-            raise Wrong("it is no file")
+            raise Unusable("it is no file")
         with path.open("rb") as stream:
             content = stream.read(maximum_bytes + 1)
     except OSError as error:
-        raise Wrong((error.strerror or str(error)).lower()) from error
+        raise Unusable((error.strerror or str(error)).lower()) from error
     except (RuntimeError, ValueError) as error:
-        raise Wrong(f"its name is no path: {error}") from error
+        raise Unusable(f"its name is no path: {error}") from error
     if len(content) > maximum_bytes:
-        raise Wrong(f"it has more than {maximum_bytes:,} bytes; the setting maximum_document_bytes allows more")
+        raise Unusable(f"it has more than {maximum_bytes:,} bytes; the setting maximum_document_bytes allows more")
     return content, path.as_uri()
 
 
@@ -228,7 +228,7 @@ _LONGEST_NUMBER = 400
 def read_yaml(text: str) -> Any:
     """Return the value of the only document in ``text``.
 
-    Raises `Wrong` with the line for anything that is not YAML, for a tag that makes more than JSON values, and
+    Raises `Unusable` with the line for anything that is not YAML, for a tag that makes more than JSON values, and
     for a document whose aliases make it larger than 1,000,000 values or that nests deeper than 200 levels.
     """
     try:
@@ -238,7 +238,7 @@ def read_yaml(text: str) -> Any:
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
         # At its end the parser names the line after the last.
         line = min(mark.line, text.rstrip("\n").count("\n")) + 1 if mark else None
-        raise Wrong(f"line {line}: {problem}" if line else problem) from error
+        raise Unusable(f"line {line}: {problem}" if line else problem) from error
 
 
 class _Composer:
@@ -255,7 +255,7 @@ class _Composer:
         for event in self.events:
             if type(event) is yaml.DocumentStartEvent:
                 if documents:
-                    raise Wrong(f"{_line(event)}: a second YAML document begins; one is expected")
+                    raise Unusable(f"{_line(event)}: a second YAML document begins; one is expected")
                 documents.append(self.value(next(self.events), 0)[0])
         return documents[0] if documents else None
 
@@ -263,15 +263,15 @@ class _Composer:
         """Return the value that an event begins, and the number of values in it, aliases counted."""
         if type(event) is yaml.AliasEvent:
             if event.anchor not in self.anchors:
-                raise Wrong(f"{_line(event)}: the alias {shown(event.anchor)!r} has no value before it")
+                raise Unusable(f"{_line(event)}: the alias {shown(event.anchor)!r} has no value before it")
             return self.anchors[event.anchor]
         made: tuple[Any, int]
         if type(event) is yaml.ScalarEvent:
             made = _resolved(event), 1
         elif event.tag is not None and event.tag not in _CONTAINERS:
-            raise Wrong(f"{_line(event)}: the tag {shown(event.tag)!r} is not one of JSON's kinds")
+            raise Unusable(f"{_line(event)}: the tag {shown(event.tag)!r} is not one of JSON's kinds")
         elif depth >= _DEEPEST:
-            raise Wrong(f"{_line(event)}: it nests deeper than {_DEEPEST} levels")
+            raise Unusable(f"{_line(event)}: it nests deeper than {_DEEPEST} levels")
         else:
             self.anchors.pop(event.anchor, None)
             made = self.mapping(depth) if type(event) is yaml.MappingStartEvent else self.sequence(depth)
@@ -300,7 +300,7 @@ class _Composer:
             if is_merge:
                 parts = value if type(value) is list else [value]
                 if any(type(part) is not dict for part in parts):
-                    raise Wrong(f"{_line(event)}: '<<' takes an object or a list of objects")
+                    raise Unusable(f"{_line(event)}: '<<' takes an object or a list of objects")
                 merged += parts
             else:
                 made[key] = value
@@ -319,12 +319,12 @@ class _Composer:
             value, _ = self.value(event, 0)
             if type(value) is str:
                 return value
-        raise Wrong(f"{_line(event)}: a key is text, not a list or an object")
+        raise Unusable(f"{_line(event)}: a key is text, not a list or an object")
 
 
 def _bounded(size: int, event: Any) -> int:
     if size > _MOST_NODES:
-        raise Wrong(f"{_line(event)}: it holds more than {_MOST_NODES:,} values, aliases counted")
+        raise Unusable(f"{_line(event)}: it holds more than {_MOST_NODES:,} values, aliases counted")
     return size
 
 
@@ -338,7 +338,7 @@ def _resolved(event: Any) -> Any:
     elif tag in _TEXTS:
         return word
     elif tag not in _PLAIN:
-        raise Wrong(f"{_line(event)}: the tag {shown(tag)!r} is not one of JSON's kinds")
+        raise Unusable(f"{_line(event)}: the tag {shown(tag)!r} is not one of JSON's kinds")
     if word in _WORDS:
         return _WORDS[word]
     if word[0] in _NUMBERS_BEGIN and len(word) <= _LONGEST_NUMBER:
@@ -356,20 +356,20 @@ def _line(event: Any) -> str:
 def parse(content: bytes) -> tuple[dict[str, Any], list[str]]:
     """Read JSON or YAML; return the object and its references to other documents, as they are written.
 
-    A text that begins with a brace is JSON. Raises `Wrong` for what is neither, is no object, or nests deeper than
+    A text that begins with a brace is JSON. Raises `Unusable` for what is neither, is no object, or nests deeper than
     200 levels. Of a key that stands twice the last value counts.
     """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Wrong(f"it is not UTF-8 text: byte {error.start}") from None
+        raise Unusable(f"it is not UTF-8 text: byte {error.start}") from None
     beginning = text.lstrip()[:1]
     if beginning in ("", "<"):
-        raise Wrong("it is HTML or XML, not JSON or YAML" if beginning else "it is empty")
+        raise Unusable("it is HTML or XML, not JSON or YAML" if beginning else "it is empty")
     try:
         value = read_json(text) if beginning == "{" else read_yaml(text)
-    except (ValueError, Wrong) as error:
-        raise Wrong(f"it is not {'JSON' if beginning == '{' else 'YAML'}: {error}") from error
+    except (ValueError, Unusable) as error:
+        raise Unusable(f"it is not {'JSON' if beginning == '{' else 'YAML'}: {error}") from error
     return _examined(value)
 
 
@@ -394,7 +394,7 @@ def _refuse(word: str) -> NoReturn:
 def _examined(value: Any) -> tuple[dict[str, Any], list[str]]:
     """Walk once through everything: its depth and its references. Shared parts are seen once."""
     if type(value) is not dict:
-        raise Wrong("it holds one value where an object is expected")
+        raise Unusable("it holds one value where an object is expected")
     outward: dict[str, None] = {}
     level: list[Any] = [value]
     seen: set[int] = set()
@@ -411,4 +411,4 @@ def _examined(value: Any) -> tuple[dict[str, Any], list[str]]:
         if not following:
             return value, list(outward)
         level = following
-    raise Wrong(f"it nests deeper than {_DEEPEST} levels")
+    raise Unusable(f"it nests deeper than {_DEEPEST} levels")

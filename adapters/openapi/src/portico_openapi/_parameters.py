@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from portico import Parameter
 from portico_openapi import _styles
+from portico_openapi._errors import Unusable, Within, described, flag, listing, mapping, shortened, shown, text
 from portico_openapi._names import parameter_names
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable, is_json, is_text
 from portico_openapi._validation import checked
-from portico_openapi._wrong import Within, Wrong, described, flag, listing, mapping, shortened, shown, text
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple",),
@@ -85,7 +85,7 @@ class Sent:
 def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, schemas: Schemas) -> list[Sent]:
     """Return the parameters of an operation, those of its path included; ``levels`` goes from path to operation.
 
-    Raises `Wrong` for one that cannot be sent, and for a part of the path that no parameter describes.
+    Raises `Unusable` for one that cannot be sent, and for a part of the path that no parameter describes.
     """
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
     for level, base in levels:
@@ -96,16 +96,16 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
     names_in_path = re.findall(r"\{([^{}]*)\}", path)
     for name in names_in_path:
         if ("path", name) not in found:
-            raise Wrong(f"the path names {{{shown(name)}}}, and no parameter describes it")
-    kept = {
+            raise Unusable(f"the path names {{{shown(name)}}}, and no parameter describes it")
+    usable = {
         (location, name): part
         for (location, name), part in found.items()
         if not (location == "header" and name.casefold() in _NOT_PARAMETERS)
         and not (location == "path" and name not in names_in_path)
     }
-    arguments = parameter_names(list(kept))
+    arguments = parameter_names(list(usable))
     made = []
-    for argument, ((location, name), (part, base)) in zip(arguments, kept.items(), strict=True):
+    for argument, ((location, name), (part, base)) in zip(arguments, usable.items(), strict=True):
         with Within(f"the {location} parameter {shown(name)!r}"):
             made.append(_sent(argument, (location, name), part, base, schemas))
     return made
@@ -113,16 +113,16 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
 
 def _identity(parameter: Any) -> tuple[str, str]:
     if type(parameter) is not dict:
-        raise Wrong(f"expected a parameter, not {described(parameter)}")
+        raise Unusable(f"expected a parameter, not {described(parameter)}")
     name, location = text(parameter, "name"), text(parameter, "in")
     if not name:
-        raise Wrong("it has no name")
+        raise Unusable("it has no name")
     if location is None or location not in _STYLES:
-        raise Wrong(f"it is in {described(location)}; a parameter is in path, query, header or cookie")
+        raise Unusable(f"it is in {described(location)}; a parameter is in path, query, header or cookie")
     if len(name) > _LONGEST_NAME:
-        raise Wrong(f"its name has more than {_LONGEST_NAME} characters")
+        raise Unusable(f"its name has more than {_LONGEST_NAME} characters")
     if location == "header" and not TOKEN.fullmatch(name):
-        raise Wrong(f"{shown(name)!r} is no name of a header")
+        raise Unusable(f"{shown(name)!r} is no name of a header")
     return location, name
 
 
@@ -130,18 +130,18 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
     location, name = identity
     style = text(part, "style") or _STYLES[location][0]
     if style not in _STYLES[location]:
-        raise Wrong(f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
+        raise Unusable(f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
     explode = flag(part, "explode")
     content: Literal["json", "text"] | None = None
     schema, inner = part.get("schema"), ("schema",)
     if "schema" not in part:
         media = mapping(part, "content")
         if not media:
-            raise Wrong("it has neither schema nor content")
+            raise Unusable("it has neither schema nor content")
         media_type = next(iter(sorted(media, key=lambda one: not is_json(one))))
         content = "json" if is_json(media_type) else "text"
         if content == "text" and not is_text(media_type):
-            raise Wrong(f"its content is {shown(media_type)}; JSON and text can be written")
+            raise Unusable(f"its content is {shown(media_type)}; JSON and text can be written")
         value, base, _ = schemas.documents.follow(media[media_type], base)
         schema = value.get("schema") if type(value) is dict else None
         inner = (f"content.{media_type}.schema",)

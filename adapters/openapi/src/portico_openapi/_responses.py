@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from portico.errors import ServiceError
 from portico_openapi._documents import read_json
+from portico_openapi._errors import Unusable, Within, described, mapping, shown
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import is_json, is_media_type, is_text, name_of
-from portico_openapi._wrong import Within, Wrong, described, mapping, shown
 
 _Kind: TypeAlias = Literal["json", "text", "bytes", "nothing"]
 
@@ -56,7 +56,7 @@ class Responses:
 
 
 def read_responses(operation: Mapping[str, Any], base: str, schemas: Schemas) -> Responses:
-    """Return what the document says of successful answers: 2xx, or ``default`` where there is none. Raises `Wrong`."""
+    """Return what the document says of successful answers, 2xx or else ``default``. Raises `Unusable`."""
     declared = mapping(operation, "responses")
     wanted = [status for status in declared if _SUCCESS.fullmatch(status)]
     if not wanted and "default" in declared and not any(status[:1] == "3" for status in declared):
@@ -66,7 +66,7 @@ def read_responses(operation: Mapping[str, Any], base: str, schemas: Schemas) ->
         with Within("responses", status):
             target = schemas.documents.follow(declared[status], base)
             if type(target.value) is not dict:
-                raise Wrong(f"expected an object, not {described(target.value)}")
+                raise Unusable(f"expected an object, not {described(target.value)}")
             found.append(_best(mapping(target.value, "content"), target.uri, schemas))
     media_types = dict.fromkeys(media_type for media_type, _, _ in found if media_type and "*" not in media_type)
     kinds = frozenset(kind for _, kind, _ in found)
@@ -80,7 +80,7 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
         return "", "nothing", {"type": "null"}
     media_type = min(content, key=lambda one: (not is_json(one), not is_text(one)))
     if not is_media_type(media_type):
-        raise Wrong(f"{shown(media_type)!r} is no media type", ("content",))
+        raise Unusable(f"{shown(media_type)!r} is no media type", ("content",))
     if not is_json(media_type):
         return (
             (media_type, "text", {"type": "string"})
@@ -90,7 +90,7 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
     with Within("content", media_type):
         media = schemas.documents.follow(content[media_type], base)
         if type(media.value) is not dict and media.value is not None:
-            raise Wrong(f"expected an object, not {described(media.value)}")
+            raise Unusable(f"expected an object, not {described(media.value)}")
         schema = (media.value or {}).get("schema")
         with Within("schema"):
             return media_type, "json", schemas.compile(schema, media.uri)

@@ -13,8 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, TypeAlias
 
 from portico_openapi._documents import Documents, Target
+from portico_openapi._errors import Unusable, Within, described, shortened, shown
 from portico_openapi._names import word
-from portico_openapi._wrong import Within, Wrong, described, shortened, shown
 
 _LONGEST_TEXT = 2_000
 _LONGEST_PATTERN = 1_000
@@ -73,7 +73,7 @@ class _Definition:
     name: str
     target: Target
     schema: Any = None
-    problem: Wrong | None = None
+    problem: Unusable | None = None
     names: list[str] = field(default_factory=list)
     """The definitions that it refers to, in order."""
 
@@ -99,7 +99,7 @@ class Schemas:
     def compile(self, schema: Any, base: str) -> dict[str, Any]:
         """Return the schema with the definitions that it needs in ``$defs``, and no others.
 
-        Raises `Wrong` with the place, seen from the schema given.
+        Raises `Unusable` with the place, seen from the schema given.
         """
         written = self._write(schema, base, 0)
         self._write_definitions()
@@ -125,7 +125,7 @@ class Schemas:
         return {**written, "$defs": definitions} if definitions else written
 
     def _closure(self, names: tuple[str, ...]) -> Mapping[str, Any]:
-        """Return all that these definitions need, themselves included. Raises `Wrong` when one cannot be used."""
+        """Return all that these definitions need, themselves included. Raises `Unusable` when one cannot be used."""
         if names in self._closures:
             return self._closures[names]
         found: dict[str, Any] = {}
@@ -135,7 +135,7 @@ class Schemas:
             if definition.name in found:
                 continue
             if definition.problem is not None:
-                raise Wrong(f"{shown(definition.target.pointer.lstrip('/') or 'a document')}: {definition.problem}")
+                raise Unusable(f"{shown(definition.target.pointer.lstrip('/') or 'a document')}: {definition.problem}")
             found[definition.name] = definition.schema
             stack += reversed(definition.names)
         self._closures[names] = found
@@ -187,7 +187,7 @@ class Schemas:
             fresh.append(definition)
             try:
                 definition.schema = self._write(definition.target.value, definition.target.uri, 0)
-            except Wrong as error:
+            except Unusable as error:
                 definition.problem = error
             definition.names = self._names_in(definition.schema)
         order = TopologicalSorter({one.name: self._names_in(one.schema, same_value=True) for one in fresh})
@@ -199,7 +199,7 @@ class Schemas:
             order.done(*ready)
         for definition in fresh:
             if definition.name not in ending:
-                definition.problem = Wrong("its references lead back to itself")
+                definition.problem = Unusable("its references lead back to itself")
 
     def _write(self, schema: Any, base: str, depth: int) -> Any:
         if schema is None or schema is True:
@@ -207,9 +207,9 @@ class Schemas:
         if schema is False:
             return False
         if type(schema) is not dict:
-            raise Wrong(f"expected a schema, not {described(schema)}")
+            raise Unusable(f"expected a schema, not {described(schema)}")
         if depth > _DEEPEST:
-            raise Wrong(f"it nests deeper than {_DEEPEST} schemas")
+            raise Unusable(f"it nests deeper than {_DEEPEST} schemas")
         if "$ref" in schema:
             return self._reference(schema, base, depth)
         parts = schema.get("allOf")
@@ -274,13 +274,13 @@ class Schemas:
     def _list(self, key: str, value: Any, base: str, depth: int) -> list[Any]:
         with Within(key):
             if type(value) is not list:
-                raise Wrong(f"expected a list, not {described(value)}")
+                raise Unusable(f"expected a list, not {described(value)}")
             return [self._inside(number, part, base, depth) for number, part in enumerate(value)]
 
     def _properties(self, value: Any, base: str, depth: int, hidden: set[str]) -> dict[str, Any]:
         with Within("properties"):
             if type(value) is not dict:
-                raise Wrong(f"expected an object, not {described(value)}")
+                raise Unusable(f"expected an object, not {described(value)}")
             return {name: self._inside(name, part, base, depth) for name, part in value.items() if name not in hidden}
 
     def _hidden_properties(self, schema: Mapping[str, Any], base: str) -> set[str]:
@@ -303,7 +303,7 @@ class Schemas:
             return schema.get(self._hidden) is True
         try:
             target = self.documents.follow(schema, base).value
-        except Wrong:
+        except Unusable:
             return False
         return type(target) is dict and target.get(self._hidden) is True
 
@@ -368,7 +368,7 @@ def _types(value: Any) -> dict[str, Any]:
     names = value if type(value) is list else [value]
     for name in names:
         if type(name) is not str or name not in _TYPES:
-            raise Wrong(f"{described(name)} is no type of JSON Schema", ("type",))
+            raise Unusable(f"{described(name)} is no type of JSON Schema", ("type",))
     return {"type": value} if names else {}
 
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret
 from portico_openapi._documents import Documents
+from portico_openapi._errors import Unusable, described, listing, shown, text
 from portico_openapi._parameters import TOKEN
-from portico_openapi._wrong import Wrong, described, listing, shown, text
 
 _Place: TypeAlias = Literal["header", "query", "cookie"]
 
@@ -60,7 +60,7 @@ class Credentials:
         for known, scheme in declared.items() if type(declared) is dict else ():
             try:
                 self._schemes[known] = _scheme(known, documents.follow(scheme, documents.root_uri).value)
-            except Wrong as error:
+            except Unusable as error:
                 self._schemes[known] = str(error)
         for given, secret in secrets.items():
             self._check(f"functions.{name}.credentials.{given}", given, secret)
@@ -69,8 +69,8 @@ class Credentials:
             if not TOKEN.fullmatch(header):
                 raise ConfigurationError(f"{place}: this is no name of a header.")
             _require_sendable(place, _revealed(value))
-        told = [*secrets.values(), *(value for value in headers.values() if isinstance(value, Secret))]
-        forms = {form for secret in told for form in _forms_of(secret.reveal())}
+        known_secrets = [*secrets.values(), *(value for value in headers.values() if isinstance(value, Secret))]
+        forms = {form for secret in known_secrets for form in _forms_of(secret.reveal())}
         self.hidden = tuple(Secret(form) for form in forms if len(form) >= _SHORTEST_HIDDEN)
 
     def _check(self, place: str, given: str, secret: Secret) -> None:
@@ -95,7 +95,7 @@ class Credentials:
         """
         try:
             requirements = listing(operation if operation.get("security") is not None else document, "security")
-        except Wrong as error:
+        except Unusable as error:
             return f"which the document does not tell: {error}"
         missing: list[str] = []
         for requirement in requirements:
@@ -157,19 +157,19 @@ def _require_sendable(place: str, value: str) -> None:
 
 def _scheme(name: str, value: Any) -> Scheme:
     if type(value) is not dict:
-        raise Wrong(f"expected an object, not {described(value)}")
+        raise Unusable(f"expected an object, not {described(value)}")
     kind = text(value, "type")
     if kind == "apiKey":
         place, key = text(value, "in"), text(value, "name")
         if place not in _PLACES or not key:
-            raise Wrong("an apiKey has a name, and is in header, query or cookie")
+            raise Unusable("an apiKey has a name, and is in header, query or cookie")
         if place != "query" and not TOKEN.fullmatch(key):
-            raise Wrong(f"{shown(key)!r} is no name of a {place}")
+            raise Unusable(f"{shown(key)!r} is no name of a {place}")
         return Scheme(name, _PLACES[place], key)
     word = text(value, "scheme") or "" if kind == "http" else "Bearer"
     if kind not in ("http", "oauth2", "openIdConnect"):
-        raise Wrong(f"schemes of the type {described(kind)} are not known here")
+        raise Unusable(f"schemes of the type {described(kind)} are not known here")
     if not TOKEN.fullmatch(word) or word.casefold() == "digest":
-        raise Wrong(f"the http scheme {shown(word)!r} is not known here")
+        raise Unusable(f"the http scheme {shown(word)!r} is not known here")
     usual = word.capitalize()
     return Scheme(name, "header", "Authorization", usual if usual in ("Basic", "Bearer") else word)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from portico.errors import ConfigurationError, nearest
-from portico_openapi._wrong import Within, Wrong, described, listing, mapping, shown, text
+from portico_openapi._errors import Unusable, Within, described, listing, mapping, shown, text
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
@@ -85,9 +85,9 @@ class Servers:
             servers = listing(document, "servers")
             number = int(setting or 0)
             if setting is not None and not 0 <= number < len(servers):
-                raise Wrong(f"there is no server {number}: the document has {len(servers)}, counted from 0")
+                raise Unusable(f"there is no server {number}: the document has {len(servers)}, counted from 0")
             return self._filled(servers[number] if servers else {"url": "/"})
-        except Wrong as error:
+        except Unusable as error:
             if setting is not None or self._variables:
                 raise ConfigurationError(f"{self._place}: {error}.") from error
             return str(error)
@@ -96,7 +96,7 @@ class Servers:
         """Return the server of an operation, and whether it is of the origin that secrets may go to.
 
         A URL in the settings is for every operation; otherwise the first of ``parts`` that has servers, the operation
-        and its path, counts. Raises `Wrong`.
+        and its path, counts. Raises `Unusable`.
         """
         own = next((servers for part in parts if (servers := listing(part, "servers"))), None)
         if own is None or self._for_all:
@@ -118,10 +118,10 @@ class Servers:
     def _filled(self, server: Any) -> Server:
         """Return a server of the document with values for the variables of its URL."""
         if type(server) is not dict:
-            raise Wrong(f"expected an object, not {described(server)}")
+            raise Unusable(f"expected an object, not {described(server)}")
         url = text(server, "url")
         if url is None:
-            raise Wrong("it has no url")
+            raise Unusable("it has no url")
         declared = mapping(server, "variables")
         self._declared |= declared.keys()
 
@@ -130,10 +130,10 @@ class Servers:
             one = mapping(declared, variable)
             given = self._variables.get(variable, one.get("default"))
             if not isinstance(given, str | int | float) or isinstance(given, bool):
-                raise Wrong(f"the variable {shown(variable)!r} of its URL has no value; set it in server_variables")
+                raise Unusable(f"the variable {shown(variable)!r} of its URL has no value; set it in server_variables")
             options = [str(option) for option in listing(one, "enum")]
             if variable in self._variables and options and str(given) not in options:
-                raise Wrong(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, options))}")
+                raise Unusable(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, options))}")
             return str(given)
 
         return _server(_VARIABLE.sub(value, url), self._base)
@@ -146,16 +146,16 @@ def _server(url: str, base: str = "") -> Server:
         parts = urlsplit(whole)
         userinfo = parts.username is not None or parts.password is not None
     except ValueError as error:
-        raise Wrong(f"{shown(url)!r} is no URL: {error}") from None
+        raise Unusable(f"{shown(url)!r} is no URL: {error}") from None
     if not parts.scheme and not parts.netloc:
-        raise Wrong(f"{shown(url)!r} is relative to a document that has no URL")
+        raise Unusable(f"{shown(url)!r} is relative to a document that has no URL")
     if parts.scheme not in _PORTS:
-        raise Wrong(f"{shown(url)!r} is not an http or https URL")
+        raise Unusable(f"{shown(url)!r} is not an http or https URL")
     origin = origin_of(whole)
     if origin is None:
-        raise Wrong(f"{shown(url)!r} names no host or no possible port")
+        raise Unusable(f"{shown(url)!r} names no host or no possible port")
     if userinfo:
-        raise Wrong("a user name or password in its URL is not taken; set `credentials`")
+        raise Unusable("a user name or password in its URL is not taken; set `credentials`")
     if parts.query or parts.fragment or _UNSAFE.search(whole):
-        raise Wrong(f"{shown(url)!r} has a query, a fragment or characters that a base URL cannot have")
+        raise Unusable(f"{shown(url)!r} has a query, a fragment or characters that a base URL cannot have")
     return Server(whole.rstrip("/"), origin)

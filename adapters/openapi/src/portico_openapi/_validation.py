@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from portico.plugins import Compiled, Fault, Mismatch
+from portico_openapi._errors import shortened
 from portico_openapi._schemas import compiled_pattern
-from portico_openapi._wrong import shortened
 
 
 class _Enough(Exception):
@@ -38,7 +38,7 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
         check = check or _compile(schema)
         if faults := check(value):
             raise Mismatch(faults)
-        return settled(value)
+        return with_integers(value)
 
     return Compiled(schema, structure, _same)
 
@@ -52,15 +52,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def settled(value: Any) -> Any:
+def with_integers(value: Any) -> Any:
     """Return a JSON value with each number that has no fraction as an integer."""
     kind = type(value)
     if kind is float:
         return int(value) if value.is_integer() and abs(value) < _MOST_EXACT else value
     if kind is list:
-        return [settled(part) for part in value]
+        return [with_integers(part) for part in value]
     if kind is dict:
-        return {key: settled(part) for key, part in value.items()}
+        return {key: with_integers(part) for key, part in value.items()}
     return value
 
 

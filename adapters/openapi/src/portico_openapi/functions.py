@@ -18,6 +18,7 @@ from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, written_path
 from portico_openapi._client import Client
 from portico_openapi._documents import Documents, located, read_documents
+from portico_openapi._errors import Unusable, described, mapping, shortened, shown
 from portico_openapi._names import function_names
 from portico_openapi._parameters import read_parameters
 from portico_openapi._responses import read_responses
@@ -25,7 +26,6 @@ from portico_openapi._schemas import Schemas
 from portico_openapi._security import Credentials
 from portico_openapi._servers import Server, Servers
 from portico_openapi._validation import unchecked
-from portico_openapi._wrong import Wrong, described, mapping, shortened, shown
 from portico_openapi.config import OpenAPISettings
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def operations_of(documents: Documents, paths: Mapping[str, Any]) -> list[Operat
             if path[:1] == "/":
                 found += _in_item(documents, path, item)
             elif not path.startswith("x-"):
-                raise Wrong("a path begins with a slash")
-        except Wrong as error:
+                raise Unusable("a path begins with a slash")
+        except Unusable as error:
             found.append(Operation("", path, {}, None, documents.root_uri, problem=str(error)))
     usable = [one for one in found if one.problem is None]
     names = iter(function_names((one.method, one.path, one.id) for one in usable))
@@ -122,7 +122,7 @@ def _in_item(documents: Documents, path: str, item: Any) -> list[Operation]:
     found: dict[str, Operation] = {}
     for part, base in parts:
         if type(part) is not dict:
-            raise Wrong(f"expected the operations of a path, not {described(part)}")
+            raise Unusable(f"expected the operations of a path, not {described(part)}")
         for method in part:
             if method in _METHODS:
                 found.setdefault(method, Operation(method, path, part, part[method], base))
@@ -209,7 +209,7 @@ class _Making:
         self._received = Schemas(documents, "writeOnly", old=old)
         try:
             self._paths = mapping(root, "paths")
-        except Wrong as error:
+        except Unusable as error:
             raise ConfigurationError(f"The OpenAPI document {place} cannot be used: {error}.") from error
         base = documents.root_uri
         self._servers = Servers(root, base, settings.server, settings.server_variables, name)
@@ -230,7 +230,7 @@ class _Making:
             effects = operation.method not in _WITHOUT_EFFECTS and operation not in settings["no_effects"]
             try:
                 functions.append(self._function(operation, effects=effects or operation in settings["effects"]))
-            except Wrong as error:
+            except Unusable as error:
                 lost.append(LostOperation(operation.label, str(error)))
             except RecursionError:
                 lost.append(LostOperation(operation.label, "it nests too deeply"))
@@ -244,10 +244,10 @@ class _Making:
 
     def _function(self, operation: Operation, *, effects: bool) -> Function:
         if operation.problem is not None:
-            raise Wrong(operation.problem)
+            raise Unusable(operation.problem)
         value, base = operation.value, operation.base
         if type(value) is not dict:
-            raise Wrong(f"expected an operation, not {described(value)}")
+            raise Unusable(f"expected an operation, not {described(value)}")
         server, trusted = self._servers.of(value, operation.item)
         schemes = self._credentials.choose(value, self._documents.root)
         lacking = None

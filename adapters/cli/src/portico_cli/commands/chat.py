@@ -20,7 +20,7 @@ from portico_cli.invocation import (
     pass_invocation,
     source_option,
 )
-from portico_cli.loops import kept_open, run_async
+from portico_cli.loops import keep_open, run_async
 from portico_cli.show.layout import count_words
 from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes
 
@@ -79,7 +79,7 @@ def command(
 def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: ThreadFile | None, *, yes: bool) -> int:
     """Open the kernel, update the indexes, talk, and close everything; return the exit code."""
     from portico import ChatAgent, Thread
-    from portico_cli.conversation import Conversation, Grounds
+    from portico_cli.conversation import Conversation, Grounding
     from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen
     from portico_cli.terminal.lines import edit_lines, read_lines
     from portico_cli.terminal.person import ask_before_effects, person_at_terminal
@@ -87,28 +87,28 @@ def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: Threa
 
     thread = (file.load() if file is not None else None) or Thread()
     at_terminal = not invocation.json and sys.stdin.isatty() and sys.stdout.isatty()
-    with asyncio.Runner() as runner, kept_open(runner, chosen.application.kernel(chosen.sources)) as kernel:
+    with asyncio.Runner() as runner, keep_open(runner, chosen.application.kernel(chosen.sources)) as kernel:
         services = kernel.services
         assert services is not None  # noqa: S101 - a kernel of the host has services
         run_async(lambda: update_sources(invocation, services, chosen), runner)
-        grounds = Grounds(kernel, chosen.sources)
+        grounding = Grounding(kernel, chosen.sources)
         screen = TerminalScreen(sys.stdout) if at_terminal else JsonScreen() if invocation.json else PlainScreen()
         if not yes:
             kernel.middleware.function.append(ask_before_effects(person_at_terminal(kernel, invocation, screen.quiet)))
         agent = ChatAgent(
             "portico",
-            instructions=grounds.instructions(instructions),
+            instructions=grounding.instructions(instructions),
             kernel=kernel,
-            context_providers=() if grounds.provider is None else (grounds.provider,),
-            functions=grounds.functions,
+            context_providers=() if grounding.provider is None else (grounding.provider,),
+            functions=grounding.functions,
         )
         if at_terminal:
-            words = f"You talk with {grounds.service.name}. /help lists commands, Ctrl-D leaves."
+            words = f"You talk with {grounding.service.name}. /help lists commands, Ctrl-D leaves."
             words += f" Sources: {', '.join(chosen.sources)}." if chosen.sources else ""
             words += f" The conversation has {count_words(len(thread.turns), 'turn')} already." if thread.turns else ""
             screen.note(words)
         said = [message.text for message in thread.messages if message.role == "user"]
-        conversation = Conversation(runner, agent, thread, grounds, screen, file, at_terminal)
+        conversation = Conversation(runner, agent, thread, grounding, screen, file, at_terminal)
         try:
             return conversation.talk(edit_lines(said) if at_terminal else read_lines())
         finally:

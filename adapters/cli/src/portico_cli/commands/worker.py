@@ -57,7 +57,7 @@ _SECONDS_TO_END = 0.05
     type=click.FloatRange(0, 86_400),
     default=_GRACE,
     show_default=True,
-    help="When told to stop, let steps with effects that are under way end within this time.",
+    help="After Ctrl-C or SIGTERM, let steps with effects that are under way end within this time.",
 )
 @click.option("--approve", is_flag=True, help="Pause each plan before it runs, for a person to approve.")
 @click.option("--approve-effects", is_flag=True, help="Pause each step whose function has effects.")

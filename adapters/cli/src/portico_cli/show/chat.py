@@ -121,7 +121,7 @@ class JsonScreen(PlainScreen):
 class TerminalScreen(PlainScreen):
     """Show the answer while it is written, and a line for each call.
 
-    ``output`` is the terminal. While a turn goes on, what libraries print goes elsewhere.
+    ``output`` is the terminal. During a turn, what libraries print goes elsewhere.
     """
 
     def __init__(self, output: TextIO) -> None:
@@ -213,7 +213,7 @@ class TerminalScreen(PlainScreen):
             self._console.print(markdown(text))
 
     def _view(self) -> RenderableType:
-        """Return the last lines of the answer so far, or what goes on."""
+        """Return the last lines of the answer so far, or what the agent does now."""
         width, height = self._console.size
         if text := self._text.strip():
             # More than fills the screen is cut before it is wrapped.

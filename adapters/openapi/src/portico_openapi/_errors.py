@@ -10,7 +10,7 @@ T = TypeVar("T")
 _SHOWN = 80
 
 
-class Wrong(Exception):
+class Unusable(Exception):
     """A part of a document cannot be used: what needs it is lost, with this reason.
 
     ``keys`` lead to the place; `Within` adds those further out.
@@ -37,7 +37,7 @@ class Within:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Wrong):
+        if isinstance(error, Unusable):
             error.keys = (*self._keys, *error.keys)
 
 
@@ -65,7 +65,7 @@ def _member(parent: Mapping[str, Any], key: str, kind: type[T], noun: str) -> T 
     value = parent.get(key)
     if value is None or type(value) is kind:
         return value
-    raise Wrong(f"expected {noun}, not {described(value)}", (key,))
+    raise Unusable(f"expected {noun}, not {described(value)}", (key,))
 
 
 def described(value: Any) -> str:
@@ -83,6 +83,6 @@ def shortened(words: str, most: int) -> str:
     """Cut text to ``most`` characters, at a space where there is one."""
     if len(words) <= most:
         return words
-    kept = words[: most - 1]
-    space = kept.rfind(" ", most // 2)
-    return (kept[:space] if space > 0 else kept).rstrip() + "…"
+    cut = words[: most - 1]
+    space = cut.rfind(" ", most // 2)
+    return (cut[:space] if space > 0 else cut).rstrip() + "…"
