@@ -127,12 +127,13 @@ class FusedSearch(SearchConnector[FusedResult]):
             else:
                 rankings[name], details[name] = answer
         if not rankings:
-            (name, first), *others = failures.items()
+            (name, failure), *others = failures.items()
+            if not isinstance(failure, PorticoError):
+                cause, failure = failure, ServiceError(f"The source {name!r} failed: {_describe(failure)}")
+                failure.__cause__ = cause
             for other, error in others:
-                first.add_note(f"The source {other!r} failed too: {_describe(error)}")
-            if isinstance(first, PorticoError):
-                raise first
-            raise ServiceError(f"The source {name!r} failed: {_describe(first)}") from first
+                failure.add_note(f"The source {other!r} failed too: {_describe(error)}")
+            raise failure
         metadata: dict[str, Any] = {}
         if failures:
             metadata["failures"] = {name: _describe(error) for name, error in failures.items()}

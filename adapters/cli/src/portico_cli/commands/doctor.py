@@ -72,7 +72,9 @@ def command(invocation: Invocation) -> None:
 
 def _lines(findings: list[Finding], failed: int) -> Iterator[RenderableType]:
     for finding in findings:
-        text = safe_text(finding.subject, "bold").append_text(safe_text(f"  {finding.message}"))
+        # A wrong setting is the subject; its message names it once more for `--json`.
+        message = finding.message.replace(f" {finding.subject}:", "", 1)
+        text = safe_text(finding.subject, "bold").append_text(safe_text(f"  {message}"))
         yield Hanging(text, finding.state.ljust(6), _STYLES[finding.state])
         if finding.mend:
             yield Hanging(safe_text(finding.mend), "      → ", "dim")
