@@ -86,7 +86,8 @@ def test_each_call_is_a_line(talk: Talk) -> None:
 def test_a_call_is_one_line_on_a_narrow_terminal_too_and_why_it_failed_is_told_whole(talk: Talk, columns: int) -> None:
     long = 'call tools-shout {"text": "' + "hey " * 30 + '"}\n'
     _, shown = talk(steps=[(READY, long), (READY, "call tools-fetch\n"), (READY, "/quit\n")], columns=columns)
-    called = re.search(r"^✓  \d+\.\d s  tools?.*…$", shown, re.MULTILINE)
+    # On a busy machine the line that changes stood there before.
+    called = re.search(r"✓  \d+\.\d s  tools?.*…$", shown, re.MULTILINE)
     assert called, shown
     assert len(called.group()) <= columns
     why = shown[shown.index("✗ ") :].partition("\n\n")[0]
