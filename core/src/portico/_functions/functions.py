@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from portico._chat.messages import Tool
 from portico._schema.coerce import structure_leniently
-from portico._schema.definitions import hoisted
+from portico._schema.definitions import hoisted, with_definitions
 from portico._schema.strict import StrictForm
 from portico._types.classes import note
 from portico._types.compiled import Compiled, Mismatch
@@ -276,7 +276,9 @@ class Function:
         self.effects = effects
         self.tags = tags
         self._manual: FunctionSpec | None = None
-        self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
+        self._reading = tuple(
+            (each.name, each.compiled.structure, each.compiled, each.required) for each in self.parameters
+        )
 
     @classmethod
     def of(
@@ -365,7 +367,7 @@ class Function:
             "required": [parameter.name for parameter in self.parameters if parameter.required],
             "additionalProperties": False,
         }
-        return {**whole, "$defs": definitions} if definitions else whole
+        return dict(with_definitions(whole, definitions))
 
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.
@@ -374,44 +376,22 @@ class Function:
         ``ArgumentsInvalid`` with every fault: missing, unknown, or not of the type.
         """
         values: dict[str, Any] = {}
-        try:
-            for name, structure, required in self._reading:
-                if name in arguments:
-                    values[name] = structure(arguments[name])
-                elif required:
-                    break
-            else:
-                if len(values) == len(arguments):
-                    return values
-        except (Mismatch, RecursionError):
-            pass
-        return self._structure_with_faults(arguments, lenient)
-
-    def _structure_with_faults(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
-        values: dict[str, Any] = {}
         faults: list[str] = []
-        for parameter in self.parameters:
-            name, compiled = parameter.name, parameter.compiled
+        for name, structure, compiled, required in self._reading:
             if name in arguments:
                 try:
-                    values[name] = (
-                        structure_leniently(compiled, arguments[name])
-                        if lenient
-                        else compiled.structure(arguments[name])
-                    )
+                    argument = arguments[name]
+                    values[name] = structure_leniently(compiled, argument) if lenient else structure(argument)
                 except Mismatch as error:
                     faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
                 except RecursionError:
                     faults.append(f"{name}: nested too deeply")
-            elif parameter.required:
+            elif required:
                 faults.append(f"{name}: missing")
-        known = {parameter.name for parameter in self.parameters}
-        faults += [
-            f"{name}: unknown; the parameters are {', '.join(sorted(known)) or 'none'}"
-            for name in arguments
-            if name not in known
-        ]
-        if faults:
+        if faults or len(values) < len(arguments):
+            known = [parameter.name for parameter in self.parameters]
+            unknown = f"unknown; the parameters are {', '.join(known) or 'none'}"
+            faults += [f"{name}: {unknown}" for name in arguments if name not in known]
             raise ArgumentsInvalid(self.full_name, faults)
         return values
 

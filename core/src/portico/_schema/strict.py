@@ -219,15 +219,12 @@ class _Writer:
         return _Part({"$ref": _PREFIX + name}, decode)
 
     def target(self, part: _Part) -> dict[str, Any]:
-        for start in [part.schema, *self.definitions.values()]:
-            schema, steps = start, 0
-            while "$ref" in schema:
-                schema, steps = self.definitions[schema["$ref"].removeprefix(_PREFIX)], steps + 1
-                if steps > len(self.definitions):
-                    _refuse("#", "the schema leads to itself")
-            if start is part.schema:
-                target = schema
-        return target
+        target = part.schema
+        for _ in range(len(self.definitions) + 1):
+            if "$ref" not in target:
+                return target
+            target = self.definitions[target["$ref"].removeprefix(_PREFIX)]
+        return _refuse("#", "the schema leads to itself")
 
     def choice(self, word: str, options: Sequence[Any], place: str) -> _Part:
         options = [option for option in options if option is not False]
@@ -273,7 +270,6 @@ class _Writer:
         kinds = [kinds] if isinstance(kinds, str) else kinds
         values = [value for value in values if any(is_kind(value, kind) for kind in kinds)]
         for word in words.keys() - {"const", "enum", "type"}:
-            values = [value for value in values if accepts(value, {word: words[word]}, self.root) is not False]
             self.loosen(place, word)
         if any(isinstance(value, list | dict) for value in values):
             _refuse(place, "strict mode lists strings, numbers, true, false and null only")
@@ -418,13 +414,11 @@ def _merged(schemas: Sequence[Any], place: str) -> dict[str, Any]:
                 merged[word] = [*dict.fromkeys((*known, *argument))]
             elif word not in ANNOTATIONS and not same(known, argument):
                 _refuse(place, f"{word} is asked for twice, and differently")
-    alone = [schema for schema in schemas if isinstance(schema, Mapping) and schema.keys() - ANNOTATIONS]
-    for schema in alone if len(alone) > 1 else ():
-        closed = schema.get("additionalProperties", True) is not True
-        if closed and merged.get("properties", {}).keys() - schema.get("properties", {}).keys():
-            _refuse(place, "what is merged closes an object that has more properties")
-        if {"items", "prefixItems"} & merged.keys() - schema.keys():
-            _refuse(place, "what is merged has arrays with other elements")
+    asking = [schema for schema in schemas if isinstance(schema, Mapping) and schema.keys() - ANNOTATIONS]
+    if len(asking) > 1 and (
+        {"items", "prefixItems"} & merged.keys() or merged.get("additionalProperties", True) is not True
+    ):
+        _refuse(place, "only objects that are not closed are merged")
     return merged
 
 

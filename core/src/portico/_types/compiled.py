@@ -186,35 +186,19 @@ def agreed(options: Iterable[Callable[[Any], Any]], value: Any) -> Any:
     return made[0]
 
 
-def may_become(
-    schema: Any, value: Any, definitions: Mapping[str, Any], known: dict[tuple[int, int], bool] | None = None
-) -> bool:
-    """Tell whether more of an unfinished JSON value may make it valid under a schema.
+def may_become(schema: Any, value: Any, definitions: Mapping[str, Any]) -> bool:
+    """Tell whether more of an unfinished JSON value may make it valid under a schema, by its kind, keys and tags.
 
-    Keys and elements may follow, and strings may go on. Formats and keywords that it does not know are not looked
-    at. ``known`` holds what was found about parts of the value, so that each is looked at once.
+    What else is inside an object or an array is not looked at.
 
     >>> may_become({"enum": ["north", "south"]}, "no", {})
     True
     """
+    schema = _resolved(schema, definitions)
     if not isinstance(schema, Mapping):
         return schema is not False
-    if "$ref" in schema:
-        schema = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
-    known = {} if known is None else known
-    key = (id(schema), id(value))
-    if key not in known:
-        known[key] = False
-        known[key] = _may_become(schema, value, definitions, known)
-    return known[key]
-
-
-def _may_become(
-    schema: Mapping[str, Any], value: Any, definitions: Mapping[str, Any], known: dict[tuple[int, int], bool]
-) -> bool:
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if options:
-        return any(may_become(option, value, definitions, known) for option in options)
+    if "anyOf" in schema:
+        return any(may_become(option, value, definitions) for option in schema["anyOf"])
     if "enum" in schema:
         return any(
             value == option or (isinstance(value, str) and isinstance(option, str) and option.startswith(value))
@@ -224,13 +208,13 @@ def _may_become(
     names = schema.get("type")
     if names is not None and not any(is_kind(value, name) for name in ([names] if isinstance(names, str) else names)):
         return False
-    if isinstance(value, dict):
-        properties, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
-        return all(may_become(properties.get(name, rest), inner, definitions, known) for name, inner in value.items())
-    if isinstance(value, list):
-        fixed, rest = schema.get("prefixItems", ()), schema.get("items", True)
-        return len(value) <= schema.get("maxItems", len(value)) and all(
-            may_become(fixed[index] if index < len(fixed) else rest, element, definitions, known)
-            for index, element in enumerate(value)
-        )
-    return True
+    if not isinstance(value, dict):
+        return True
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
+        return False
+    return all(
+        may_become(member, value[name], definitions)
+        for name, member in properties.items()
+        if name in value and isinstance(member, Mapping) and "enum" in member
+    )

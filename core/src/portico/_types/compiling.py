@@ -67,16 +67,8 @@ def fixed(inner: Sequence[Compiled]) -> Compiled:
     def structure(value: Any) -> Any:
         if type(value) is not list or len(value) != len(inner):
             Mismatch.refuse(f"an array of {len(inner)}", value)
-        elements: list[Any] = []
-        faults: list[Fault] = []
-        for index, element in enumerate(value):
-            try:
-                elements.append(structures[index](element))
-            except Mismatch as error:
-                faults.extend(error.under(index))
-        if faults:
-            raise Mismatch(faults)
-        return tuple(elements)
+        pairs = zip(structures, value, strict=True)
+        return tuple(convert_each(lambda pair: pair[0](pair[1]), enumerate(pairs)))
 
     def unstructure(value: Any) -> Any:
         return [write(element) for write, element in zip(unstructures, value, strict=True)]
