@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico._plans.checking.shapes import (
-    array_of,
-    at_path,
-    constant,
-    described,
-    listed,
-    meant,
-    object_of,
-    text_of,
-    whole,
-)
-from portico._plans.plan import From, JsonPath, TextOf
+from portico._plans.checking.shapes import array_of, at_path, constant, described, listed, meant, object_of, whole
+from portico._plans.plan import JsonPath
 from portico._schema.compare import Either, never_meet
 
 TEXT, WHOLE, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
@@ -175,13 +165,6 @@ def test_ten_names_are_listed(names: list[str], words: str) -> None:
 
 def meets(shape: Any, schema: Any) -> bool:
     return not never_meet((*shape, (schema, schema)))
-
-
-def test_a_text_put_together_is_as_long_as_what_is_written_of_it() -> None:
-    shape = text_of(TextOf(("ab", From("s"), "c")))
-    assert described(shape) == "string"
-    assert meets(shape, {"maxLength": 3})
-    assert not meets(shape, {"maxLength": 2})
 
 
 def test_a_list_put_together_has_its_elements_and_no_more() -> None:

@@ -2,7 +2,8 @@
 
 A schema is taken apart into pieces: what values of one kind of JSON must hold, through references and
 alternatives. An answer of "always" or "never" is certain. Where that would take more than looking at the keywords side
-by side, the answer is "maybe", and the value is checked when it is there.
+by side, as for the bounds of numbers and the lengths of texts, the answer is "maybe", and the value is checked when it
+is there.
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ _FEW: Mapping[str, tuple[Any, ...]] = {"null": (None,), "boolean": (True, False)
 _ALTERNATIVES = 256
 _QUESTIONS = 5_000
 _INDEXES = 8
-_LOWER = frozenset(["minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum"])
-_UPPER = frozenset(["maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,18 +55,13 @@ class Piece:
         types = [_names(part["type"]) for part, _ in self.parts if "type" in part]
         return any("integer" in names and "number" not in names for names in types)
 
-    def least(self, *keywords: str) -> float:
-        """Return the greatest of the lower bounds that keywords such as ``minItems`` give."""
-        return max(
-            self._bounds(keywords), default=0 if keywords[0] not in ("minimum", "exclusiveMinimum") else -math.inf
-        )
+    def shortest(self) -> float:
+        """Return how many elements an array has at least."""
+        return max((part["minItems"] for part, _ in self.parts if is_number(part.get("minItems"))), default=0)
 
-    def most(self, *keywords: str) -> float:
-        """Return the least of the upper bounds that keywords such as ``maxItems`` give."""
-        return min(self._bounds(keywords), default=math.inf)
-
-    def _bounds(self, keywords: Sequence[str]) -> list[float]:
-        return [part[word] for part, _ in self.parts for word in keywords if is_number(part.get(word))]
+    def longest(self) -> float:
+        """Return how many elements an array has at most, by ``maxItems``."""
+        return min((part["maxItems"] for part, _ in self.parts if is_number(part.get("maxItems"))), default=math.inf)
 
     def names(self) -> dict[str, None]:
         """Return the names of all properties that have their own schema."""
@@ -246,7 +240,7 @@ def _surely_inside(options: list[Together]) -> Iterator[tuple[str | int, list[To
             if name in split[0].required() and all(name in required for required in rest):
                 yield name, [piece.member(name) for piece in split]
     elif all(piece.kind == "array" for piece in split):
-        for index in range(min(_INDEXES, *(int(piece.least("minItems")) for piece in split))):
+        for index in range(min(_INDEXES, *(int(piece.shortest()) for piece in split))):
             yield index, [piece.item(index) for piece in split]
 
 
@@ -273,21 +267,13 @@ class _Search:
     def piece_empty(self, piece: Piece) -> bool:
         if piece.values is not None:
             return False
-        match piece.kind:
-            case "number":
-                return piece.least("minimum", "exclusiveMinimum") > piece.most("maximum", "exclusiveMaximum")
-            case "string":
-                return piece.least("minLength") > piece.most("maxLength")
-            case "array":
-                return piece.least("minItems") > self.longest(piece)
-            case _:
-                return piece.least("minProperties") > piece.most("maxProperties") or any(
-                    self.empty(piece.member(name)) for name in piece.required()
-                )
+        if piece.kind == "array":
+            return piece.shortest() > self.longest(piece)
+        return piece.kind == "object" and any(self.empty(piece.member(name)) for name in piece.required())
 
     def longest(self, piece: Piece) -> float:
         """Return how many elements an array has at most."""
-        longest = piece.most("maxItems")
+        longest = piece.longest()
         for index in range(piece.positions() + 1):
             if index >= longest:
                 break
@@ -344,10 +330,10 @@ class _Search:
                 return self.items_fit(piece, dict.fromkeys(places, argument), root)
             case "prefixItems":
                 return self.items_fit(piece, dict(enumerate(argument)), root)
-        if name in _LOWER and is_number(argument):
-            return bool(piece.least(name) >= argument)
-        if name in _UPPER and is_number(argument):
-            return bool((self.longest(piece) if name == "maxItems" else piece.most(name)) <= argument)
+            case "minItems":
+                return bool(piece.shortest() >= argument)
+            case "maxItems":
+                return bool(self.longest(piece) <= argument)
         return any(
             name in part and same(part[name], argument) and (own is root or "$ref" not in repr(argument))
             for part, own in piece.parts

@@ -9,17 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import FunctionSpec
-from portico._plans.checking.shapes import (
-    Output,
-    Place,
-    Taken,
-    array_of,
-    constant,
-    described,
-    listed,
-    object_of,
-    text_of,
-)
+from portico._plans.checking.shapes import Output, Place, Taken, array_of, constant, described, listed, object_of, whole
 from portico._plans.findings import Finding, Fix
 from portico._plans.plan import INPUT, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
@@ -203,7 +193,7 @@ class Expressions:
                 for index, part in enumerate(parts):
                     if not isinstance(part, str):
                         self.shape(part, (*place, "text", index))
-                return text_of(expression)
+                return whole({"type": "string"})
             case ListOf(items):
                 return array_of([self.shape(item, (*place, "list", index)) for index, item in enumerate(items)])
             case ObjectOf(members):

@@ -10,7 +10,7 @@ from functools import cache, cached_property, lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from portico._plans.plan import From, JsonPath, TextOf
+from portico._plans.plan import From, JsonPath
 from portico._schema.coerce import mended_for
 from portico._schema.compare import UNREADABLE, Either, Piece, Together, meeting, never_meet, pieces
 from portico.errors import nearest
@@ -44,12 +44,6 @@ def whole(schema: Any) -> Together:
 def constant(value: Any) -> Together:
     """Return the shape of a value that is known."""
     return (({"const": value}, None),)
-
-
-def text_of(expression: TextOf) -> Together:
-    """Return the shape of a text that is put together."""
-    least = sum(len(part) for part in expression.parts if isinstance(part, str))
-    return (({"type": "string", "minLength": least}, None),)
 
 
 def array_of(items: Iterable[Together]) -> Together:
@@ -150,7 +144,7 @@ def _inside(split: Iterable[Piece], part: str | int) -> list[Together]:
 
 
 def _items(piece: Piece, index: int) -> list[Together]:
-    most, fixed = piece.most("maxItems"), piece.positions()
+    most, fixed = piece.longest(), piece.positions()
     if index >= most or -index > most:
         return []
     if index >= 0:
