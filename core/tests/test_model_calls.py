@@ -8,14 +8,14 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import Function, FunctionSpec, find_function
+from portico._functions.functions import Function
 from portico._planning.model_calls import ModelCall
 from portico._plans.plan import From, Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
 from portico._schema.coerce import mended_for, structure_leniently
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
-from portico.errors import ArgumentsInvalid, FunctionNotFound
+from portico.errors import ArgumentsInvalid
 
 
 def forecast(city: str, days: int = 1, units: Literal["C", "F"] = "C") -> str:
@@ -56,24 +56,6 @@ def test_mending_leaves_alone_what_fits_and_what_no_schema_speaks_of(value: Any)
     assert mended_for({}, value) == value
     everything = {"type": ["string", "integer", "boolean", "null", "array", "object"]}
     assert mended_for(everything, value) == value
-
-
-@pytest.mark.parametrize(
-    "name", ["Weather-forecast", "Weather.forecast", "weather_FORECAST", "forecast", "functions.now"]
-)
-def test_a_name_is_found_as_its_function_is(name: str) -> None:
-    assert (
-        FunctionSpec.find_name(name, CATALOGUE, lenient=True) == find_function(name, FUNCTIONS, lenient=True).full_name
-    )
-
-
-@pytest.mark.parametrize("name", ["Weather-forcast", "", "Weather", "Clock-now-now"])
-def test_a_name_that_is_none_has_the_same_error_as_a_function(name: str) -> None:
-    with pytest.raises(FunctionNotFound) as one:
-        FunctionSpec.find_name(name, CATALOGUE, lenient=True)
-    with pytest.raises(FunctionNotFound) as other:
-        find_function(name, FUNCTIONS, lenient=True)
-    assert str(one.value) == str(other.value)
 
 
 def test_a_step_has_values_only_whatever_the_arguments_look_like() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
-from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
+from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
 from portico._functions.middleware import Middleware, call_with_middleware, called, run_to_end
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 
@@ -134,7 +134,7 @@ class Kernel:
         """
         found = self._functions.get(name) or self._spellings.get(name)
         if found is None:
-            found = self._spellings[name] = find_function(name, self._functions)
+            found = self._spellings[name] = self._functions[FunctionSpec.find_name(name, self._functions)]
         return found
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from portico._prompts.semantic_kernel import SemanticKernelTemplates as SemanticKernelTemplates
     from portico._runs.journal import RunState as RunState
     from portico._runs.rows import Rows as Rows
-    from portico._schema.json_schema import JsonSchema as JsonSchema
+    from portico._schema.compare import JsonSchema as JsonSchema
     from portico._schema.strict import StrictForm as StrictForm
     from portico._schema.validate import PlainSchemaValidator as PlainSchemaValidator
     from portico._selection.words import spaced as spaced, words as words

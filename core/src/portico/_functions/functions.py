@@ -198,10 +198,13 @@ class FunctionSpec:
 
     @staticmethod
     def find_name(name: str, full_names: Collection[str], *, lenient: bool = False) -> str:
-        """Find the full name for a spelling, as `find_function` does.
+        """Find the full name for another spelling that means one function only.
 
         >>> FunctionSpec.find_name("weather.forecast", ["Weather-Forecast", "Clock-Now"], lenient=True)
         'Weather-Forecast'
+
+        ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are other spellings; with ``lenient``, for
+        models, case does not matter. Raises ``FunctionNotFound`` with the nearest names, or with all that may be meant.
         """
         if name in full_names:
             return name
@@ -492,17 +495,6 @@ def _lines(spec: FunctionSpec) -> Iterator[str]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def find_function(name: str, functions: Mapping[str, Function], *, lenient: bool = False) -> Function:
-    """Find a function by its full name, or by another spelling that means one function only.
-
-    ``Plugin-Function`` is the full name. ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are other
-    spellings; with ``lenient``, for models, case does not matter. Raises ``FunctionNotFound`` with the nearest names,
-    or with all that may be meant.
-    """
-    found = functions.get(name)
-    return found if found is not None else functions[FunctionSpec.find_name(name, functions, lenient=lenient)]
 
 
 def _spelled(name: str, full_names: Iterable[str], ignore_case: bool) -> list[str]:

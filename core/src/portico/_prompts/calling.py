@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import find_function
+from portico._functions.functions import FunctionSpec
 from portico._prompts.prompt import Prompt, Trusted
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
@@ -167,7 +167,7 @@ def _find(kernel: KernelLike, name: str) -> Function:
     try:
         return kernel.function(name)
     except FunctionNotFound:
-        return find_function(name, kernel.functions, lenient=True)
+        return kernel.functions[FunctionSpec.find_name(name, kernel.functions, lenient=True)]
 
 
 async def _invoke(kernel: KernelLike, function: Function, values: dict[str, Any]) -> object:

@@ -17,8 +17,7 @@ from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._schema.validate import PlainSchemaValidator
 from portico._tool_loop.values import TurnOptions, require_known
 from portico._types.compiled import Compiled, Fault, Mismatch
-from portico._types.compiling import compile_type
-from portico._types.scalars import copied
+from portico._types.compiling import compile_type, copied
 from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported
 
 if TYPE_CHECKING:

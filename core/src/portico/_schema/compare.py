@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from portico._schema.definitions import free_name, hoisted, with_definitions
 from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_number, kind_of, resolve, same
 
 Schema: TypeAlias = tuple[Any, Any]
@@ -390,3 +391,26 @@ def _object(members: Any) -> Mapping[str, Any]:
 
 def _needed(schemas: list[Schema]) -> Together:
     return tuple(each for each in schemas if each[0] is not True and each[0] != {})
+
+
+class JsonSchema:
+    """Questions about JSON Schemas, which are plain mappings.
+
+    ``accepts(value, schema, root)`` tells whether a value fits: True, False, or None where that is not known.
+    ``meeting(schema, root, other, root)`` says whether values of one fit the other: "always", "maybe" or "never".
+    ``fitting_paths`` yields the paths of a value whose parts fit another schema. ``resolve(reference, root)`` follows a
+    ``$ref``. ``hoist``, ``attach`` and ``free_name`` move the ``$defs`` of a schema that becomes a part of another one.
+    ``ANNOTATIONS`` are the keywords that ask for nothing.
+
+    >>> JsonSchema.meeting({"type": "integer"}, {}, {"type": "number"}, {})
+    'always'
+    """
+
+    ANNOTATIONS = ANNOTATIONS
+    accepts = staticmethod(accepts)
+    meeting = staticmethod(meeting)
+    fitting_paths = staticmethod(fitting_paths)
+    resolve = staticmethod(resolve)
+    hoist = staticmethod(hoisted)
+    attach = staticmethod(with_definitions)
+    free_name = staticmethod(free_name)

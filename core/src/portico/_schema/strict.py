@@ -38,7 +38,6 @@ _TYPES = ("null", "boolean", "number", "string", "array", "object")
 # OpenAI answers "regex lookaround is not supported"; such engines have no backreferences either.
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<|\(\?P=")
 _PREFIX = "#/$defs/"
-_LEVELS = 200
 _PARTS = 20_000
 _DEPTH = 10
 _PROPERTIES = 5_000
@@ -156,23 +155,17 @@ class _Writer:
         self.decoders: dict[str, Callable[[Any], Any]] = {}
         self.changes = False
         """Whether decoding changes any value."""
-        self.level = self.parts = 0
+        self.parts = 0
 
     def part(self, schema: Any, place: str) -> _Part:
         if schema is False:
             _refuse(place, "nothing is valid")
         if schema is not True and not isinstance(schema, Mapping):
             _refuse(place, f"a schema is an object, true or false, not {type(schema).__name__}")
-        self.level += 1
         self.parts += 1
-        if self.level > _LEVELS:
-            _refuse(place, f"the schema is deeper than {_LEVELS} levels")
         if self.parts > _PARTS:
             _refuse(place, f"the schema has more than {_PARTS:,} parts")
-        try:
-            return self.of_words({} if schema is True else schema, place)
-        finally:
-            self.level -= 1
+        return self.of_words({} if schema is True else schema, place)
 
     def of_words(self, schema: Mapping[str, Any], place: str) -> _Part:
         words = {word: part for word, part in schema.items() if word not in ANNOTATIONS and not word.startswith("x-")}

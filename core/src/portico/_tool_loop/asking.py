@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import ChatRequest, Message, ToolChoice
-from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
+from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
 from portico._ports.chat_service import ChatService
 from portico._prompts.prompt import Prompt
 from portico._selection.offering import recent_texts, select_functions
@@ -157,10 +157,10 @@ class Asking:
                 if named.setdefault(function.full_name, function) is not function:
                     raise ValueError(f"two functions are called {function.full_name!r}; a model cannot tell them apart")
         if choice.include is not None:
-            included = [find_function(name, named) for name in choice.include]
-            named = {function.full_name: function for function in included}
+            included = [FunctionSpec.find_name(name, named) for name in choice.include]
+            named = {name: named[name] for name in included}
         for name in choice.exclude:
-            named.pop(find_function(name, named).full_name)
+            named.pop(FunctionSpec.find_name(name, named))
         return tuple(named.values())
 
     def _each(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[Function]:

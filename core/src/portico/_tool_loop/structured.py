@@ -195,7 +195,7 @@ class DraftReader(Generic[T]):
 
 def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:
     from portico._schema.validate import PlainSchemaValidator
-    from portico._types.scalars import copied
+    from portico._types.compiling import copied
 
     validate = (validator or PlainSchemaValidator()).compile(schema)
 

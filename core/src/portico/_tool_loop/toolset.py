@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from portico._chat.messages import Tool, ToolCall
-from portico._functions.functions import find_function
+from portico._functions.functions import FunctionSpec
 from portico._types.compiled import Mismatch
 from portico.errors import FunctionNotFound
 
@@ -70,7 +70,7 @@ class Toolset:
 
     def find(self, name: str) -> Function:
         """Find an offered function by name; raises ``FunctionNotFound`` with the nearest ones that are offered."""
-        return find_function(name, self.functions, lenient=True)
+        return self.functions[FunctionSpec.find_name(name, self.functions, lenient=True)]
 
 
 class Toolbox:
