@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function
-from portico._schema.definitions import free_name, hoisted
+from portico._schema.definitions import free_name, hoist
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
@@ -37,7 +37,7 @@ def defined(draw: st.DrawFn) -> dict[str, Any]:
 def test_a_schema_means_the_same_under_the_root(one: Any, other: Any, value: Any) -> None:
     definitions: dict[str, Any] = {}
     before = copy.deepcopy((one, other))
-    moved = [hoisted(one, definitions), hoisted(other, definitions), hoisted(one, definitions)]
+    moved = [hoist(one, definitions), hoist(other, definitions), hoist(one, definitions)]
     assert (one, other) == before
     assert moved[0] == moved[2], "the same schema twice is defined once"
     assert len(definitions) <= len(one["$defs"]) + len(other["$defs"])
@@ -53,8 +53,8 @@ def test_what_refers_to_a_definition_of_another_meaning_is_another_one_too() -> 
         return {"$ref": "#/$defs/Tree", "$defs": {"Tree": outer, "Leaf": {"type": kind}}}
 
     definitions: dict[str, Any] = {}
-    assert hoisted(schema("string"), definitions) == {"$ref": "#/$defs/Tree"}
-    assert hoisted(schema("integer"), definitions) == {"$ref": "#/$defs/Tree2"}
+    assert hoist(schema("string"), definitions) == {"$ref": "#/$defs/Tree"}
+    assert hoist(schema("integer"), definitions) == {"$ref": "#/$defs/Tree2"}
     assert definitions["Tree"]["properties"]["leaf"] == {"$ref": "#/$defs/Leaf"}
     assert definitions["Tree2"]["properties"]["leaf"] == {"$ref": "#/$defs/Leaf2"}
 

@@ -12,7 +12,7 @@ from portico._functions.functions import Function
 from portico._planning.model_calls import ModelCall
 from portico._plans.plan import From, Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
-from portico._schema.coerce import mended_for, structure_leniently
+from portico._schema.coerce import mend, structure_leniently
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import ArgumentsInvalid
@@ -48,14 +48,14 @@ def test_what_is_understood_in_a_tool_call_is_understood_in_a_plan(value: Any, k
         expected = structure_leniently(compiled, value)
     except Mismatch:
         return
-    assert compiled.structure(mended_for(compiled.schema, value)) == expected
+    assert compiled.structure(mend(compiled.schema, value)) == expected
 
 
 @given(VALUES)
 def test_mending_leaves_alone_what_fits_and_what_no_schema_speaks_of(value: Any) -> None:
-    assert mended_for({}, value) == value
+    assert mend({}, value) == value
     everything = {"type": ["string", "integer", "boolean", "null", "array", "object"]}
-    assert mended_for(everything, value) == value
+    assert mend(everything, value) == value
 
 
 def test_a_step_has_values_only_whatever_the_arguments_look_like() -> None:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from portico._chat.messages import Tool
 from portico._schema.coerce import structure_leniently
-from portico._schema.definitions import hoisted, with_definitions
+from portico._schema.definitions import hoist, with_definitions
 from portico._schema.strict import StrictForm
 from portico._types.classes import note
 from portico._types.compiled import Compiled, Mismatch
@@ -278,7 +278,6 @@ class Function:
         self.blocking = blocking
         self.effects = effects
         self.tags = tags
-        self._manual: FunctionSpec | None = None
         self._reading = tuple(
             (each.name, each.compiled.structure, each.compiled, each.required) for each in self.parameters
         )
@@ -352,25 +351,19 @@ class Function:
             self._bound[id(kernel)] = found
         return found
 
-    @property
+    @cached_property
     def spec(self) -> FunctionSpec:
         """The function's manual, made once."""
-        if self._manual is None:
-            self._manual = FunctionSpec(
-                self.full_name, self.description, self._schema(), self.returns.schema, self.effects, self.tags
-            )
-        return self._manual
-
-    def _schema(self) -> dict[str, Any]:
         definitions: dict[str, Mapping[str, Any]] = {}
         whole: dict[str, Any] = {
             "type": "object",
             # Two modules may have classes of one name.
-            "properties": {each.name: hoisted(each.schema, definitions) for each in self.parameters},
+            "properties": {each.name: hoist(each.schema, definitions) for each in self.parameters},
             "required": [parameter.name for parameter in self.parameters if parameter.required],
             "additionalProperties": False,
         }
-        return dict(with_definitions(whole, definitions))
+        schema = with_definitions(whole, definitions)
+        return FunctionSpec(self.full_name, self.description, schema, self.returns.schema, self.effects, self.tags)
 
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.

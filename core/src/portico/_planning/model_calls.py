@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Plan, Step, Value
-from portico._schema.coerce import mended_for
-from portico._schema.values import parsed
+from portico._schema.coerce import mend
+from portico._schema.values import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ class ModelCall:
         nearest names. The arguments are not checked; `ModelCall.faults` does that.
         """
         spec = catalogue[FunctionSpec.find_name(name, catalogue, lenient=True)]
-        mended = mended_for(spec.parameters, dict(arguments))
+        mended = mend(spec.parameters, dict(arguments))
         return Step(id, spec.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
 
     @staticmethod
@@ -55,7 +55,7 @@ class ModelCall:
     def arguments(text: str) -> dict[str, Any]:
         """Read a JSON object; ``ValueError`` says what is wrong with any other text, such as one with a key twice."""
         try:
-            value = parsed(text)
+            value = parse_json(text)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         if not isinstance(value, dict):

@@ -24,7 +24,7 @@ from portico._plans.plan import (
     Value,
 )
 from portico._prompts.functions import PromptInput, nested
-from portico._schema.definitions import hoisted, with_definitions
+from portico._schema.definitions import hoist, with_definitions
 from portico._schema.values import inside, resolve
 from portico.errors import PlanError, SchemaUnsupported
 
@@ -56,7 +56,7 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
                 return {"type": "string"}
             case From(step, path):
                 whole = plan.input or {} if step == INPUT else _step_result(steps.get(step), catalogue)
-                return dict(hoisted(_at(whole, path), definitions))
+                return dict(hoist(_at(whole, path), definitions))
             case ListOf(items):
                 count = {"minItems": len(items), "maxItems": len(items)}
                 # JSON Schema has no empty prefixItems.

@@ -17,7 +17,7 @@ from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._schema.validate import PlainSchemaValidator
 from portico._tool_loop.values import TurnOptions, require_known
 from portico._types.compiled import Compiled, Fault, Mismatch
-from portico._types.compiling import compile_type, copied
+from portico._types.compiling import compile_type, copy_json
 from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ class PromptInput:
             faults = validate(value)
             if faults:
                 raise Mismatch([_Sentence((), sentence, "") for sentence in faults])
-            return copied(value)
+            return copy_json(value)
 
-        return Compiled(schema, structure, copied)
+        return Compiled(schema, structure, copy_json)
 
     @staticmethod
     def parameter(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico._schema.values import inside, kind_of, parsed
+from portico._schema.values import inside, kind_of, parse_json
 from portico._types.compiled import Compiled, Mismatch
 
 _BITS = 4096
@@ -31,15 +31,15 @@ def structure_leniently(compiled: Compiled, value: Any) -> Any:
         return compiled.structure(value)
     except Mismatch as error:
         try:
-            return compiled.structure(mended_for(compiled.schema, value))
+            return compiled.structure(mend(compiled.schema, value))
         except Mismatch:
             raise error from None
 
 
-def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
+def mend(schema: Mapping[str, Any], value: Any) -> Any:
     """Mend a JSON value that a model wrote where only its JSON Schema is at hand, as `structure_leniently` does.
 
-    >>> mended_for({"type": "object", "properties": {"days": {"type": "integer"}}}, {"days": "3", "city": "Oslo"})
+    >>> mend({"type": "object", "properties": {"days": {"type": "integer"}}}, {"days": "3", "city": "Oslo"})
     {'days': 3, 'city': 'Oslo'}
 
     A value that cannot be mended stays unchanged; the check then says what is wrong.
@@ -80,7 +80,7 @@ def _rewritten(value: Any, expected: list[tuple[str, str | None]]) -> Any:
 def _read(text: str, kinds: set[str]) -> Any:
     """Return the value of a kind expected whose JSON text this is."""
     try:
-        value = parsed(text)
+        value = parse_json(text)
     except (ValueError, RecursionError):
         return _MISSING
     if isinstance(value, dict | list):

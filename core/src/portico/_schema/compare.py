@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from portico._schema.definitions import free_name, hoisted, with_definitions
+from portico._schema.definitions import free_name, hoist, with_definitions
 from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_number, kind_of, resolve, same
 
 Schema: TypeAlias = tuple[Any, Any]
@@ -411,6 +411,6 @@ class JsonSchema:
     meeting = staticmethod(meeting)
     fitting_paths = staticmethod(fitting_paths)
     resolve = staticmethod(resolve)
-    hoist = staticmethod(hoisted)
+    hoist = staticmethod(hoist)
     attach = staticmethod(with_definitions)
     free_name = staticmethod(free_name)

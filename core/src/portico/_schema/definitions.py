@@ -13,13 +13,13 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$def
 """Keywords whose argument is an object of schemas: its keys are no keywords."""
 
 
-def hoisted(
+def hoist(
     schema: Mapping[str, Any], definitions: MutableMapping[str, Mapping[str, Any]], *, taken: Collection[str] = ()
 ) -> Mapping[str, Any]:
     """Return a schema without its ``$defs``, which move to ``definitions``.
 
     >>> definitions = {"Node": {"type": "string"}}
-    >>> hoisted({"$ref": "#/$defs/Node", "$defs": {"Node": {"type": "object"}}}, definitions)
+    >>> hoist({"$ref": "#/$defs/Node", "$defs": {"Node": {"type": "object"}}}, definitions)
     {'$ref': '#/$defs/Node2'}
     >>> definitions
     {'Node': {'type': 'string'}, 'Node2': {'type': 'object'}}

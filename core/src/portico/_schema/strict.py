@@ -221,8 +221,6 @@ class _Writer:
 
     def choice(self, word: str, options: Sequence[Any], place: str) -> _Part:
         options = [option for option in options if option is not False]
-        if not options:
-            _refuse(place, "nothing is valid")
         parts = [self.part(option, f"{place}/{word}/{index}") for index, option in enumerate(options)]
         if word == "oneOf" and not all(
             never_meet(((one, self.root), (other, self.root)))
@@ -230,9 +228,11 @@ class _Writer:
             for other in options[:index]
         ):
             self.loosen(place, "oneOf", "it becomes anyOf, and a value may fit several of its alternatives")
-        return self.one_of(parts)
+        return self.one_of(parts, place)
 
-    def one_of(self, parts: Sequence[_Part]) -> _Part:
+    def one_of(self, parts: Sequence[_Part], place: str) -> _Part:
+        if not parts:
+            _refuse(place, "nothing is valid")
         written: list[dict[str, Any]] = []
         for part in parts:
             for schema in part.schema["anyOf"] if part.schema.keys() == {"anyOf"} else [part.schema]:
@@ -267,25 +267,15 @@ class _Writer:
         if any(isinstance(value, list | dict) for value in values):
             _refuse(place, "strict mode lists strings, numbers, true, false and null only")
         parts: list[_Part] = []
-        for kind in _TYPES[1:4]:
+        for kind in _TYPES[:4]:
             own = [value for value in values if kind_of(value) == kind]
-            if own:
+            if kind == "null" and own:
+                parts.append(_Part({"type": "null"}))
+            elif own:
                 whole = kind == "number" and all(type(value) is int for value in own)
                 held = {"const": own[0]} if "const" in words else {"enum": own}
                 parts.append(_Part({"type": "integer" if whole else kind, **held}))
-        return self.perhaps_null(parts, place, null=None in values)
-
-    def perhaps_null(self, parts: list[_Part], place: str, *, null: bool) -> _Part:
-        """Make the part of a value or null; of one plain part it is written with two types, as the guide does."""
-        if not parts and not null:
-            _refuse(place, "nothing is valid")
-        if null and len(parts) == 1 and isinstance(parts[0].schema.get("type"), str) and "const" not in parts[0].schema:
-            schema = {**parts[0].schema, "type": [parts[0].schema["type"], "null"]}
-            if "enum" in schema:
-                schema["enum"] = [*schema["enum"], None]
-            decode = parts[0].decode
-            return _Part(schema, lambda value: None if value is None else decode(value))
-        return self.one_of([*parts, _Part({"type": "null"})] if null else parts)
+        return self.one_of(parts, place)
 
     def of_kinds(self, words: Mapping[str, Any], place: str) -> _Part:
         # A schema without a type is read as the types that its keywords speak of.
@@ -298,8 +288,7 @@ class _Writer:
             for word in words.keys() - {"type"}:
                 self.loosen(place, word)
             return self.anything()
-        parts = [self.of_kind(kind, words, place) for kind in kinds if kind != "null"]
-        return self.perhaps_null(parts, place, null="null" in kinds)
+        return self.one_of([self.of_kind(kind, words, place) for kind in kinds], place)
 
     def of_kind(self, kind: str, words: Mapping[str, Any], place: str) -> _Part:
         about = "number" if kind == "integer" else kind

@@ -61,6 +61,7 @@ class _SchemaCheck:
     def __init__(self, root: Any) -> None:
         self.root = root
         self.checked: set[str] = set()
+        self.ending: set[str] = set()
 
     def part(self, schema: Any, depth: int) -> None:
         if depth > _MAXIMUM_DEPTH:
@@ -109,7 +110,21 @@ class _SchemaCheck:
             raise SchemaUnsupported(f"The reference {reference!r} is not to a definition of this schema.")
         if reference not in self.checked:
             self.checked.add(reference)
+            self.require_end({"$ref": reference}, ())
             self.part(self.root["$defs"][name], depth)
+
+    def require_end(self, schema: Any, trail: tuple[str, ...]) -> None:
+        """Refuse references that lead back to where they stand: no value is the deeper for following them."""
+        if not isinstance(schema, Mapping):
+            return
+        for option in schema.get("anyOf", ()):
+            self.require_end(option, trail)
+        reference = schema.get("$ref")
+        if reference in trail:
+            raise SchemaUnsupported(f"The reference {reference!r} leads to itself.")
+        if isinstance(reference, str) and reference not in self.ending:
+            self.require_end(resolve(reference, self.root), (*trail, reference))
+            self.ending.add(reference)
 
 
 def _list(argument: Any) -> list[Any]:

@@ -49,12 +49,12 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """Make a JSON value hashable, so that equal ones, as `same` compares them, are equal."""
     if isinstance(value, list):
-        return ("array", tuple(frozen(element) for element in value))
+        return ("array", tuple(freeze(element) for element in value))
     if isinstance(value, dict):
-        return ("object", frozenset((key, frozen(element)) for key, element in value.items()))
+        return ("object", frozenset((key, freeze(element)) for key, element in value.items()))
     return (isinstance(value, bool), value)
 
 
@@ -97,7 +97,7 @@ def inside(schema: Any, part: str | int) -> Any:
     return schema.get("items")
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the value of a JSON text. Raises ``ValueError`` for NaN, infinities and a key that comes twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class Evaluation:
                 answer = self.of(value, argument)
                 return None if answer is None else not answer
             case "uniqueItems":
-                return not argument or len({frozen(element) for element in value}) == len(value)
+                return not argument or len({freeze(element) for element in value}) == len(value)
         if name in self.annotations or name.startswith("x-"):
             return None if name == "nullable" and argument is True and value is None else True
         holds = _LIMITS.get(name)

@@ -195,7 +195,7 @@ class DraftReader(Generic[T]):
 
 def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:
     from portico._schema.validate import PlainSchemaValidator
-    from portico._types.compiling import copied
+    from portico._types.compiling import copy_json
 
     validate = (validator or PlainSchemaValidator()).compile(schema)
 
@@ -206,4 +206,4 @@ def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> 
         return value
 
     title = schema.get("title")
-    return ResponseFormat(schema, structure, copied, name=title if isinstance(title, str) else "reply")
+    return ResponseFormat(schema, structure, copy_json, name=title if isinstance(title, str) else "reply")

@@ -6,7 +6,7 @@ import typing
 from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import Any
 
-from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts
+from portico._types.compiled import Compiled, Fault, Mismatch, draft_each, draft_of
 from portico._types.docstrings import Documentation
 from portico.errors import SchemaUnsupported
 
@@ -89,7 +89,7 @@ def note(hint: Any) -> str | None:
     return next((each for each in typing.get_args(hint)[1:] if isinstance(each, str)), None)
 
 
-def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Compiled:
+def compile_class(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Compiled:
     """Compile a class from its compiled fields."""
     schema: dict[str, Any] = {
         "type": "object",
@@ -138,7 +138,7 @@ def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Com
             name: shown
             for name, compiled in inner.items()
             if name in value
-            for shown in drafts(drafting(compiled), [value[name]])
+            for shown in draft_each(draft_of(compiled), [value[name]])
         }
         if not sparse:
             values |= dict.fromkeys(name for name in inner if name in members.required and name not in values)

@@ -145,7 +145,7 @@ def _describe(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-def drafting(compiled: Compiled) -> Callable[[Any], Any]:
+def draft_of(compiled: Compiled) -> Callable[[Any], Any]:
     """Return what makes drafts of a type: its own, or only whole values."""
     return compiled.draft or compiled.structure
 
@@ -164,7 +164,7 @@ def convert_each(convert: Callable[[Any], Any], items: Iterable[tuple[str | int,
     return made
 
 
-def drafts(draft: Callable[[Any], Any], elements: Iterable[Any]) -> list[Any]:
+def draft_each(draft: Callable[[Any], Any], elements: Iterable[Any]) -> list[Any]:
     """Return the drafts of those elements of which there is something to show."""
     shown: list[Any] = []
     for element in elements:
@@ -175,12 +175,12 @@ def drafts(draft: Callable[[Any], Any], elements: Iterable[Any]) -> list[Any]:
     return shown
 
 
-def agreed(options: Iterable[Callable[[Any], Any]], value: Any) -> Any:
+def common_draft(options: Iterable[Callable[[Any], Any]], value: Any) -> Any:
     """Return the one draft that all of the options make, if they can make any.
 
     Where they differ it is too early to say which is meant: raises `Mismatch`.
     """
-    made = [drawn for option in options for drawn in drafts(option, [value])]
+    made = [drawn for option in options for drawn in draft_each(option, [value])]
     if not made or any(type(other) is not type(made[0]) or other != made[0] for other in made[1:]):
         Mismatch.refuse("more of the value", value)
     return made[0]

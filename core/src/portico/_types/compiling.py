@@ -12,9 +12,9 @@ from enum import Enum
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
-from portico._schema.definitions import free_name, hoisted, with_definitions
-from portico._types.classes import QUALIFIERS, class_members, note, object_of
-from portico._types.compiled import Compiled, Fault, Mismatch, convert_each, drafting, drafts
+from portico._schema.definitions import free_name, hoist, with_definitions
+from portico._types.classes import QUALIFIERS, class_members, compile_class, note
+from portico._types.compiled import Compiled, Fault, Mismatch, convert_each, draft_each, draft_of
 from portico._types.docstrings import Documentation
 from portico._types.unions import OUTCOMES, UnionOf
 from portico.errors import PorticoError, SchemaUnsupported
@@ -44,12 +44,12 @@ def choice(members: Iterable[Any]) -> Compiled:
     return Compiled({"enum": [value for value, _ in pairs]}, structure, unstructure)
 
 
-def copied(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     """Copy a JSON value, so that changing the copy does not change the original."""
     if type(value) is list:
-        return [copied(element) for element in value]
+        return [copy_json(element) for element in value]
     if type(value) is dict:
-        return {key: copied(element) for key, element in value.items()}
+        return {key: copy_json(element) for key, element in value.items()}
     return value
 
 
@@ -138,7 +138,7 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
     schema: dict[str, Any] = {"type": "array", "items": inner.schema}
     if unique:
         schema["uniqueItems"] = True
-    structure_inner, unstructure_inner, draft_inner = inner.structure, inner.unstructure, drafting(inner)
+    structure_inner, unstructure_inner, draft_inner = inner.structure, inner.unstructure, draft_of(inner)
 
     def structure(value: Any) -> Any:
         if type(value) is not list:
@@ -162,7 +162,7 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
     def draft(value: Any) -> Any:
         if type(value) is not list:
             Mismatch.refuse("an array", value)
-        return whole(drafts(draft_inner, value), value)
+        return whole(draft_each(draft_inner, value), value)
 
     return Compiled(schema, structure, unstructure, draft)
 
@@ -191,7 +191,7 @@ def fixed(inner: Sequence[Compiled]) -> Compiled:
         if type(value) is not list or len(value) > len(inner):
             Mismatch.refuse(f"an array of {len(inner)}", value)
         shown = [
-            next(iter(drafts(drafting(each), [element])), None) for each, element in zip(inner, value, strict=False)
+            next(iter(draft_each(draft_of(each), [element])), None) for each, element in zip(inner, value, strict=False)
         ]
         return tuple(shown + [None] * (len(inner) - len(shown)))
 
@@ -200,7 +200,7 @@ def fixed(inner: Sequence[Compiled]) -> Compiled:
 
 def mapping(inner: Compiled) -> Compiled:
     """Compile an object whose keys are data."""
-    structure_inner, unstructure_inner, draft_inner = inner.structure, inner.unstructure, drafting(inner)
+    structure_inner, unstructure_inner, draft_inner = inner.structure, inner.unstructure, draft_of(inner)
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
@@ -213,7 +213,7 @@ def mapping(inner: Compiled) -> Compiled:
     def draft(value: Any) -> Any:
         if type(value) is not dict:
             Mismatch.refuse("an object", value)
-        return {key: shown for key, element in value.items() for shown in drafts(draft_inner, [element])}
+        return {key: shown for key, element in value.items() for shown in draft_each(draft_inner, [element])}
 
     return Compiled({"type": "object", "additionalProperties": inner.schema}, structure, unstructure, draft)
 
@@ -298,7 +298,7 @@ class _Compiler:
             compiled = self.compiled_by(codec, hint)
             if compiled is not None:
                 # The definitions of the codec move to the root.
-                schema = hoisted(compiled.schema, self.definitions, taken=self.recursive.values())
+                schema = hoist(compiled.schema, self.definitions, taken=self.recursive.values())
                 return replace(compiled, schema=schema)
         if hint is None:
             hint = types.NoneType
@@ -306,7 +306,7 @@ class _Compiler:
         if simple is not None:
             return simple()
         if hint is Any or hint is object:
-            return Compiled({}, copied, self.write)
+            return Compiled({}, copy_json, self.write)
         origin = typing.get_origin(hint)
         if origin is typing.Annotated:
             return self.annotated(hint)
@@ -398,7 +398,7 @@ class _Compiler:
                 {"$ref": f"#/$defs/{name}"},
                 lambda value: cell[0].structure(value),  # noqa: PLW0108 - the cell is filled later
                 lambda value: cell[0].unstructure(value),  # noqa: PLW0108
-                lambda value: drafting(cell[0])(value),  # noqa: PLW0108
+                lambda value: draft_of(cell[0])(value),  # noqa: PLW0108
             )
         if hint in self.done:
             return self.done[hint]
@@ -427,7 +427,7 @@ class _Compiler:
                 compiled = replace(compiled, schema=schema)
                 self.defaults.append((schema, compiled, members.defaults[name]))
             inner[name] = compiled
-        return object_of(hint, members, inner)
+        return compile_class(hint, members, inner)
 
     def write(self, value: Any) -> Any:
         """Write a value of no declared type as JSON, by the type that it has."""

@@ -13,7 +13,7 @@ from typing import Any
 from portico._schema.compare import pieces
 from portico._schema.values import ANNOTATIONS
 from portico._types.classes import QUALIFIERS
-from portico._types.compiled import Compiled, Fault, Mismatch, agreed, drafting, may_become
+from portico._types.compiled import Compiled, Fault, Mismatch, common_draft, draft_of, may_become
 from portico.errors import SchemaUnsupported
 
 OUTCOMES: ContextVar[dict[tuple[int, int], Any] | None] = ContextVar("portico_union_outcomes", default=None)
@@ -152,7 +152,7 @@ class UnionOf:
             return self.structure(value)
         except Mismatch:
             possible = [member for member in self.members if may_become(member.schema, value, self.definitions)]
-            return agreed(map(drafting, possible), value)
+            return common_draft(map(draft_of, possible), value)
 
 
 def _words(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from portico._plans.plan import From, JsonPath
-from portico._schema.coerce import mended_for
+from portico._schema.coerce import mend
 from portico._schema.compare import UNREADABLE, Either, Piece, Together, meeting, never_meet, pieces
 from portico.errors import nearest
 
@@ -232,7 +232,7 @@ class Taken:
 
     def mended(self, value: Any, validator: SchemaValidator) -> tuple[Any] | None:
         """Return the value that surely was meant by one with faults, as a tuple of one; None when there is none."""
-        candidates = [mended_for(_with_root(*each), value) for each in self.shape]
+        candidates = [mend(_with_root(*each), value) for each in self.shape]
         if isinstance(value, str):
             candidates += [other for other in self._texts() if other.lower() == value.lower()]
         fitting = [each for each in candidates if each != value and not self.faults(each, validator)]
