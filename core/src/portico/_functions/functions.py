@@ -278,8 +278,9 @@ class Function:
         self.blocking = blocking
         self.effects = effects
         self.tags = tags
-        self._reading = tuple(
-            (each.name, each.compiled.structure, each.compiled, each.required) for each in self.parameters
+        self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
+        self._reading_leniently = tuple(
+            (each.name, partial(structure_leniently, each.compiled), each.required) for each in self.parameters
         )
 
     @classmethod
@@ -372,24 +373,25 @@ class Function:
         ``ArgumentsInvalid`` with every fault: missing, unknown, or not of the type.
         """
         values: dict[str, Any] = {}
-        faults: list[str] = []
-        for name, structure, compiled, required in self._reading:
+        faults: tuple[str, ...] = ()
+        for name, structure, required in self._reading_leniently if lenient else self._reading:
             if name in arguments:
                 try:
-                    argument = arguments[name]
-                    values[name] = structure_leniently(compiled, argument) if lenient else structure(argument)
+                    values[name] = structure(arguments[name])
                 except Mismatch as error:
-                    faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
+                    faults += tuple(str(fault).removeprefix("$.") for fault in error.under(name))
                 except RecursionError:
-                    faults.append(f"{name}: nested too deeply")
+                    faults += (f"{name}: nested too deeply",)
             elif required:
-                faults.append(f"{name}: missing")
-        if faults or len(values) < len(arguments):
-            known = [parameter.name for parameter in self.parameters]
-            unknown = f"unknown; the parameters are {', '.join(known) or 'none'}"
-            faults += [f"{name}: {unknown}" for name in arguments if name not in known]
-            raise ArgumentsInvalid(self.full_name, faults)
-        return values
+                faults += (f"{name}: missing",)
+        if not faults and len(values) == len(arguments):
+            return values
+        raise ArgumentsInvalid(self.full_name, [*faults, *self._unknown(arguments)])
+
+    def _unknown(self, arguments: Iterable[str]) -> list[str]:
+        known = [parameter.name for parameter in self.parameters]
+        why = f"unknown; the parameters are {', '.join(known) or 'none'}"
+        return [f"{name}: {why}" for name in arguments if name not in known]
 
     def __repr__(self) -> str:
         return f"Function({self.full_name!r})"
