@@ -278,6 +278,7 @@ class Function:
         self.blocking = blocking
         self.effects = effects
         self.tags = tags
+        self._manual: FunctionSpec | None = None
         self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
         self._reading_leniently = tuple(
             (each.name, partial(structure_leniently, each.compiled), each.required) for each in self.parameters
@@ -352,9 +353,15 @@ class Function:
             self._bound[id(kernel)] = found
         return found
 
-    @cached_property
+    @property
     def spec(self) -> FunctionSpec:
         """The function's manual, made once."""
+        # A cached property would make each call slower: it takes the object's dictionary out of CPython's short form.
+        if self._manual is None:
+            self._manual = self._make_manual()
+        return self._manual
+
+    def _make_manual(self) -> FunctionSpec:
         definitions: dict[str, Mapping[str, Any]] = {}
         whole: dict[str, Any] = {
             "type": "object",
