@@ -89,7 +89,7 @@ def _base64(data: bytes) -> str:
 def thread_from_json(document: object) -> tuple[str, tuple[ThreadTurn, ...], Reduced]:
     """Read the id, the turns, and how the history was reduced; see `Thread.from_json`."""
     version = document.get("version", VERSION) if isinstance(document, dict) else VERSION
-    if version != VERSION or type(version) is not int:
+    if version != VERSION or type(version) is bool:
         raise _error("$.version", f"{VERSION} (a newer Portico may have written the thread)", version)
     turn = _record(ThreadTurn, {"messages": _messages}, {"agent": _text, "usage": _usage})
     reduced = _record(Reduced, {"turns": _count, "messages": _messages}, {"usage": _usage})
