@@ -68,11 +68,6 @@ def ended(model: str, code: int, log: Iterable[str]) -> ServiceUnavailable:
     return ServiceUnavailable(f"The process that runs {model} ended ({how}).{advice}{said}")
 
 
-def closed() -> ServiceUnavailable:
-    """Return the error for a call whose service was closed."""
-    return ServiceUnavailable(f"{_WHO} was closed before it answered.")
-
-
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

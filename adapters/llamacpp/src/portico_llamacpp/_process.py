@@ -19,7 +19,7 @@ from typing import IO, Any, TypeAlias
 import msgspec
 
 from portico.errors import PorticoError, ServiceUnavailable
-from portico_llamacpp._errors import closed, ended, unfit
+from portico_llamacpp._errors import ended, unfit
 from portico_llamacpp._wire import About, Chunk, Failure, Line, read_line, write_json
 
 _LAST_LINES = 40
@@ -96,7 +96,7 @@ class ModelProcess:
         """End the process. Every call gets a failure."""
         if os.getpid() != self._owner:  # a fork of the program ends
             return
-        self._fail(closed())
+        self._fail(ServiceUnavailable("The chat service 'llamacpp' was closed before it answered."))
         self._process.terminate()
         try:
             self._process.wait(_SECONDS_TO_END)
