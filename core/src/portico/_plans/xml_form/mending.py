@@ -132,6 +132,8 @@ class _Mender:
                 # A comment says why a step is there. Where the text ends after it, that step is missing.
                 unfinished = not called or text[position + 4 : end - 3].strip().upper() != "END"
                 for dashes in _DASHES.finditer(text, position + 4, end - 3):
+                    if _OUT_OF_PLACE.search(text, dashes.end(), end):
+                        raise self.fail(position, "where the comment ends is not certain: it has '--' and a tag inside")
                     self.edit(*dashes.span(), "—", "'--' inside a comment")
                 position = end
             elif match := _END_OF_PLAN.match(text, position):
@@ -240,12 +242,12 @@ class _Mender:
     def escape(self, start: int, end: int) -> None:
         """Escape what a value has unescaped, with one note for each kind: a value may be a page of HTML."""
         noted: set[str] = set()
-        other_quote = "'" if self.text[start - 1] == '"' else '"'
+        quote = self.text[start - 1]
         for match in _UNESCAPED.finditer(self.text, start, end):
             character = match[0]
             if unclear := _UNCLEAR.match(self.text, match.start()):
                 raise self.fail(match.start(), f"{unclear[0]} is no name that XML has, or '&' is not escaped")
-            if character != other_quote:
+            if character in ("<", "&", quote):
                 what = "" if character in noted else f"{character} is not escaped"
                 self.edit(match.start(), match.end(), _ESCAPES[character], what)
                 noted.add(character)
