@@ -403,7 +403,7 @@ class TestOfItself:
         (Text("画" * 10), 10),
         (Image(b"1" * 1_000_000), 1_000),
         (File(b"1" * 300, "a", "text/plain"), 100),
-        (Source(1, "a" * 30, "b" * 30, "c" * 30), 30),
+        (Source(1, "a" * 30, "b" * 30, "c" * 300), 120),
         (ToolCall("1", "a" * 30, "b" * 30), 20),
         (ToolResult("1", "f", "b" * 30), 10),
         (Reasoning({"data": "a" * 30}), 10),

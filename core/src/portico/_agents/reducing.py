@@ -49,7 +49,8 @@ def estimated_message_tokens(message: Message) -> int:
             case Reasoning():
                 total += Message.estimate_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
             case _:
-                total += Message.estimate_tokens(_part_written(part)) + _AROUND
+                link = (part.link or "") if isinstance(part, Source) else ""
+                total += Message.estimate_tokens(_part_written(part) + link) + _AROUND
     return total
 
 
