@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -151,6 +152,29 @@ async def test_plugins_and_functions_are_taken_together() -> None:
         await asked(provider([3]), "anything")
     with pytest.raises(ValueError, match="two functions called 'play'"):
         await asked(provider([play, Function.of(play)]), "anything")
+
+
+@dataclass
+class Scale:
+    """Multiply a number."""
+
+    factor: float
+    __name__ = "scale"
+
+    def __call__(self, number: float) -> float:
+        return self.factor * number
+
+
+async def test_a_callable_is_made_a_function_once_without_a_hash_and_not_for_one_that_equals_it() -> None:
+    one, equal = Scale(1), Scale(1.0)
+    given = provider([one], always=["scale"])
+    (first,) = (await asked(given, "What is new?")).functions
+    (again,) = (await asked(given, "What is new?")).functions
+    given.functions = [equal]
+    (second,) = (await asked(given, "What is new?")).functions
+    assert first is again
+    assert isinstance(second, Function)
+    assert second.callable is equal
 
 
 async def test_those_that_are_always_offered_come_first_and_do_not_count() -> None:

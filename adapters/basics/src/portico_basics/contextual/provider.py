@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico import AgentTurn, Context, Function, FunctionPlugin, FunctionSpec, Message, Turn
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 Offerable: TypeAlias = "Function | FunctionPlugin | Callable[..., Any]"
 """A function, a function plugin, or a callable that becomes a function."""
 
-_MOST_MADE = 1_000
-"""Callables whose functions are kept from turn to turn."""
 _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 
 
@@ -84,7 +81,7 @@ class ContextualFunctionProvider:
         self.options = options or ContextualFunctionOptions()
         self.functions: list[Offerable] | Callable[[], _Some]
         self.functions = functions if callable(functions) else list(functions)
-        self._function_of = lru_cache(_MOST_MADE)(Function.of)
+        self._made: dict[int, tuple[object, Function]] = {}
         self._selector = ContextualSelector(
             vector_store,
             embeddings,
@@ -134,17 +131,21 @@ class ContextualFunctionProvider:
         if inspect.isawaitable(some):
             some = await some
         found: dict[str, Function] = {}
+        kept: dict[int, tuple[object, Function]] = {}
         for each in some:
             if isinstance(each, Function | FunctionPlugin):
                 made: Iterable[Function] = each if isinstance(each, FunctionPlugin) else (each,)
             elif callable(each):
-                made = (self._function_of(each),)
+                # By identity, since it may have no hash or equal another one; it is kept, so that no other gets its id.
+                kept[id(each)] = self._made.get(id(each)) or (each, Function.of(each))
+                made = (kept[id(each)][1],)
             else:
                 raise TypeError(f"{each!r:.80} is neither a function nor a plugin")
             for function in made:
                 if function.full_name in found:
                     raise ValueError(f"the provider has two functions called {function.full_name!r}")
                 found[function.full_name] = function
+        self._made = kept
         return found
 
 
