@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 from hypothesis import given, strategies as st
 
-from portico.errors import FunctionNotFound, PorticoError
+from portico.errors import FunctionNotFound, LimitExceeded, PorticoError
 from portico_templates.handlebars._parsing import parse
 from portico_templates.handlebars.language import HandlebarsTemplates
 
@@ -102,3 +103,17 @@ def test_parsing_twice_gives_the_same(source):
     except PorticoError:
         return
     assert parse(source) == first
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"), [("{{#each xs}}\n  {{> text}}\n{{/each}}", 20_000), (" " * 5_000 + "{{> text}}\n", 50_000)]
+)
+async def test_a_text_that_is_too_long_is_never_made(source, lines):
+    template = HandlebarsTemplates(partials={"text": "{{@root.text}}\n"}, max_characters=100_000).compile(source)
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceeded, match="100,000 characters"):
+            await template.render({"text": "a\n" * lines, "xs": [1] * 100}, call=call)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()

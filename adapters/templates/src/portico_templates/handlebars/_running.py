@@ -426,11 +426,20 @@ def join_own_text(pieces: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
 def flatten(parts: list[Any], limit: int, name: str) -> list[str]:
     """Return texts in order, with those that are within other parts, indented where they are."""
     found: list[str] = []
+    left = limit
     for part in parts:
-        found += flatten(part, limit, name) if isinstance(part, list) else [part]
+        inner = flatten(part, limit, name) if isinstance(part, list) else [part]
+        left -= sum(map(len, inner))
+        if left < 0:
+            break
+        found += inner
     if isinstance(parts, Indented):
-        found = _indent(found, parts.indent)
-    if sum(map(len, found)) > limit:
+        # Counted before it is made: each line gets the indent.
+        left -= len(parts.indent) * sum(part.count("\n") for part in found)
+        if left >= 0:
+            found = _indent(found, parts.indent)
+            left = limit - sum(map(len, found))
+    if left < 0:
         raise LimitExceeded(f"{name}: the rendered prompt has more than {limit:,} characters.")
     return found
 
