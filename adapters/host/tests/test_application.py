@@ -190,6 +190,14 @@ def test_the_doctor_goes_on_with_the_packages_when_the_configuration_is_unreadab
     assert "not TOML" in portico_host.diagnose().problems[0].cause
 
 
+def test_the_doctor_imports_no_disabled_package_when_a_setting_is_wrong(acme: Any, work: Path) -> None:
+    acme.install("portico-bad", "raise SystemExit")
+    (work / "portico.toml").write_text("chatt = 1\n[plugins]\ndisable = ['bad']\n")
+    found = portico_host.diagnose()
+    assert [problem.subject for problem in found.problems] == ["chatt"]
+    assert {package.name: package.state for package in found.plugins.packages}["bad"] == "disabled"
+
+
 def test_a_vendor_that_does_not_load_is_found_only_when_chosen(site: Any) -> None:
     site.install(
         "portico-lazy",

@@ -26,7 +26,7 @@ from portico_host.discovery import Command, commands, discover
 from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
 from portico_host.loading import broken, factory_of, fields_of
 from portico_host.packages import Plugins, port_named
-from portico_host.problems import Problem, dotted, problems_of
+from portico_host.problems import Problem, SettingsInvalid, dotted, problems_of
 from portico_host.schema import configuration_schema, offered_schema
 from portico_host.services import HostServices
 from portico_host.tree import NONE, Given
@@ -233,12 +233,16 @@ def open(
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
-    """Check everything; if the configuration is wrong, only the configuration and all packages."""
+    """Check everything; if the configuration is wrong, only the configuration and the packages that it allows."""
+    mistakes: list[Problem] = []
     try:
-        application = load(config, overrides)
+        application = Application(read_configuration(config, overrides=overrides, problems=mistakes))
     except PorticoError as error:
         plugins = discover()
         return Diagnosis((*problems_of(error), *plugins.problems), plugins, None)
+    if mistakes:
+        plugins = application.plugins
+        return Diagnosis((*problems_of(SettingsInvalid(mistakes)), *plugins.problems), plugins, None)
     return Diagnosis(tuple(application.check()), application.plugins, application)
 
 

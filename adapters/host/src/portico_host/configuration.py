@@ -15,7 +15,7 @@ from attrs import field as setting, frozen, validators
 
 from portico.errors import ConfigurationError, nearest
 from portico.ports import PORTS, PortInfo
-from portico_host.problems import Key, SettingsInvalid, kind_of, unknown_word
+from portico_host.problems import Key, Problem, SettingsInvalid, kind_of, unknown_word
 from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import NONE, Tree, origin_of
 
@@ -216,11 +216,13 @@ def read_configuration(
     *,
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
+    problems: list[Problem] | None = None,
 ) -> Configuration:
     """Read ``path``, or `portico.toml` of the working directory if it is there, and what goes over it.
 
     No other folder is looked at. ``environ`` is the process's unless given. Raises ``SettingsInvalid`` with every
-    mistake that shows without asking the plugins, and ``ConfigurationError`` for a file that is not TOML.
+    mistake that shows without asking the plugins, and ``ConfigurationError`` for a file that is not TOML. With
+    ``problems``, mistakes are added there instead.
     """
     environ = os.environ if environ is None else environ
     file = Path(path) if path is not None else Path(FILE_NAME)
@@ -238,7 +240,9 @@ def read_configuration(
         found, folder, MappingProxyType(tree.values), MappingProxyType(tree.origins), *check.host_tables(), environ
     )
     check.ports()
-    if tree.problems:
+    if problems is not None:
+        problems += tree.problems
+    elif tree.problems:
         raise SettingsInvalid(tree.problems)
     return configuration
 
