@@ -47,6 +47,8 @@ def test_what_can_be_is_taken(fine: dict[str, Any]) -> None:
         ({"base_url": "https://acme.example/#top"}, "of the form"),
         ({"base_url": "https://acme.example/a b"}, "of the form"),
         ({"base_url": "https://acme.example:99999"}, "no address"),
+        ({"base_url": "https://acme..example"}, "no address"),
+        ({"base_url": "https://acme.example/\0"}, "is of the form"),
         ({"base_url": "https://acme.example:0"}, "of the form"),
         ({"base_url": "https://[::1"}, "no address"),
         ({"safe_search": "on"}, "safe_search takes 'off' or 'strict', not 'on'"),

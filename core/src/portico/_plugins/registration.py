@@ -213,12 +213,12 @@ class ValueForm:
         def check(settings: object, field: Any, value: str) -> None:
             try:
                 parts = urlsplit(value)
-                named, port = bool(parts.hostname), parts.port
+                named, port = bool((parts.hostname or "").encode("idna")), parts.port
             except ValueError:
                 raise ValueError(f"{field.name} is no address; it is of the form {example}") from None
             if parts.username is not None or parts.password is not None:
                 raise ValueError(f"{field.name} has a user name or password in it, which would be shown in messages")
-            plain = not (parts.query or parts.fragment) and not any(letter.isspace() for letter in value)
+            plain = not (parts.query or parts.fragment or " " in value) and value.isprintable()
             if parts.scheme not in {"http", "https"} or not named or port == 0 or not plain:
                 # The part after "?" may be a key.
                 raise ValueError(f"{field.name} is of the form {example}, not {value.partition('?')[0]!r}")
