@@ -412,3 +412,16 @@ class TestOfItself:
 )
 def test_every_part_counts(part: Any, least: int) -> None:
     assert least <= estimated_message_tokens(Message("user", (part,))) <= least + 20
+
+
+@pytest.mark.parametrize(
+    "made", [Reduced(-1), Reduced(3), Reduced(1, (Message("tool", (ToolResult("1", "f", "one result"),)),))], ids=str
+)
+async def test_what_could_not_be_read_back_is_not_taken_from_a_reducer(made: Reduced) -> None:
+    class Odd:
+        async def reduce(self, history: Any, **options: Any) -> Reduced:
+            return made
+
+    history = History(((Message.of("user", "a " * 100),), (Message.of("user", "b"),)))
+    with pytest.raises(ValueError, match=r"reduce|result"):
+        await fit_history(history, tokens=50, reducer=Odd(), kernel=KERNEL)

@@ -225,12 +225,16 @@ async def fit_history(
     """Return how a history is sent within so many tokens.
 
     All of it as long as it fits, then reduced as the last time as long as that fits, then as ``reducer`` says.
-    Raises ``LimitExceeded`` when that is too much still.
+    Raises ``LimitExceeded`` when that is too much still, and ``ValueError`` for what is no `Reduced` of this history: a
+    thread with it could not be read back.
     """
     for known in (WHOLE, history.reduced):
         if history.tokens(known) <= tokens:
             return known
     reduced = await reducer.reduce(history, tokens=tokens, kernel=kernel, chat=chat)
+    if not 0 <= reduced.turns <= len(history.turns):
+        raise ValueError(f"the reducer {reducer!r} reduced {reduced.turns} turns of {len(history.turns)}")
+    History.split_turns(reduced.messages)
     if history.tokens(reduced) > tokens:
         raise LimitExceeded(
             f"The reducer {reducer!r} left {history.tokens(reduced):,} tokens of the history, and there is room for "
