@@ -84,7 +84,8 @@ class _MemoryNamespace:
             return [VectorRecord(id, metadata.copy()) for id, metadata in view.read(slots)], view.rows[slots]
 
     def count(self) -> int:
-        return len(self._slots)
+        with self._writing:
+            return len(self._slots)
 
     def ids(self) -> list[str]:
         with self._writing:
