@@ -46,6 +46,11 @@ def found(plugins: Plugins, name: str = "mine") -> Package:
         (SEARCH.replace("return MineSearch()", "MineSearch()"), "its factory returned None, not a service."),
         (SEARCH.replace("def make", "async def make"), "its factory returned <coroutine object make"),
         (SEARCH.replace("MineSearch()", "MineSaerch()"), "it could not be made: NameError: name 'MineSaerch' is not"),
+        (SEARCH.replace("return MineSearch()", "raise SystemExit(3)"), "it could not be made: SystemExit: 3."),
+        (
+            SEARCH.replace("return MineSearch()", "raise type('Odd', (Exception,), {'__str__': None})()"),
+            "it could not be made: Odd.",
+        ),
     ],
 )
 def test_a_factory_that_gives_no_service_is_its_packages_fault(site: Any, search: str, said: str) -> None:

@@ -88,7 +88,10 @@ def mend_of_conflict(*owners: str) -> str:
 
 def sentence_of(error: BaseException) -> str:
     """Return the type and the text of what a package raised, shortened, as the end of a sentence."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the error is a foreign package's, too
+        text = ""
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return shown if shown.endswith((".", "!", "?")) else f"{shown}."

@@ -284,7 +284,7 @@ class HostServices:
             service = factory(prepared.settings, self)
         except PorticoError:
             raise
-        except Exception as error:  # noqa: BLE001 - a factory of another package raises what it likes
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a factory of another package raises what it likes
             failure = self._fault(prepared.offer, "it could not be made", error)
         else:
             if service is not None and not inspect.iscoroutine(service):
