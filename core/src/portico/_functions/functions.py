@@ -386,7 +386,7 @@ class Function:
                 try:
                     values[name] = structure(arguments[name])
                 except Mismatch as error:
-                    faults += tuple(str(fault).removeprefix("$.") for fault in error.under(name))
+                    faults += tuple(f"{name}{str(fault).removeprefix('$')}" for fault in error.faults)
                 except RecursionError:
                     faults += (f"{name}: nested too deeply",)
             elif required:
