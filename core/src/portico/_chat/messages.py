@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import UnsupportedOption
@@ -319,6 +318,8 @@ class ChatCapabilities:
 def _as_text(part: Part) -> Part:
     if not isinstance(part, Source):
         return part
+    from html import escape  # its table of entities is only needed here
+
     name = f' name="{escape(part.name)}"' if part.name else ""
     link = f' link="{escape(part.link)}"' if part.link else ""
     return Text(f'<source number="{part.number}"{name}{link}>\n{escape(part.text, quote=False)}\n</source>\n')
