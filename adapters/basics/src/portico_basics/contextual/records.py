@@ -86,6 +86,7 @@ class FunctionRecords:
         self._embeddings = embeddings
         self._vectors = f"{namespace}/vectors/{embeddings.model}"
         self._present: set[str] | None = None  # ids in the store; None where the store is to be read
+        self._in_store: KnownFunctions | None = None  # the functions that were all present the last time
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def embedded(self, requests: Sequence[str]) -> Vectors:
@@ -119,13 +120,13 @@ class FunctionRecords:
 
     async def _in_step(self, known: KnownFunctions) -> int:
         """Write the records that are missing; return how many texts were embedded."""
+        if self._present is not None and self._in_store is known:
+            return 0
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:  # a lock belongs to one event loop
             self._lock = loop, asyncio.Lock()
         async with self._lock[1]:
             present = self._present
-            if present is not None and present >= known.names.keys():
-                return 0
             if present is None:
                 present = {id async for id in self._store.ids(self._vectors)}
                 others = present - known.names.keys()
@@ -141,7 +142,7 @@ class FunctionRecords:
                     for name in missing
                 ]
                 await self._store.upsert(self._vectors, records, vectors)
-            self._present = present | known.names.keys()
+            self._present, self._in_store = present | known.names.keys(), known
             return len(missing)
 
     async def _nearest(
