@@ -195,7 +195,7 @@ def mutation(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure against the raw floor: every file of tests/bench, or those given."""
     for file in session.posargs or sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/bench/*.py")):
-        run_in_workspace(session, "python", file)
+        run_in_workspace(session, "python", "-m", ".".join(Path(file).with_suffix("").parts))
 
 
 @nox.session(name="eval", venv_backend="none")

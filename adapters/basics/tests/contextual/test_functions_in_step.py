@@ -116,10 +116,10 @@ def made(store: Any, embeddings: Any, text: str) -> ContextualSelector:
     return ContextualSelector(store, embeddings, options=SelectionOptions(limit=2, function_text=TEXTS[text]))
 
 
-def shown(selection: Selection) -> list[tuple[str, str, float, float, float]]:
+def shown(selection: Selection) -> list[tuple[str, float, float, float]]:
+    """Return what is offered without names: which of several functions with equal scores is looked at, is open."""
     return [
-        (each.name, each.reason, round(each.score, 4), round(each.lexical, 4), round(each.vector, 4))
-        for each in (*selection.offered, *selection.left_out)
+        (each.reason, round(each.score, 4), round(each.lexical, 4), round(each.vector, 4)) for each in selection.offered
     ]
 
 
