@@ -65,9 +65,9 @@ def test_a_reference_too_deep_to_be_looked_at_closes_no_circle(before: dict[str,
 
 def test_a_search_answers_five_thousand_questions_and_says_no_to_more() -> None:
     search = _Search()
-    answers = [search.settled(number, lambda: True) for number in range(5_010)]
+    answers = [search.answer(number, lambda: True) for number in range(5_010)]
     assert answers == [True] * 5_000 + [False] * 10
-    assert search.settled(0, lambda: False) is True, "what is known by then is not forgotten"
+    assert search.answer(0, lambda: False) is True, "what is known by then is not forgotten"
 
 
 def wide(count: int, last: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
-from portico._functions.middleware import Middleware, call_with_middleware, called, run_to_end
+from portico._functions.middleware import Middleware, call_function, call_with_middleware, run_to_end
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Kernel:
         return (
             call_with_middleware(middleware, function, arguments)
             if middleware.function
-            else called(function, arguments)
+            else call_function(function, arguments)
         )
 
     async def invoke_json(

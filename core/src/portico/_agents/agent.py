@@ -86,7 +86,7 @@ Offer: TypeAlias = "str | Function | FunctionPlugin | ChosenFunctions"
 """A function, the name of one, a plugin, the name of one, or functions that were chosen already."""
 
 
-def _offered(agent: ChatAgent, options: dict[str, Any], contexts: Iterable[Context], chat: ChatService) -> list[Offer]:
+def _choose(agent: ChatAgent, options: dict[str, Any], contexts: Iterable[Context], chat: ChatService) -> list[Offer]:
     """Return the functions to offer: those of the turn's ``options``, or the agent's, or all of the kernel.
 
     Raises ``UnsupportedOption`` for a service without tools.
@@ -195,7 +195,7 @@ async def _turn_events(
         chat = options.pop("chat", None)
         if chat is None or isinstance(chat, str):
             chat = kernel.service(ChatService, chat)
-        functions = _offered(agent, options, contexts, chat)
+        functions = _choose(agent, options, contexts, chat)
         first = await _instruct(agent, about, contexts, options.pop("arguments", None))
         reduced, instead, usage = await _reduce(agent, thread, new, chat)
         added: tuple[Message, ...] = ()

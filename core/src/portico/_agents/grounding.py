@@ -198,7 +198,7 @@ class SearchContextProvider:
         """Return the passages as a message of `Source` parts."""
         passages = self._passages(turn)
         made = self._query(turn)
-        queries = tuple(dict.fromkeys(filter(None, map(self._taken, (made,) if isinstance(made, str) else made))))
+        queries = tuple(dict.fromkeys(filter(None, map(self._shorten, (made,) if isinstance(made, str) else made))))
         if not queries:
             self._keep(turn.thread.id, passages, Grounding())
             return None
@@ -223,7 +223,7 @@ class SearchContextProvider:
         known = self._threads.get(thread.id)
         return (Passages() if known is None else known[0]).check(reply)
 
-    def _taken(self, query: str) -> str:
+    def _shorten(self, query: str) -> str:
         """Return the beginning of a query as far as every source takes it."""
         query = query.strip()
         for search in self.search.searches.values():

@@ -50,11 +50,11 @@ def estimated_message_tokens(message: Message) -> int:
                 total += Message.estimate_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
             case _:
                 link = (part.link or "") if isinstance(part, Source) else ""
-                total += Message.estimate_tokens(_part_written(part) + link) + _AROUND
+                total += Message.estimate_tokens(_write_part(part) + link) + _AROUND
     return total
 
 
-def _part_written(part: Part) -> str:
+def _write_part(part: Part) -> str:
     match part:
         case Text(text):
             return text
@@ -316,12 +316,12 @@ class SummarizeHistory:
         old = [message for turn in history.turns[known.turns : first] for message in turn]
         if not known.turns:
             old = old[len(history.beginning) :]
-        for piece in _pieces("".join(map(_written, old)), max(tokens, _SMALLEST)):
-            noted, spent = await self._noted(noted, piece, kernel, chat)
+        for piece in _pieces("".join(map(_write, old)), max(tokens, _SMALLEST)):
+            noted, spent = await self._note_down(noted, piece, kernel, chat)
             usage += spent
         return Reduced(first, (Message.of("user", _HEAD + noted),), usage)
 
-    async def _noted(
+    async def _note_down(
         self, noted: str, piece: str, kernel: KernelLike, chat: ChatService | str | None
     ) -> tuple[str, Usage]:
         given = [(text, name) for text, name in ((noted, "Noted so far"), (piece, "Conversation")) if text]
@@ -340,9 +340,9 @@ class SummarizeHistory:
 _HEAD = "What was said before, in short:\n"
 
 
-def _written(message: Message) -> str:
+def _write(message: Message) -> str:
     who = f"{message.role} ({message.name})" if message.name else message.role
-    said = "\n".join(filter(None, map(_part_written, message.content)))
+    said = "\n".join(filter(None, map(_write_part, message.content)))
     return f"{who}: {said}\n"
 
 

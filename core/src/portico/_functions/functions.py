@@ -209,7 +209,7 @@ class FunctionSpec:
         if name in full_names:
             return name
         for ignore_case in (False, True)[: 1 + lenient]:
-            matches = _spelled(name, full_names, ignore_case)
+            matches = _match_names(name, full_names, ignore_case)
             if len(matches) == 1:
                 return matches[0]
             if matches:
@@ -439,7 +439,7 @@ class FunctionPlugin:
             group = group()
         default = group.__name__.rpartition(".")[2] if isinstance(group, ModuleType) else type(group).__name__
         name = name or default
-        names = vars(group) if isinstance(group, ModuleType) else _defined(type(group))
+        names = vars(group) if isinstance(group, ModuleType) else _list_members(type(group))
         members = [
             getattr(group, member)
             for member in names
@@ -476,7 +476,7 @@ def _hints(callable: Callable[..., Any]) -> dict[str, Any]:
     return typing.get_type_hints(target, include_extras=True)
 
 
-def _defined(kind: type) -> list[str]:
+def _list_members(kind: type) -> list[str]:
     return list(dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base) if name[:2] != "__"))
 
 
@@ -499,7 +499,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _spelled(name: str, full_names: Iterable[str], ignore_case: bool) -> list[str]:
+def _match_names(name: str, full_names: Iterable[str], ignore_case: bool) -> list[str]:
     """Find the names that may be meant; models also choose another separator, and begin with ``functions.``."""
     fold = str.casefold if ignore_case else str
     if ignore_case:

@@ -61,7 +61,7 @@ def current_step() -> StepCall | None:
     return None if step is None else StepCall(*step)
 
 
-async def called(function: Function, arguments: Mapping[str, Any]) -> Any:
+async def call_function(function: Function, arguments: Mapping[str, Any]) -> Any:
     """Call a function and return its result."""
     if function.blocking and not function.is_async:
         return await asyncio.to_thread(_in_thread, function, arguments)
@@ -191,7 +191,7 @@ async def call_with_middleware(middleware: Middleware, function: Function, argum
     context = FunctionInvocation(function, arguments)
 
     async def final() -> Any:
-        return await called(context.function, context.arguments)
+        return await call_function(context.function, context.arguments)
 
     return await run_middleware(middleware.function, context, final)
 

@@ -49,7 +49,7 @@ def mend(schema: Mapping[str, Any], value: Any) -> Any:
     def walk(value: Any, path: tuple[str | int, ...]) -> Any:
         expected = list(_at(schema, path, definitions))
         if not any(kind == "any" or (_is_of(value, kind) and format in _NUMBERLIKE) for kind, format in expected):
-            found = _rewritten(value, expected)
+            found = _rewrite(value, expected)
             value = value if found is _MISSING else found
         if isinstance(value, dict):
             return {name: walk(inner, (*path, name)) for name, inner in value.items()}
@@ -67,7 +67,7 @@ def _is_of(value: Any, kind: str) -> bool:
     return (type(value) is int and kind == "integer") or kind_of(value) == kind
 
 
-def _rewritten(value: Any, expected: list[tuple[str, str | None]]) -> Any:
+def _rewrite(value: Any, expected: list[tuple[str, str | None]]) -> Any:
     """Return the value in a kind that is expected, where nothing is lost by it; `_MISSING` otherwise."""
     if isinstance(value, str):
         return _read(value, {kind for kind, _ in expected})

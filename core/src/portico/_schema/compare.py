@@ -68,7 +68,7 @@ class Piece:
         """Return the names of all properties that have their own schema."""
         return {name: None for part, _ in self.parts for name in _object(part.get("properties"))}
 
-    def required(self) -> dict[str, None]:
+    def required_names(self) -> dict[str, None]:
         """Return the names of the properties that every object has."""
         lists = [part.get("required") for part, _ in self.parts]
         return {name: None for names in lists if isinstance(names, list) for name in names if isinstance(name, str)}
@@ -82,7 +82,7 @@ class Piece:
                 found.append((properties[name], root))
             elif "additionalProperties" in part and "patternProperties" not in part:
                 found.append((part["additionalProperties"], root))
-        return _needed(found)
+        return _drop_trivial(found)
 
     def item(self, index: int) -> Together:
         """Return what holds for the element at an index from the start."""
@@ -93,7 +93,7 @@ class Piece:
                 found.append((fixed[index], root))
             elif "items" in part:
                 found.append((part["items"], root))
-        return _needed(found)
+        return _drop_trivial(found)
 
     def positions(self) -> int:
         """Return how many elements have their own schema; those that follow share one."""
@@ -107,11 +107,11 @@ def pieces(together: Together) -> Iterator[Piece]:
     A reference that leads nowhere, or around in a circle, and alternatives beyond 256 are left out: the pieces may
     allow more than the schemas do, never less.
     """
-    for parts in _followed(list(together), [], frozenset(), [_ALTERNATIVES]):
+    for parts in _follow(list(together), [], frozenset(), [_ALTERNATIVES]):
         yield from _by_kind(parts)
 
 
-def _followed(
+def _follow(
     ahead: list[Schema], parts: list[tuple[Mapping[str, Any], Any]], seen: frozenset[tuple[int, int]], left: list[int]
 ) -> Iterator[list[tuple[Mapping[str, Any], Any]]]:
     parts = list(parts)
@@ -123,7 +123,7 @@ def _followed(
             if left[0] >= len(schema.options):
                 left[0] -= len(schema.options)
                 for together in schema.options:
-                    yield from _followed([*ahead, *together], parts, seen, left)
+                    yield from _follow([*ahead, *together], parts, seen, left)
                 return
             continue
         key = (id(schema), id(root))
@@ -140,7 +140,7 @@ def _followed(
         if options is not None and left[0] >= len(options):
             left[0] -= len(options)
             for option in options:
-                yield from _followed([*ahead, (option, root)], parts, seen, left)
+                yield from _follow([*ahead, (option, root)], parts, seen, left)
             return
     yield parts
 
@@ -235,10 +235,10 @@ def _surely_inside(options: list[Together]) -> Iterator[tuple[str | int, list[To
     if not split or any(piece.values is not None for piece in split):
         return
     if all(piece.kind == "object" for piece in split):
-        rest = [piece.required() for piece in split[1:]]
+        rest = [piece.required_names() for piece in split[1:]]
         written = [name for piece in split for name in piece.names()]
-        for name in dict.fromkeys([*written, *split[0].required()]):
-            if name in split[0].required() and all(name in required for required in rest):
+        for name in dict.fromkeys([*written, *split[0].required_names()]):
+            if name in split[0].required_names() and all(name in required for required in rest):
                 yield name, [piece.member(name) for piece in split]
     elif all(piece.kind == "array" for piece in split):
         for index in range(min(_INDEXES, *(int(piece.shortest()) for piece in split))):
@@ -254,7 +254,7 @@ class _Search:
     def __init__(self) -> None:
         self.known: dict[Any, bool] = {}
 
-    def settled(self, key: Any, decide: Callable[[], bool]) -> bool:
+    def answer(self, key: Any, decide: Callable[[], bool]) -> bool:
         if key not in self.known and len(self.known) < _QUESTIONS:
             self.known[key] = False
             self.known[key] = decide()
@@ -263,14 +263,14 @@ class _Search:
     def empty(self, together: Together) -> bool:
         """Tell whether no value is valid under all schemas at once."""
         key = ("empty", frozenset((id(schema), id(root)) for schema, root in together))
-        return self.settled(key, lambda: all(map(self.piece_empty, pieces(together))))
+        return self.answer(key, lambda: all(map(self.piece_empty, pieces(together))))
 
     def piece_empty(self, piece: Piece) -> bool:
         if piece.values is not None:
             return False
         if piece.kind == "array":
             return piece.shortest() > self.longest(piece)
-        return piece.kind == "object" and any(self.empty(piece.member(name)) for name in piece.required())
+        return piece.kind == "object" and any(self.empty(piece.member(name)) for name in piece.required_names())
 
     def longest(self, piece: Piece) -> float:
         """Return how many elements an array has at most."""
@@ -291,7 +291,7 @@ class _Search:
         ):
             return True
         key = ("fits", frozenset((id(schema), id(own)) for schema, own in together), id(wanted), id(root))
-        return self.settled(key, lambda: all(self.piece_fits(piece, wanted, root) for piece in pieces(together)))
+        return self.answer(key, lambda: all(self.piece_fits(piece, wanted, root) for piece in pieces(together)))
 
     def piece_fits(self, piece: Piece, wanted: Any, root: Any) -> bool:
         if piece.values is not None:
@@ -324,7 +324,7 @@ class _Search:
                     self.member_fits(piece.member(each), argument, root) for each in [*others, None]
                 )
             case "required":
-                return all(each in piece.required() for each in argument)
+                return all(each in piece.required_names() for each in argument)
             case "items":
                 start = len(wanted.get("prefixItems", ()))
                 places = range(start, max(start, piece.positions()) + 1)
@@ -348,7 +348,7 @@ class _Search:
         if wanted is None:
             return False
         key = ("again", piece.kind, frozenset((id(part), id(own)) for part, own in piece.parts), id(wanted), id(root))
-        return self.settled(key, lambda: self.piece_fits(piece, wanted, root))
+        return self.answer(key, lambda: self.piece_fits(piece, wanted, root))
 
     def member_fits(self, together: Together, wanted: Any, root: Any) -> bool:
         return self.empty(together) or self.fits(together, wanted, root)
@@ -389,7 +389,7 @@ def _object(members: Any) -> Mapping[str, Any]:
     return members if isinstance(members, Mapping) else {}
 
 
-def _needed(schemas: list[Schema]) -> Together:
+def _drop_trivial(schemas: list[Schema]) -> Together:
     return tuple(each for each in schemas if each[0] is not True and each[0] != {})
 
 

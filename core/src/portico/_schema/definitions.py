@@ -33,10 +33,10 @@ def hoist(
     rest = {key: value for key, value in schema.items() if key != "$defs"}
     for number in count(1):
         names = {name: name if number == 1 else f"{name}{number}" for name in own}
-        bodies = {names[name]: _renamed(body, names) for name, body in own.items()}
+        bodies = {names[name]: _rename(body, names) for name, body in own.items()}
         if all(name not in taken and definitions.get(name, body) == body for name, body in bodies.items()):
             definitions.update(bodies)
-            return dict(_renamed(rest, names))
+            return dict(_rename(rest, names))
     raise AssertionError("numbers do not end")
 
 
@@ -52,10 +52,10 @@ def free_name(name: str, taken: Collection[str]) -> str:
     )
 
 
-def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
+def _rename(schema: Any, names: Mapping[str, str]) -> Any:
     """Change the names of the definitions that a schema refers to."""
     if isinstance(schema, list):
-        return [_renamed(part, names) for part in schema]
+        return [_rename(part, names) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     changed: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
             name = argument.removeprefix(_PREFIX)
             changed[keyword] = f"{_PREFIX}{names.get(name, name)}" if argument.startswith(_PREFIX) else argument
         elif keyword in _NAMED and isinstance(argument, Mapping):
-            changed[keyword] = {name: _renamed(part, names) for name, part in argument.items()}
+            changed[keyword] = {name: _rename(part, names) for name, part in argument.items()}
         else:
-            changed[keyword] = argument if keyword in _DATA else _renamed(argument, names)
+            changed[keyword] = argument if keyword in _DATA else _rename(argument, names)
     return changed

@@ -85,7 +85,7 @@ class StrictForm:
             raise SchemaUnsupported(f"The schema has no exact strict form. {'. '.join(writer.loosened)}.")
         is_object = target.get("type") == "object"
         identity = is_object and not writer.changes
-        written = target if is_object else _closed({"value": root.schema})
+        written = target if is_object else _write_object({"value": root.schema})
 
         def decode(value: Any) -> Any:
             try:
@@ -176,14 +176,14 @@ class _Writer:
             if word in words:
                 rest = {key: part for key, part in schema.items() if key != word}
                 others = words[word] if word == "allOf" else [self.resolve(words[word], place)]
-                return self.part(_merged([rest, *others], place), place)
+                return self.part(_merge([rest, *others], place), place)
         choice = next((word for word in ("anyOf", "oneOf") if word in words), None)
         if choice is not None:
             if len(words) > 1:
                 _refuse(place, f"{choice} does not stand alone")
             part = self.choice(choice, words[choice], place)
         elif "const" in words or "enum" in words:
-            part = self.listed(words, place)
+            part = self.list_values(words, place)
         else:
             part = self.of_kinds(words, place)
         return part if "$ref" in part.schema else replace(part, schema={**part.schema, **notes})
@@ -200,12 +200,12 @@ class _Writer:
             last = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) if reference != "#" else "root"
             self.names[reference] = free_name(last or "part", self.names.values())
             self.define(self.names[reference], self.part(target, reference))
-        return self.named(self.names[reference])
+        return self.refer_to(self.names[reference])
 
     def define(self, name: str, part: _Part) -> None:
         self.definitions[name], self.decoders[name] = part.schema, part.decode
 
-    def named(self, name: str) -> _Part:
+    def refer_to(self, name: str) -> _Part:
         def decode(value: Any) -> Any:
             return self.decoders[name](value)
 
@@ -243,9 +243,9 @@ class _Writer:
         schema = {"anyOf": written}
         if all(part.decode is _same for part in parts):
             return _Part(schema)
-        return _Part(schema, lambda value: self.chosen(parts, value).decode(value))
+        return _Part(schema, lambda value: self.choose(parts, value).decode(value))
 
-    def chosen(self, parts: Sequence[_Part], value: Any) -> _Part:
+    def choose(self, parts: Sequence[_Part], value: Any) -> _Part:
         """Return the part that a value is of, or the only one that it may become when more of it has come."""
         root = {"$defs": self.definitions}
         answers = [accepts(value, part.schema, root) for part in parts]
@@ -257,7 +257,7 @@ class _Writer:
             Mismatch.refuse(f"a value of one of {len(parts)} alternatives", value)
         return open_parts[0]
 
-    def listed(self, words: Mapping[str, Any], place: str) -> _Part:
+    def list_values(self, words: Mapping[str, Any], place: str) -> _Part:
         values = [words["const"]] if "const" in words else words["enum"]
         kinds = words.get("type", _TYPES)
         kinds = [kinds] if isinstance(kinds, str) else kinds
@@ -337,7 +337,7 @@ class _Writer:
             decoded = convert_each(lambda name: members[name].decode(given[name]), zip(given, given, strict=True))
             return dict(zip(given, decoded, strict=True))
 
-        return _Part(_closed(written), decode)
+        return _Part(_write_object(written), decode)
 
     def map(self, schema: Any, place: str) -> _Part:
         self.changes = True
@@ -374,15 +374,15 @@ class _Writer:
             name = self.names["any"] = free_name("json", self.names.values())
             inner = {"$ref": _PREFIX + name}
             kinds: list[dict[str, Any]] = [{"type": kind} for kind in _TYPES[:4]]
-            kinds += [{"type": "array", "items": inner}, _closed({"entries": _entries(inner)})]
+            kinds += [{"type": "array", "items": inner}, _write_object({"entries": _entries(inner)})]
             self.define(name, _Part({"anyOf": kinds}, _from_anything))
-        return self.named(self.names["any"])
+        return self.refer_to(self.names["any"])
 
     def loosen(self, place: str, word: str, why: str = "strict mode has no such keyword") -> None:
         self.loosened.append(f"{place}/{word} is not held: {why}")
 
 
-def _merged(schemas: Sequence[Any], place: str) -> dict[str, Any]:
+def _merge(schemas: Sequence[Any], place: str) -> dict[str, Any]:
     """Return one schema of what several ask together: objects whose properties do not clash, and little else."""
     merged: dict[str, Any] = {}
     for schema in schemas:
@@ -404,13 +404,13 @@ def _merged(schemas: Sequence[Any], place: str) -> dict[str, Any]:
     return merged
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def _write_object(properties: dict[str, Any]) -> dict[str, Any]:
     """Write the one kind of object that strict mode has."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _entries(value: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": _closed({"key": {"type": "string"}, "value": value})}
+    return {"type": "array", "items": _write_object({"key": {"type": "string"}, "value": value})}
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

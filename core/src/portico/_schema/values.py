@@ -107,10 +107,10 @@ def parse_json(text: str) -> Any:
             raise ValueError(f"the key {twice!r} stands there twice")
         return made
 
-    def refused(constant: str) -> Any:
+    def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is no JSON value")
 
-    return json.loads(text, object_pairs_hook=unique, parse_constant=refused)
+    return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
 
 
 _DEPTH = 200

@@ -207,7 +207,7 @@ class SearchConnector(ABC, Generic[Record]):
 
     async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[Record]:
         """Find passages and return the source's own records."""
-        return await _checked(self, self.fetch, query, options)
+        return await _check_and_fetch(self, self.fetch, query, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def search_method(
 
     @wraps(fetch)
     async def method(self: Any, query: str, options: TextSearchOptions | None = None) -> SearchResults[Any]:
-        return await _checked(self, partial(fetch, self), query, options, capabilities)
+        return await _check_and_fetch(self, partial(fetch, self), query, options, capabilities)
 
     setattr(method, _MARK, (capabilities,))
     return method
@@ -285,7 +285,7 @@ def search_methods(connector: object) -> tuple[SearchMethod, ...]:
     return tuple(found.values())
 
 
-async def _checked(
+async def _check_and_fetch(
     connector: SearchConnector[Any],
     fetch: Callable[[str, TextSearchOptions], Awaitable[SearchResults[Mapped]]],
     query: str,

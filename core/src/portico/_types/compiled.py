@@ -79,7 +79,7 @@ class Compiled:
         """
         if type(value) is not dict:
             return list(range(len(schemas)))
-        resolved = [_resolved(schema, definitions) for schema in schemas]
+        resolved = [_resolve(schema, definitions) for schema in schemas]
         nearest = sorted(range(len(resolved)), key=lambda index: _distance(resolved[index], value))
         return [index for index in nearest if _may_fit(resolved[index], value)] or nearest[:1]
 
@@ -103,7 +103,7 @@ class Compiled:
         return {"default": written}
 
 
-def _resolved(schema: Any, definitions: Mapping[str, Any]) -> Any:
+def _resolve(schema: Any, definitions: Mapping[str, Any]) -> Any:
     reference = schema.get("$ref") if isinstance(schema, Mapping) else None
     return definitions.get(reference.removeprefix("#/$defs/"), {}) if isinstance(reference, str) else schema
 
@@ -194,7 +194,7 @@ def may_become(schema: Any, value: Any, definitions: Mapping[str, Any]) -> bool:
     >>> may_become({"enum": ["north", "south"]}, "no", {})
     True
     """
-    schema = _resolved(schema, definitions)
+    schema = _resolve(schema, definitions)
     if not isinstance(schema, Mapping):
         return schema is not False
     if "anyOf" in schema:

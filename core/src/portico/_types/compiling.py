@@ -82,7 +82,7 @@ def _null(value: Any) -> None:
         Mismatch.refuse("null", value)
 
 
-def _parsed(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
+def _make_parser(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
     def structure(value: Any) -> Any:
         if type(value) is not str:
             Mismatch.refuse(expected, value)
@@ -101,7 +101,7 @@ def _textual(name: str, format: str, expected: str, parse: str = "", show: str =
         module, _, attribute = name.rpartition(".")
         kind = getattr(import_module(module), attribute)
         read = getattr(kind, parse) if parse else kind
-        return Compiled({"type": "string", "format": format}, _parsed(expected, read), getattr(kind, show))
+        return Compiled({"type": "string", "format": format}, _make_parser(expected, read), getattr(kind, show))
 
     return build
 
@@ -167,7 +167,7 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
     return Compiled(schema, structure, unstructure, draft)
 
 
-def fixed(inner: Sequence[Compiled]) -> Compiled:
+def compile_tuple(inner: Sequence[Compiled]) -> Compiled:
     """Compile a tuple of a fixed number of elements."""
     schema = {
         "type": "array",
@@ -244,11 +244,11 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
     compiler = _Compiler(tuple(codecs))
     compiled = compiler.compile(hint)
     compiler.settle()
-    draft = compiled.draft and compiler.bounded(compiled.draft, total=True)
+    draft = compiled.draft and compiler.limit(compiled.draft, total=True)
     if not compiler.definitions:
         return replace(compiled, draft=draft)
     schema = with_definitions(compiled.schema, compiler.definitions)
-    return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure, draft)
+    return Compiled(schema, compiler.limit(compiled.structure), compiled.unstructure, draft)
 
 
 class _Compiler:
@@ -270,13 +270,13 @@ class _Compiler:
         for schema, compiled, default in self.defaults:
             schema.update(compiled.json_default(default))
 
-    def bounded(self, structure: Callable[[Any], Any], *, total: bool = False) -> Callable[[Any], Any]:
+    def limit(self, structure: Callable[[Any], Any], *, total: bool = False) -> Callable[[Any], Any]:
         """Give a recursive type's values an end: a bound on their depth, and each alternative tried once.
 
         ``total`` lets no other error out than a `Mismatch`.
         """
 
-        def bounded(value: Any) -> Any:
+        def convert(value: Any) -> Any:
             token = OUTCOMES.set({})
             try:
                 return structure(value)
@@ -291,11 +291,11 @@ class _Compiler:
             finally:
                 OUTCOMES.reset(token)
 
-        return bounded
+        return convert
 
     def compile(self, hint: object) -> Compiled:
         for codec in self.codecs:
-            compiled = self.compiled_by(codec, hint)
+            compiled = self.ask_codec(codec, hint)
             if compiled is not None:
                 # The definitions of the codec move to the root.
                 schema = hoist(compiled.schema, self.definitions, taken=self.recursive.values())
@@ -309,7 +309,7 @@ class _Compiler:
             return Compiled({}, copy_json, self.write)
         origin = typing.get_origin(hint)
         if origin is typing.Annotated:
-            return self.annotated(hint)
+            return self.compile_annotated(hint)
         if origin is typing.Union or origin is types.UnionType:
             return self.union(typing.get_args(hint))
         if origin is Literal:
@@ -320,7 +320,7 @@ class _Compiler:
         if supertype is not None:
             return self.compile(supertype)
         if hasattr(hint, "__value__"):
-            return self.named(hint)
+            return self.compile_named(hint)
         container = self.container(origin or hint, typing.get_args(hint))
         if container is not None:
             return container
@@ -332,13 +332,13 @@ class _Compiler:
                 or typing.is_typeddict(hint)
                 or (issubclass(hint, tuple) and hasattr(hint, "_fields"))
             ):
-                return self.named(hint)
+                return self.compile_named(hint)
         raise SchemaUnsupported(
             f"The type {getattr(hint, '__qualname__', hint)} has no JSON form here. Use standard-library kinds, "
             "or install a package with a type codec for it."
         )
 
-    def compiled_by(self, codec: _Codec, hint: object) -> Compiled | None:
+    def ask_codec(self, codec: _Codec, hint: object) -> Compiled | None:
         """Ask a codec for a type; it is asked about types of all kinds, so its own errors name it."""
         try:
             return codec.compile(hint, self.compile)
@@ -351,10 +351,10 @@ class _Compiler:
                 "Tell its author, or uninstall its package where the type is none of its kind."
             ) from error
 
-    def annotated(self, hint: object) -> Compiled:
+    def compile_annotated(self, hint: object) -> Compiled:
         compiled = self.compile(typing.get_args(hint)[0])
         description = note(hint)
-        return compiled if description is None else _described(compiled, description)
+        return compiled if description is None else _describe(compiled, description)
 
     def union(self, hints: Sequence[object]) -> Compiled:
         members = [self.compile(hint) for hint in hints]
@@ -366,7 +366,7 @@ class _Compiler:
         if not len(hint):
             raise SchemaUnsupported(f"The enumeration {hint.__qualname__} has no members, so it has no values.")
         summary = Documentation.of_class(hint).summary
-        return _described(choice(hint), summary) if summary else choice(hint)
+        return _describe(choice(hint), summary) if summary else choice(hint)
 
     def container(self, origin: object, arguments: tuple[Any, ...]) -> Compiled | None:
         if not isinstance(origin, type):
@@ -374,7 +374,7 @@ class _Compiler:
         if issubclass(origin, tuple) and not hasattr(origin, "_fields"):
             if not arguments or (len(arguments) == 2 and arguments[1] is Ellipsis):
                 return array(self.compile(arguments[0] if arguments else Any), tuple)
-            return fixed([self.compile(hint) for hint in arguments])
+            return compile_tuple([self.compile(hint) for hint in arguments])
         item = arguments[0] if arguments else Any
         if issubclass(origin, set | frozenset) or origin in _SETS:
             kind = frozenset if issubclass(origin, frozenset) else set
@@ -387,7 +387,7 @@ class _Compiler:
             return mapping(self.compile(arguments[1] if arguments else Any))
         return None
 
-    def named(self, hint: Any) -> Compiled:
+    def compile_named(self, hint: Any) -> Compiled:
         """Compile a class with fields or an alias; what contains itself becomes a definition with references."""
         if hint in self.open:
             name = self.recursive.setdefault(
@@ -421,7 +421,7 @@ class _Compiler:
             compiled = self.compile(member)
             description = members.documentation.parameters.get(name)
             if description and note(member) is None:
-                compiled = _described(compiled, description)
+                compiled = _describe(compiled, description)
             if name in members.defaults:
                 schema = dict(compiled.schema)
                 compiled = replace(compiled, schema=schema)
@@ -448,5 +448,5 @@ class _Compiler:
         return self.written_by[kind](value)
 
 
-def _described(compiled: Compiled, description: str) -> Compiled:
+def _describe(compiled: Compiled, description: str) -> Compiled:
     return replace(compiled, schema={**compiled.schema, "description": description})

@@ -42,7 +42,7 @@ class Documentation:
         attributes: dict[str, str] = {}
         own = Documentation()
         for base in reversed(kind.__mro__[:-1]):
-            own = _read(_written(base))
+            own = _read(_find_docstring(base))
             attributes |= own.parameters
         return Documentation(own.summary, attributes)
 
@@ -68,7 +68,7 @@ def describe(callable: Callable[..., Any]) -> Documentation:
     return _read(doc or "")
 
 
-def _written(kind: type) -> str:
+def _find_docstring(kind: type) -> str:
     doc = kind.__dict__.get("__doc__")
     if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
         return ""

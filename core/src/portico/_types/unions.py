@@ -95,29 +95,29 @@ class UnionOf:
         kind = type(value)
         fitting = self.by_type.get(kind, ())
         if kind is dict or kind is list:
-            return fitting[0](value) if len(fitting) == 1 else self._tried_once(value)
+            return fitting[0](value) if len(fitting) == 1 else self._try_once(value)
         for structure in fitting:
             try:
                 return structure(value)
             except Mismatch:
                 continue
-        return self._first_fitting(value)
+        return self._try_members(value)
 
-    def _tried_once(self, value: Any) -> Any:
+    def _try_once(self, value: Any) -> Any:
         outcomes = OUTCOMES.get()
         if outcomes is None:
-            return self._first_fitting(value)
+            return self._try_members(value)
         key = (id(value), id(self))
         if key not in outcomes:
             try:
-                outcomes[key] = self._first_fitting(value)
+                outcomes[key] = self._try_members(value)
             except Mismatch as error:
                 outcomes[key] = error
         if isinstance(outcomes[key], Mismatch):
             raise outcomes[key]
         return outcomes[key]
 
-    def _first_fitting(self, value: Any) -> Any:
+    def _try_members(self, value: Any) -> Any:
         faults: dict[Fault, None] = {}
         for index in Compiled.likely(self.schemas, value, self.definitions):
             try:

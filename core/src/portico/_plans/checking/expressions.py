@@ -174,7 +174,7 @@ class Expressions:
                 self.shape(member, inside)
             else:
                 members[name] = self.argument(member, taken.inside(name), taker, inside)
-        for name in piece.required():
+        for name in piece.required_names():
             if name not in members:
                 self.notes.add(f"{taker} needs the member {name!r} here: {described(piece.member(name))}", place)
                 members[name] = ()
