@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._plans.checking.shapes import array_of, at_path, constant, described, listed, meant, object_of, whole
+from portico._plans.checking.shapes import array_of, at_path, constant, describe, itemize, meant, object_of, whole
 from portico._plans.plan import JsonPath
 from portico._schema.compare import Either, never_meet
 
@@ -49,7 +49,7 @@ UNREADABLE = {"enum": [{"a": 1}], "properties": 3}
     ],
 )
 def test_a_shape_is_said_in_few_words(schema: Any, words: str) -> None:
-    assert described(whole(schema)) == words
+    assert describe(whole(schema)) == words
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_shape_is_said_in_few_words(schema: Any, words: str) -> None:
 )
 def test_what_is_at_a_path_is_known(schema: Any, path: JsonPath, words: str) -> None:
     place = at_path(whole(schema), path)
-    assert described(place.shape) == words
+    assert describe(place.shape) == words
     assert (place.problem, place.nearest) == ("", ())
 
 
@@ -160,7 +160,7 @@ def test_a_name_is_not_meant_twice() -> None:
     ],
 )
 def test_ten_names_are_listed(names: list[str], words: str) -> None:
-    assert listed(iter(names)) == words
+    assert itemize(iter(names)) == words
 
 
 def meets(shape: Any, schema: Any) -> bool:
@@ -169,9 +169,9 @@ def meets(shape: Any, schema: Any) -> bool:
 
 def test_a_list_put_together_has_its_elements_and_no_more() -> None:
     shape = array_of([constant(1), whole(TEXT)])
-    assert described(shape) == "array"
-    assert described(at_path(shape, (0,)).shape) == "1"
-    assert described(at_path(shape, (1,)).shape) == "string"
+    assert describe(shape) == "array"
+    assert describe(at_path(shape, (0,)).shape) == "1"
+    assert describe(at_path(shape, (1,)).shape) == "string"
     assert at_path(shape, (2,)).problem == "there can be nothing at $[2]; $ is array"
     assert at_path(shape, (-3,)).problem
     assert meets(shape, {"minItems": 2, "maxItems": 2})
@@ -182,9 +182,9 @@ def test_a_list_put_together_has_its_elements_and_no_more() -> None:
 
 def test_an_object_put_together_has_its_members_and_no_more() -> None:
     shape = object_of({"a": constant(1), "b": whole(TEXT)})
-    assert described(shape) == "object"
-    assert described(at_path(shape, ("a",)).shape) == "1"
-    assert described(at_path(shape, ("b",)).shape) == "string"
+    assert describe(shape) == "object"
+    assert describe(at_path(shape, ("a",)).shape) == "1"
+    assert describe(at_path(shape, ("b",)).shape) == "string"
     assert at_path(shape, ("c",)).problem == "there can be nothing at $.c; it has: a, b"
     assert meets(shape, {"required": ["a", "b"]})
     assert not meets(shape, {"required": ["c"]})
@@ -201,7 +201,7 @@ def test_a_choice_of_shapes_is_as_many_schemas_at_once() -> None:
     assert never_meet(((Either((whole(NULL), (*whole(TEXT), *whole(WHOLE)))), None), (TEXT, TEXT)))
     assert not meets(((Either(()), None),), {})
     nested = Either((whole({"anyOf": [TEXT, WHOLE]}), whole(NULL)))
-    assert described(((nested, None),)) == "integer or null or string"
+    assert describe(((nested, None),)) == "integer or null or string"
 
 
 def test_choices_count_together() -> None:
@@ -212,7 +212,7 @@ def test_choices_count_together() -> None:
 
 def test_a_circle_allows_what_is_said_beside_it() -> None:
     circle = {"$ref": "#/$defs/C", "$defs": {"C": {"anyOf": [{"$ref": "#/$defs/C"}], "type": "string"}}}
-    assert described(whole(circle)) == "string"
+    assert describe(whole(circle)) == "string"
 
 
 def test_what_cannot_be_read_may_meet_anything() -> None:
@@ -225,10 +225,10 @@ def test_what_is_put_together_of_schemas_with_roots_of_their_own_keeps_them() ->
         "a": ((inner, {"$defs": {"X": TEXT}}),),
         "b": ((inner, {"$defs": {"X": WHOLE}}),),
     })  # fmt: skip
-    assert described(at_path(shape, ("a", "x")).shape) == "string"
-    assert described(at_path(shape, ("b", "x")).shape) == "integer"
+    assert describe(at_path(shape, ("a", "x")).shape) == "string"
+    assert describe(at_path(shape, ("b", "x")).shape) == "integer"
     elements = array_of([((inner, {"$defs": {"X": TEXT}}),), ((inner, {"$defs": {"X": WHOLE}}),)])
-    assert described(at_path(elements, (-1, "x")).shape) == "integer or string"
+    assert describe(at_path(elements, (-1, "x")).shape) == "integer or string"
     assert never_meet(((inner, {"$defs": {"X": TEXT}}), (inner, {"$defs": {"X": WHOLE}})))
     texts = {"properties": {"x": TEXT}}
     assert not meets(shape, {"properties": {"a": texts, "b": texts}})

@@ -211,9 +211,9 @@ class Kernel:
         A failure becomes a result that says what is wrong. Only an error of middleware that is not a ``PorticoError``
         is raised: the application stopped the call.
         """
-        from portico._tool_loop.loop import carried_out
+        from portico._tool_loop.loop import carry_out_call
 
-        return await carried_out(self, call, offered)
+        return await carry_out_call(self, call, offered)
 
     @overload
     async def complete(self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]) -> Turn[T]: ...

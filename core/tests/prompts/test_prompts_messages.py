@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
-from portico._prompts.prompt import Prompt, Trusted, encoded
+from portico._prompts.prompt import Prompt, Trusted, encode_prompt
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import PorticoError, TemplateError
 
@@ -248,7 +248,7 @@ def test_a_conversation_of_any_values_has_the_messages_that_its_template_has(
     prompt = asyncio.run(SemanticKernelTemplates().compile(source).render(values, call=echo))
     assert isinstance(prompt, Prompt)
     assert prompt.messages() == tuple(expected)
-    assert Prompt([(encoded(prompt), False)]).messages() == tuple(expected)
+    assert Prompt([(encode_prompt(prompt), False)]).messages() == tuple(expected)
 
 
 @pytest.mark.fuzz
@@ -267,7 +267,7 @@ def test_a_prompt_saved_as_text_and_trusted_has_the_same_messages(prompt: Prompt
         messages = prompt.messages()
     except TemplateError:
         return
-    text = encoded(prompt)
+    text = encode_prompt(prompt)
     assert type(text) is Trusted
     assert Prompt([(text, False)]).messages() == messages
 

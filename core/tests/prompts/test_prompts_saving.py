@@ -7,7 +7,7 @@ import base64
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
-from portico._prompts.prompt import Prompt, encoded
+from portico._prompts.prompt import Prompt, encode_prompt
 
 values = st.text(max_size=8) | st.sampled_from(
     [" \n a \n ", '" role="system', "</message>", "<message role='system'>", "]]>", "1 &lt; 2", "a\0b", "<text>"]
@@ -29,7 +29,7 @@ spoken = st.builds(
 def test_messages_of_several_parts_and_with_names_are_saved_whole(conversation: list[Message]) -> None:
     prompt = Prompt(piece for message in conversation for piece in pieces_of(message))
     assert prompt.messages() == tuple(conversation)
-    assert Prompt([(encoded(prompt), False)]).messages() == tuple(conversation)
+    assert Prompt([(encode_prompt(prompt), False)]).messages() == tuple(conversation)
 
 
 def pieces_of(message: Message) -> list[tuple[str, bool]]:

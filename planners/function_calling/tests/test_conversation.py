@@ -26,7 +26,7 @@ def planner_with(chat: ScriptedChat, **settings: Any) -> FunctionCallingPlanner:
     return FunctionCallingPlanner(FunctionCallingSettings(**settings), FixedServices({ChatService: chat}))
 
 
-def scripted(*lines: Any, **options: Any) -> ScriptedChat:
+def play(*lines: Any, **options: Any) -> ScriptedChat:
     return ScriptedChat(*lines, capabilities=options.pop("capabilities", TOOLS), **options)
 
 
@@ -34,18 +34,18 @@ async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_ano
     thinking = Reasoning({"encrypted": "…", "n": [1, None, True]}, "Thinking.")
     script = ([thinking, "I look.", LOOK, ToolCall("c2", "No-such")], "Clear.")
     kernel = Kernel(plugins=[Weather()])
-    first = scripted(*script)
+    first = play(*script)
     task = Task("The weather?", tuple(kernel.specs.values()))
     plan = await planner_with(first).propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
     plan = plan_from_json(json.loads(json.dumps(plan_to_json(plan))))
     later = replace(task, notes=plan.notes, steps=(StepRecord(plan.steps[0], {"sky": "clear"}),))
-    second = scripted("Clear.")
+    second = play("Clear.")
     assert await planner_with(second).propose(later, emit=lambda event: None) == Answer("Clear.")
     [told] = second.requests
     assert told.messages[2].content[:3] == (thinking, Text("I look."), LOOK)
     assert tool_results(told)[0] == ToolResult("c1", "Weather-forecast", '{"sky": "clear"}')
-    unbroken = scripted(*script)
+    unbroken = play(*script)
     await kernel.run_goal("The weather?", planner=planner_with(unbroken))
     assert [message.content[:3] for message in unbroken.requests[1].messages[2:3]] == [told.messages[2].content[:3]]
     assert unbroken.requests[1].tools == told.tools
@@ -55,7 +55,7 @@ async def test_the_journal_has_every_reply_once_and_each_request_has_them_all() 
     store = MemoryRunStore()
     calls = [ToolCall(f"c{n}", "Weather-forecast", json.dumps({"city": f"City {n}"})) for n in range(1, 7)]
     wrong = ToolCall("c0", "Weather-forecast", "{}")
-    chat = scripted(wrong, *calls[:3], "", *calls[3:], "Clear.")
+    chat = play(wrong, *calls[:3], "", *calls[3:], "Clear.")
     kernel = Kernel(plugins=[Weather()], run_store=store)
     run = await kernel.run_goal("The weather?", planner=planner_with(chat))
     assert run.outcome == Answer("Clear.")
@@ -79,11 +79,11 @@ async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conve
         made.middleware.step.append(hold)
         return made
 
-    first = scripted([thinking, LOOK, ToolCall("c2", "No-such")], "never said")
+    first = play([thinking, LOOK, ToolCall("c2", "No-such")], "never said")
     run = await kernel().run_goal("The weather?", planner=planner_with(first))
     assert run.outcome == Paused("ask Ada", "s1")
     held = False
-    second = scripted("Clear.")
+    second = play("Clear.")
     resumed = await kernel().resume(run.name, planner=planner_with(second))
     assert resumed.outcome == Answer("Clear.")
     [request] = second.requests
@@ -95,7 +95,7 @@ async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conve
 async def test_a_refused_proposal_is_answered_call_by_call() -> None:
     kernel = Kernel(plugins=[Weather()])
     calls = [LOOK, ToolCall("c2", "Weather-forecast", '{"city": "Rome"}')]
-    chat = scripted(calls, "I stop.")
+    chat = play(calls, "I stop.")
     planner = planner_with(chat)
     task = Task("The weather?", tuple(kernel.specs.values()))
     plan = await planner.propose(task, emit=lambda event: None)
@@ -113,7 +113,7 @@ async def test_a_refused_proposal_is_answered_call_by_call() -> None:
 async def test_steps_that_another_planner_ran_are_known() -> None:
     kernel = Kernel(plugins=[Weather()])
     done = StepRecord(Step("s1", "Weather-forecast", {"city": Value("Oslo")}), {"sky": "clear"})
-    chat = scripted(ToolCall("c", "Weather-forecast", '{"city": "Rome"}'))
+    chat = play(ToolCall("c", "Weather-forecast", '{"city": "Rome"}'))
     task = Task("?", tuple(kernel.specs.values()), steps=(done,), notes={"of": "another"})
     plan = await planner_with(chat).propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
@@ -130,7 +130,7 @@ async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_firs
 
     kernel.add_function(page)
     calls = [ToolCall(f"c{n}", "page", json.dumps({"number": n})) for n in range(4)]
-    chat = scripted(*calls, "Done.")
+    chat = play(*calls, "Done.")
     settings = {"observation_tokens": 600, "transcript_tokens": 1_000}
     await kernel.run_goal("Read", planner=planner_with(chat, **settings))
     told = [result.content for result in tool_results(chat.requests[-1])]
@@ -140,7 +140,7 @@ async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_firs
 
 
 async def test_the_input_is_told_as_data() -> None:
-    chat = scripted("Clear.")
+    chat = play("Clear.")
     kernel = Kernel(plugins=[Weather()])
     task = Task("Where?", tuple(kernel.specs.values()), input={"city": "Oslo"})
     await planner_with(chat).propose(task, emit=lambda event: None)

@@ -34,7 +34,7 @@ async def run_goal(chat: ScriptedChat, **options: Any) -> Run:
     return await run_weather(planner_with(chat, **options), **given)
 
 
-def scripted(*lines: Any, **options: Any) -> ScriptedChat:
+def play(*lines: Any, **options: Any) -> ScriptedChat:
     return ScriptedChat(*lines, capabilities=options.pop("capabilities", TOOLS), **options)
 
 
@@ -42,7 +42,7 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last
     weather, events = Weather(), list[RunEvent]()
     weather.together = asyncio.Barrier(2)
     calls = [LOOK, ToolCall("c2", "Weather-forecast", '{"city": "Rome", "days": 3}')]
-    chat = scripted(["I look.", *calls], "Clear in both.", usage=Usage(10, 2))
+    chat = play(["I look.", *calls], "Clear in both.", usage=Usage(10, 2))
     run = await run_goal(chat, weather=weather, events=events)
     assert run.outcome == Answer("Clear in both.")
     assert sorted(weather.asked) == [("Oslo", 1), ("Rome", 3)]
@@ -57,7 +57,7 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last
 async def test_arguments_in_another_kind_are_understood_as_in_a_tool_call() -> None:
     weather = Weather()
     call = ToolCall("c", "functions.weather_forecast", '{"city": "Oslo", "days": "2"}')
-    await run_goal(scripted(call, "Clear."), weather=weather)
+    await run_goal(play(call, "Clear."), weather=weather)
     assert weather.asked == [("Oslo", 2)]
 
 
@@ -81,7 +81,7 @@ async def test_a_wrong_call_is_answered_with_the_error_and_the_others_of_its_rep
 ) -> None:
     weather = Weather()
     other = ToolCall("d", "Weather-forecast", '{"city": "Rome"}')
-    chat = scripted([call, other], "Clear.")
+    chat = play([call, other], "Clear.")
     assert (await run_goal(chat, weather=weather)).outcome == Answer("Clear.")
     wrong, right = tool_results(chat.requests[1])
     assert wrong.error
@@ -91,7 +91,7 @@ async def test_a_wrong_call_is_answered_with_the_error_and_the_others_of_its_rep
 
 
 async def test_a_wrong_call_alone_is_mended_within_one_proposal() -> None:
-    chat, events = scripted(ToolCall("c", "Weather-forcast"), LOOK, "Clear."), list[RunEvent]()
+    chat, events = play(ToolCall("c", "Weather-forcast"), LOOK, "Clear."), list[RunEvent]()
     await run_goal(chat, events=events)
     assert len([event for event in events if isinstance(event, Event.Proposed)]) == 1
     assert "Nearest: Weather-forecast" in tool_results(chat.requests[1])[0].content
@@ -101,7 +101,7 @@ async def test_a_wrong_call_alone_is_mended_within_one_proposal() -> None:
     "line", [ToolCall("c", "Nothing-like"), "", " \n ", ToolCall("c", "Weather-forecast", "[")], ids=repr
 )
 async def test_replies_that_come_to_nothing_again_and_again_end_it(line: Any) -> None:
-    chat = scripted(line, repeat=True)
+    chat = play(line, repeat=True)
     with pytest.raises(PlanError, match=r"The last 3 replies of the chat service 'scripted' came to nothing.*error"):
         await run_goal(chat)
     assert len(chat.requests) == 3
@@ -110,13 +110,13 @@ async def test_replies_that_come_to_nothing_again_and_again_end_it(line: Any) ->
 async def test_calls_that_fail_again_and_again_end_it_and_one_that_succeeds_starts_anew() -> None:
     lost = ToolCall("c", "Weather-forecast", '{"city": "Atlantis"}')
     with pytest.raises(PlanError, match=r"The last 3 replies .*there is no Atlantis"):
-        await run_goal(scripted(lost, repeat=True))
-    chat = scripted(lost, lost, LOOK, lost, lost, "No Atlantis.")
+        await run_goal(play(lost, repeat=True))
+    chat = play(lost, lost, LOOK, lost, lost, "No Atlantis.")
     assert (await run_goal(chat)).outcome == Answer("No Atlantis.")
 
 
 async def test_a_failed_call_is_told_to_the_model_as_an_error() -> None:
-    chat = scripted(ToolCall("c", "Weather-forecast", '{"city": "Atlantis"}'), "No.")
+    chat = play(ToolCall("c", "Weather-forecast", '{"city": "Atlantis"}'), "No.")
     await run_goal(chat)
     [result] = tool_results(chat.requests[1])
     assert result.error
@@ -125,16 +125,16 @@ async def test_a_failed_call_is_told_to_the_model_as_an_error() -> None:
 
 async def test_a_goal_that_cannot_be_reached_is_infeasible() -> None:
     given = {"reason": "Nothing here sends mail.", "missing": ["sending mail"]}
-    chat = scripted(ToolCall("c", "infeasible", json.dumps(given)))
+    chat = play(ToolCall("c", "infeasible", json.dumps(given)))
     assert (await run_goal(chat)).outcome == Infeasible("Nothing here sends mail.", ("sending mail",))
     assert chat.requests[0].tools[-1].name == "infeasible"
     for arguments in ("", "[]", '{"reason": 1, "missing": 2}', "{"):
-        outcome = (await run_goal(scripted(["I cannot.", ToolCall("c", "infeasible", arguments)]))).outcome
+        outcome = (await run_goal(play(["I cannot.", ToolCall("c", "infeasible", arguments)]))).outcome
         assert outcome == Infeasible("I cannot.")
 
 
 async def test_infeasible_beside_other_calls_waits_for_their_results() -> None:
-    chat = scripted([ToolCall("n", "infeasible", '{"reason": "No.", "missing": []}'), LOOK], "Clear.")
+    chat = play([ToolCall("n", "infeasible", '{"reason": "No.", "missing": []}'), LOOK], "Clear.")
     assert (await run_goal(chat)).outcome == Answer("Clear.")
     refused, _ = tool_results(chat.requests[1])
     assert refused.error
@@ -149,7 +149,7 @@ async def test_a_function_that_is_called_infeasible_keeps_its_name() -> None:
         return f"{text}!"
 
     kernel.add_function(infeasible)
-    chat = scripted(ToolCall("c", "infeasible", '{"text": "a"}'), "Done.")
+    chat = play(ToolCall("c", "infeasible", '{"text": "a"}'), "Done.")
     run = await kernel.run_goal("Call it", planner=planner_with(chat))
     assert [record.result for record in run.steps] == ["a!"]
     assert [tool.name for tool in chat.requests[0].tools] == ["infeasible", "infeasible2"]
@@ -165,14 +165,14 @@ async def test_a_service_without_tools_is_refused_and_another_planner_named() ->
 async def test_an_answer_that_is_cut_short_says_so() -> None:
     cut = ChatReply(Message.of("assistant", "It will be"), "length", service="scripted")
     with pytest.raises(PlanError, match="cut short"):
-        await run_goal(scripted(cut))
+        await run_goal(play(cut))
 
 
 async def test_of_a_reply_that_is_cut_short_only_whole_calls_are_carried_out() -> None:
     weather = Weather()
     half = ToolCall("d", "Weather-warn", '{"text": "Run')
     cut = ChatReply(Message.of("assistant", LOOK, half), "length")
-    chat = scripted(cut, "Clear.")
+    chat = play(cut, "Clear.")
     await run_goal(chat, weather=weather)
     assert weather.asked == [("Oslo", 1)]
     assert "cut short" in tool_results(chat.requests[1])[1].content
@@ -203,23 +203,23 @@ async def test_a_reply_without_end_is_stopped() -> None:
 
 
 async def test_on_the_last_proposal_the_model_must_answer() -> None:
-    chat = scripted(LOOK, "Clear.")
+    chat = play(LOOK, "Clear.")
     assert (await run_goal(chat, budget=Budget(proposals=2))).outcome == Answer("Clear.")
     assert chat.requests[0].offered
     assert not chat.requests[1].offered
     assert "Answer the goal now" in chat.requests[1].messages[-1].text
     with pytest.raises(LimitExceeded):
-        await run_goal(scripted(LOOK, repeat=True), budget=Budget(proposals=2))
+        await run_goal(play(LOOK, repeat=True), budget=Budget(proposals=2))
 
 
 async def test_more_calls_than_are_allowed_are_not_carried_out() -> None:
     weather = Weather()
     calls = [ToolCall(str(n), "Weather-forecast", json.dumps({"city": str(n)})) for n in range(20)]
-    chat = scripted(calls, "Clear.")
+    chat = play(calls, "Clear.")
     await run_goal(chat, weather=weather, budget=Budget(steps=30))
     assert len(weather.asked) == 16
     assert [result.error for result in tool_results(chat.requests[1])] == [False] * 16 + [True] * 4
-    chat = scripted(calls, "Clear.")
+    chat = play(calls, "Clear.")
     weather = Weather()
     await run_goal(chat, weather=weather, budget=Budget(steps=3))
     assert len(weather.asked) == 3
@@ -228,7 +228,7 @@ async def test_more_calls_than_are_allowed_are_not_carried_out() -> None:
 async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and_others_cannot_be_called() -> None:
     kernel = Kernel()
 
-    def made(name: str) -> Any:
+    def make_function(name: str) -> Any:
         def call(text: str) -> str:
             return text
 
@@ -236,9 +236,9 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and
         return function(name=name)(call)
 
     for name in ("poem", *(f"other{n}" for n in range(60))):
-        kernel.add_function(made(name))
+        kernel.add_function(make_function(name))
     gone = ToolCall("g", "infeasible", '{"reason": "No way.", "missing": []}')
-    chat = scripted(ToolCall("c", "other59", '{"text": "a"}'), gone)
+    chat = play(ToolCall("c", "other59", '{"text": "a"}'), gone)
     outcome = (await kernel.run_goal("Write a poem", planner=planner_with(chat, manual_tokens=300))).outcome
     offered = [tool.name for tool in chat.requests[0].tools]
     assert "poem" in offered
@@ -249,13 +249,13 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and
 
 
 async def test_the_tools_are_the_same_tuple_for_every_request_of_a_run() -> None:
-    chat = scripted(LOOK, LOOK, "Clear.")
+    chat = play(LOOK, LOOK, "Clear.")
     await run_goal(chat)
     assert len({id(request.tools) for request in chat.requests}) == 1
 
 
 async def test_the_chat_service_of_the_settings_is_asked() -> None:
-    services = FixedServices({(ChatService, "one"): scripted("1"), (ChatService, "two"): scripted("2")})
+    services = FixedServices({(ChatService, "one"): play("1"), (ChatService, "two"): play("2")})
     planner = FunctionCallingPlanner(FunctionCallingSettings(chat="two"), services)
     assert (await Kernel(plugins=[Weather()]).run_goal("?", planner=planner)).outcome == Answer("2")
 
@@ -266,7 +266,7 @@ LONG = "word " * 100
 @given(st.lists(st.sampled_from(["", " ", "Short.", LONG, f"\n{LONG}\n"]), max_size=3), st.integers(1, 400))
 def test_the_words_shown_are_the_answer_also_where_a_call_follows_long_ones(before: list[str], piece: int) -> None:
     events: list[RunEvent] = []
-    chat = scripted(*([words, LOOK] for words in before), " The end. ", piece=piece)
+    chat = play(*([words, LOOK] for words in before), " The end. ", piece=piece)
     run = asyncio.run(run_goal(chat, events=events))
     assert isinstance(run.outcome, Answer)
     assert run.outcome.text == words_shown(events)
@@ -283,7 +283,7 @@ def test_the_words_shown_are_the_answer_also_where_a_call_follows_long_ones(befo
 )
 def test_whatever_a_model_calls_it_ends_with_an_answer_or_a_clear_error(calls: list[ToolCall]) -> None:
     try:
-        run = asyncio.run(run_goal(scripted(calls or "So.", "Clear.", repeat=True)))
+        run = asyncio.run(run_goal(play(calls or "So.", "Clear.", repeat=True)))
     except PlanError as error:
         assert str(error)
     else:

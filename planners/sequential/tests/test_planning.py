@@ -74,7 +74,7 @@ def task(goal: str = "Shout hey.", **options: Any) -> Task:
     return Task(goal, tuple(kernel.specs.values()), **options)
 
 
-async def proposed(made: SequentialPlanner, given: Task, emit: Callable[[RunEvent], None] = [].append) -> Plan:
+async def propose(made: SequentialPlanner, given: Task, emit: Callable[[RunEvent], None] = [].append) -> Plan:
     plan = await made.propose(given, emit=emit)
     assert isinstance(plan, Plan), f"it proposed {plan}"
     return plan
@@ -90,7 +90,7 @@ TWO = """\
 
 
 async def test_a_plan_is_read_with_its_variables_types_and_reasons() -> None:
-    plan = await proposed(planner(TWO), task())
+    plan = await propose(planner(TWO), task())
     first, second = plan.steps
     assert (first.function, first.arguments, first.reason) == ("Tools-shout", {"text": Value("hey")}, "loud first")
     assert second.arguments == {"text": TextOf(("so: ", From(first.id))), "least": Value(2)}
@@ -99,7 +99,7 @@ async def test_a_plan_is_read_with_its_variables_types_and_reasons() -> None:
 
 
 async def test_without_a_marked_result_the_last_step_s_output_is_it() -> None:
-    plan = await proposed(
+    plan = await propose(
         planner('<plan><function.Tools.shout text="a"/><function.Tools.count text="b"/></plan>'), task()
     )
     assert plan.result == From(plan.steps[-1].id)
@@ -108,14 +108,14 @@ async def test_without_a_marked_result_the_last_step_s_output_is_it() -> None:
 async def test_several_marked_results_are_joined_by_line_breaks() -> None:
     reply = '<plan><function.Tools.shout text="a" appendToResult="RESULT__A"/>'
     reply += '<function.Tools.shout text="b" appendToResult="RESULT__B"/></plan>'
-    plan = await proposed(planner(reply), task())
+    plan = await propose(planner(reply), task())
     first, second = plan.steps
     assert plan.result == TextOf((From(first.id), "\n", From(second.id)))
 
 
 async def test_the_model_is_told_of_the_functions_in_the_text_manual() -> None:
     made = planner(SHOUT)
-    await proposed(made, task())
+    await propose(made, task())
     [request] = requests_of(made)
     roles = [message.role for message in request.messages]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
@@ -129,7 +129,7 @@ async def test_the_examples_are_plans_that_can_be_read() -> None:
     from portico.plans import XmlPlan
 
     made = planner(SHOUT)
-    await proposed(made, task())
+    await propose(made, task())
     good, impossible = (message.text for message in requests_of(made)[0].messages if message.role == "assistant")
     assert len(XmlPlan.read(good).plan.steps) == 3
     assert XmlPlan.read(impossible).empty
@@ -144,7 +144,7 @@ async def test_the_examples_are_plans_that_can_be_read() -> None:
     ],
 )
 async def test_what_was_mended_is_in_the_notes_with_its_place(reply: str, mended: str) -> None:
-    plan = await proposed(planner(reply), task())
+    plan = await propose(planner(reply), task())
     assert [step.function for step in plan.steps] == ["Tools-shout"]
     assert plan.notes["recovered"], "nothing is said to be mended"
     assert all(note.startswith("line ") for note in plan.notes["recovered"])
@@ -171,7 +171,7 @@ async def test_an_empty_plan_makes_the_goal_infeasible(reply: str, outcome: Infe
 
 
 async def test_a_refused_plan_is_shown_as_xml_with_every_finding_where_it_is() -> None:
-    plan = await proposed(planner(TWO), task())
+    plan = await propose(planner(TWO), task())
     findings = (
         Finding("a hint", severity="warning"),
         Finding("takes an integer", plan.steps[1].id, "arguments.least", hint="of M, $.letters would do"),
@@ -179,7 +179,7 @@ async def test_a_refused_plan_is_shown_as_xml_with_every_finding_where_it_is() -
     )
     for refused in (plan, replace(plan, notes=None)):
         made = planner(SHOUT)
-        await proposed(made, task(refused=(Refusal(refused, findings),)))
+        await propose(made, task(refused=(Refusal(refused, findings),)))
         shown, told = requests_of(made)[0].messages[-2:]
         assert (shown.role, told.role) == ("assistant", "user")
         assert "<function.Tools.count" in shown.text
@@ -193,13 +193,13 @@ async def test_a_refused_plan_is_shown_as_xml_with_every_finding_where_it_is() -
 async def test_a_refused_plan_that_xml_cannot_hold_is_shown_in_another_form() -> None:
     plan = Plan("g", (Step("s1", "Tools-shout", {"text": ObjectOf({"a": ListOf((From("input", ("x",)),))})}),))
     made = planner(SHOUT)
-    await proposed(made, task(refused=(Refusal(plan, (Finding("no", "s1"),)),)))
+    await propose(made, task(refused=(Refusal(plan, (Finding("no", "s1"),)),)))
     assert "Tools-shout" in requests_of(made)[0].messages[-2].text
 
 
 async def test_the_input_is_a_variable() -> None:
     made = planner('<plan><function.Tools.shout text="Dear $INPUT"/></plan>')
-    plan = await proposed(made, task(input="Ada"))
+    plan = await propose(made, task(input="Ada"))
     assert plan.steps[0].arguments == {"text": TextOf(("Dear ", From("input")))}
     assert '$INPUT stands for it: "Ada"' in requests_of(made)[0].messages[-1].text
 
@@ -212,7 +212,7 @@ FAILED_HALF_WAY = (
 
 async def test_after_a_failure_a_plan_may_use_what_is_done() -> None:
     made = planner('<plan><function.Tools.count text="$LOUD" setContextVariable="NUMBER"/></plan>')
-    plan = await proposed(made, task(steps=FAILED_HALF_WAY, notes={"plan": 1}))
+    plan = await propose(made, task(steps=FAILED_HALF_WAY, notes={"plan": 1}))
     [step] = plan.steps
     assert step.arguments == {"text": From("LOUD")}
     assert step.id not in ("LOUD", "NUMBER"), "the id is that of a step that has run"
@@ -224,7 +224,7 @@ async def test_after_a_failure_a_plan_may_use_what_is_done() -> None:
 
 async def test_the_plan_that_failed_is_shown_as_it_was_written() -> None:
     made = planner(SHOUT)
-    await proposed(made, task(steps=FAILED_HALF_WAY, notes={"plan": 1, "written": f"Gladly:\n{TWO}"}))
+    await propose(made, task(steps=FAILED_HALF_WAY, notes={"plan": 1, "written": f"Gladly:\n{TWO}"}))
     asked, written, happened = requests_of(made)[0].messages[-3:]
     assert [message.role for message in (asked, written, happened)] == ["user", "assistant", "user"]
     assert written.text == f"Gladly:\n{TWO}"
@@ -233,7 +233,7 @@ async def test_the_plan_that_failed_is_shown_as_it_was_written() -> None:
 
 async def test_what_a_done_step_gave_to_the_result_stays_in_it() -> None:
     made = planner('<plan><function.Tools.count text="$LOUD" appendToResult="RESULT__B"/></plan>')
-    plan = await proposed(made, task(steps=FAILED_HALF_WAY, notes={"plan": 1, "result": ["LOUD", "NUMBER"]}))
+    plan = await propose(made, task(steps=FAILED_HALF_WAY, notes={"plan": 1, "result": ["LOUD", "NUMBER"]}))
     assert plan.result == TextOf((From("LOUD"), "\n", From(plan.steps[0].id)))
     assert plan.notes["result"] == ["LOUD", plan.steps[0].id]
 
@@ -276,6 +276,6 @@ def test_any_reply_is_a_plan_an_infeasible_goal_or_a_problem(reply: str) -> None
 
 async def test_a_function_that_had_no_room_in_the_manual_may_still_be_planned_with() -> None:
     made = planner(SHOUT, settings=SequentialSettings(manual_tokens=60))
-    plan = await proposed(made, task("Count the words."))
+    plan = await propose(made, task("Count the words."))
     assert "Tools.shout" not in requests_of(made)[0].messages[0].text
     assert plan.steps[0].function == "Tools-shout"

@@ -33,7 +33,7 @@ POEM, TRANSLATED = (
 
 
 def model(plan: str) -> ScriptedChat:
-    def recorded(request: ChatRequest) -> str:
+    def replay(request: ChatRequest) -> str:
         words = request.messages[-1].text
         if words == "Write a short poem about: John Doe":
             return POEM
@@ -42,7 +42,7 @@ def model(plan: str) -> ScriptedChat:
         assert any(f"<goal>{goal}</goal>" in words for goal in GOALS), f"nobody recorded an answer to {words!r}"
         return plan
 
-    return ScriptedChat(recorded, repeat=True)
+    return ScriptedChat(replay, repeat=True)
 
 
 def kernel_with(chat: ScriptedChat) -> Kernel:

@@ -19,7 +19,7 @@ from portico._functions.functions import Function, FunctionPlugin, Parameter
 from portico._functions.middleware import run_together
 from portico._ports.chat_service import ChatService
 from portico._ports.template_language import Template
-from portico._prompts.functions import PromptInput, nested
+from portico._prompts.functions import PromptInput, enter_function
 from portico._prompts.prompt import Prompt
 from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.values import (
@@ -468,7 +468,7 @@ class ChatAgent:
         checked = require_known(options, _OPTIONS, "an option of an agent's turn")
 
         async def ask(message: str) -> Any:
-            with nested(self.name, kind="Agents and prompt functions"):
+            with enter_function(self.name, kind="Agents and prompt functions"):
                 reply = await self.invoke(message, thread, returns=returns, **checked)
             spend(reply.usage)
             return reply.value

@@ -59,7 +59,7 @@ class Asking:
         returned. A reply that was cut short raises ``PlanError``, since half a plan may mean another plan; with ``cut``
         it is returned, for planners that look at ``finish``. Errors of the service are raised as they are.
         """
-        reply = await chat.complete(_rendered(chat, request))
+        reply = await chat.complete(_render_sources(chat, request))
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
         return reply if cut else Asking.require_whole(reply, chat, request.max_tokens)
 
@@ -95,7 +95,7 @@ class Asking:
         """
         reply: ChatReply | None = None
         length = 0
-        stream: Any = chat.stream(_rendered(chat, request))
+        stream: Any = chat.stream(_render_sources(chat, request))
         try:
             async for delta in stream:
                 length += len(delta.text) + (len(delta.tool_call.arguments) if delta.tool_call is not None else 0)
@@ -163,7 +163,7 @@ class Asking:
         return Message.of("assistant", text if len(text) <= most else f"{text[:most]}…")
 
 
-def _rendered(chat: ChatService, request: ChatRequest) -> ChatRequest:
+def _render_sources(chat: ChatService, request: ChatRequest) -> ChatRequest:
     if chat.capabilities.sources:
         return request
     return replace(request, messages=Message.render_sources(request.messages))

@@ -14,9 +14,9 @@ from portico._plans.checking.shapes import (
     Known,
     Output,
     at_path,
-    described,
+    describe,
+    itemize,
     known_of,
-    listed,
     meant,
     object_of,
     whole,
@@ -246,12 +246,12 @@ class _PlanCheck:
                 argument(expression, parameters[other], known.name, place)
                 continue
             if known.closed:
-                message = f"{known.name} has no parameter {name!r}; it has: {listed(parameters)}"
+                message = f"{known.name} has no parameter {name!r}; it has: {itemize(parameters)}"
                 self.notes.add(message, place, nearest=nearest(name, list(parameters)))
             self.expressions.shape(expression, place)
         for name in known.required:
             if name not in given and name not in renamed:
-                wanted = described(parameters[name].shape) if name in parameters else "a value"
+                wanted = describe(parameters[name].shape) if name in parameters else "a value"
                 self.notes.add(f"{known.name} needs the argument {name!r}: {wanted}", ("arguments",))
 
     def _anything(self, step: Step) -> None:
@@ -311,10 +311,10 @@ class _PlanCheck:
             self.forward = True
         found = self.outputs.get(id)
         if found is None and step is not None:
-            found = self.outputs[id] = self._made_by(step)
+            found = self.outputs[id] = self._find_output(step)
         return found
 
-    def _made_by(self, step: Step) -> Output:
+    def _find_output(self, step: Step) -> Output:
         function = step.function
         if isinstance(function, str):
             spec = self.around.functions.spec(function)
@@ -353,7 +353,7 @@ def _call_problems(
     by_case = {name.casefold() for name in parameters}
     for name in call.named:
         if known.closed and name.casefold() not in by_case:
-            yield f"{known.name} has no parameter {name!r}; it has: {listed(parameters)}"
+            yield f"{known.name} has no parameter {name!r}; it has: {itemize(parameters)}"
     bare = not call.positional and not call.named
     for name in known.required:
         if name.casefold() in given or name in variables or name in template.source:

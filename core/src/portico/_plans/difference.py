@@ -53,7 +53,7 @@ class Change:
     after: Any
 
     def __str__(self) -> str:
-        return f"{printable(self.place)}: {_shown(self.before)} → {_shown(self.after)}"
+        return f"{printable(self.place)}: {_format_part(self.before)} → {_format_part(self.after)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as JSON values."""
@@ -185,7 +185,7 @@ def _json(part: Any) -> Any:
     return dict(part) if isinstance(part, Mapping) else part
 
 
-def _shown(part: Any) -> str:
+def _format_part(part: Any) -> str:
     if part is None:
         return "nothing"
     if isinstance(part, Plan):
@@ -213,6 +213,6 @@ def _lines(difference: PlanDifference, indent: str) -> Iterator[str]:
 
 
 def _call(step: Step) -> str:
-    function = step.function if isinstance(step.function, str) else _shown(step.function)
+    function = step.function if isinstance(step.function, str) else _format_part(step.function)
     given = ", ".join(f"{name}: {expression_to_text(value)}" for name, value in step.arguments.items())
     return f"{printable(step.id)}: {printable(function)}({printable(given)})"

@@ -23,7 +23,7 @@ from portico._plans.plan import (
     TextOf,
     Value,
 )
-from portico._prompts.functions import PromptInput, nested
+from portico._prompts.functions import PromptInput, enter_function
 from portico._schema.definitions import hoist, with_definitions
 from portico._schema.values import inside, resolve
 from portico.errors import PlanError, SchemaUnsupported
@@ -228,7 +228,7 @@ class _PlanFunction:
         given = {name: value for name, value in {**defaults, **arguments}.items() if value is not _ABSENT}
         value = given[INPUT] if self.whole else given
         inner = INNER_PLAN.get()
-        with nested(name, kind=_NAMED), _entered(kernel, name):
+        with enter_function(name, kind=_NAMED), _enter_plan(kernel, name):
             if inner is not None and inner.kernel is kernel and inner.function == name:
                 # Once: a call of the same function that this one makes is its own run.
                 INNER_PLAN.set(None)
@@ -243,7 +243,7 @@ class _PlanFunction:
 
 
 @contextmanager
-def _entered(kernel: KernelLike, name: str) -> Iterator[None]:
+def _enter_plan(kernel: KernelLike, name: str) -> Iterator[None]:
     """Go into a plan function; raise ``PlanError`` where this task is inside of a call of it."""
     call, around = [kernel, name], tuple(each for each in _ENTERED.get() if each)
     if call in around:

@@ -236,7 +236,7 @@ class Step:
             return self
         return replace(
             self,
-            arguments={name: _renamed(expression, names) for name, expression in self.arguments.items()},
+            arguments={name: _rename(expression, names) for name, expression in self.arguments.items()},
             after=tuple(names.get(earlier, earlier) for earlier in self.after),
         )
 
@@ -282,16 +282,16 @@ class Plan:
             yield from references(self.result)
 
 
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+def _rename(expression: Expression, names: Mapping[str, str]) -> Expression:
     match expression:
         case From(step, path):
             return From(names.get(step, step), path)
         case TextOf(parts):
-            return TextOf(tuple(part if isinstance(part, str) else _renamed(part, names) for part in parts))
+            return TextOf(tuple(part if isinstance(part, str) else _rename(part, names) for part in parts))
         case ListOf(items):
-            return ListOf(tuple(_renamed(item, names) for item in items))
+            return ListOf(tuple(_rename(item, names) for item in items))
         case ObjectOf(members):
-            return ObjectOf({name: _renamed(member, names) for name, member in members.items()})
+            return ObjectOf({name: _rename(member, names) for name, member in members.items()})
         case Value():
             return expression
 

@@ -80,14 +80,14 @@ def fingerprint(spec: FunctionSpec) -> str:
         del rest["additionalProperties"]
     body: dict[str, Any] = {
         "p": {
-            name: ("!" if name in required else "") + _digest(_used(schema, definitions))
+            name: ("!" if name in required else "") + _digest(_add_definitions(schema, definitions))
             for name, schema in parameters.get("properties", {}).items()
         },
         "r": _digest(spec.returns),
         "e": int(spec.effects),
     }
     if _plain(rest):
-        body["o"] = _digest(_used(rest, definitions))
+        body["o"] = _digest(_add_definitions(rest, definitions))
     return json.dumps(body, ensure_ascii=False, sort_keys=True)
 
 
@@ -139,7 +139,7 @@ def _plain(schema: Any) -> Any:
     return plain
 
 
-def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
+def _add_definitions(schema: Any, definitions: Mapping[str, Any]) -> Any:
     """Return a schema with the definitions that it refers to, directly or through others."""
     reached: dict[str, Any] = {}
     ahead: list[Any] = [schema]
@@ -219,14 +219,14 @@ async def find_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpe
     saved += [each for each in await store.plans() if each.goal.strip() == goal]
     first: FoundPlan | None = None
     for each in saved:
-        found = _found(each, specs)
+        found = _read_saved(each, specs)
         if not found.stale:
             return found
         first = first or found
     return first
 
 
-def _found(saved: SavedPlan, specs: Mapping[str, FunctionSpec]) -> FoundPlan:
+def _read_saved(saved: SavedPlan, specs: Mapping[str, FunctionSpec]) -> FoundPlan:
     try:
         plan = plan_from_json(dict(saved.plan))
     except PlanFormatError as error:

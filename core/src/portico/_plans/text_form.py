@@ -243,7 +243,7 @@ class _Drawing:
             for expression in step.arguments.values():
                 self.lines(expression, drawn[step.id], drawn, indent)
             for earlier in step.after:
-                self.waits[self.known(earlier, drawn, indent), drawn[step.id]] = None
+                self.waits[self.find_node(earlier, drawn, indent), drawn[step.id]] = None
         if plan.result is not None:
             self.lines(plan.result, self.node(indent, "([", "result", "])"), drawn, indent)
         elif not drawn:
@@ -265,10 +265,10 @@ class _Drawing:
 
     def lines(self, expression: Expression, to: str, drawn: dict[str, str], indent: str) -> None:
         for reference in references(expression):
-            paths = self.values.setdefault((self.known(reference.step, drawn, indent), to), {})
+            paths = self.values.setdefault((self.find_node(reference.step, drawn, indent), to), {})
             paths[From.print_path(reference.path) if reference.path else ""] = None
 
-    def known(self, step: str, drawn: dict[str, str], indent: str) -> str:
+    def find_node(self, step: str, drawn: dict[str, str], indent: str) -> str:
         """Return a step's node; one that the plan does not have is drawn as a step of earlier."""
         if step not in drawn:
             drawn[step] = self.node(indent, "(", f"{_label(step)}<br/>earlier", ")")

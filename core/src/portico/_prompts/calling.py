@@ -47,7 +47,7 @@ class TextForm:
     def __init__(self, codecs: Iterable[TypeCodec] = ()) -> None:
         codecs = tuple(codecs)
         self._unstructure: Callable[[Any], Callable[[Any], Any]] = lru_cache(_TYPES_KEPT)(
-            lambda kind: _unstructuring(kind, codecs)
+            lambda kind: _find_unstructure(kind, codecs)
         )
 
     def __call__(self, value: object) -> str:
@@ -80,7 +80,7 @@ class TextForm:
         return self._unstructure(kind)(value)
 
 
-def _unstructuring(kind: Any, codecs: tuple[TypeCodec, ...]) -> Callable[[Any], Any]:
+def _find_unstructure(kind: Any, codecs: tuple[TypeCodec, ...]) -> Callable[[Any], Any]:
     try:
         return compile_type(kind, codecs).unstructure
     except SchemaUnsupported:

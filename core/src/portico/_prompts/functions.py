@@ -36,7 +36,7 @@ _INSIDE: ContextVar[tuple[tuple[str, ...], Iterator[int]] | None] = ContextVar("
 
 
 @contextmanager
-def nested(name: str, *, kind: str = "Prompt functions") -> Iterator[None]:
+def enter_function(name: str, *, kind: str = "Prompt functions") -> Iterator[None]:
     """Go into a prompt function, from a template, a model's call or code, in this task or in one that it started.
 
     Plans that are functions count with them: each may call the other. ``kind`` is how an error speaks of them.
@@ -250,7 +250,7 @@ class _Asking:
 
         async def ask(**arguments: Any) -> Any:
             values = self.values(arguments)
-            with nested(self.name):
+            with enter_function(self.name):
                 prompt = await kernel.render_prompt(template, values, name=self.name, trusted=self.trusted)
                 messages = prompt.messages(self.name) if isinstance(prompt, Prompt) else prompt
                 return (await kernel.complete(messages, returns=self.returns, **self.options)).value

@@ -53,11 +53,11 @@ _EDGE = "&#0;"
 """Stands before and after each value: it keeps a value apart from the template's text, and is read as nothing."""
 
 
-def encoded(prompt: Prompt) -> Trusted:
+def encode_prompt(prompt: Prompt) -> Trusted:
     """Write a prompt as one trusted text with the same messages, to put it into another prompt.
 
     >>> prompt = Prompt([("<message role='user'>", False), ("</message>", True), ("</message>", False)])
-    >>> [message.text for message in Prompt([(encoded(prompt), False)]).messages()]
+    >>> [message.text for message in Prompt([(encode_prompt(prompt), False)]).messages()]
     ['</message>']
     """
     text = _encode(prompt.pieces)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from portico._functions.middleware import PromptRender, run_middleware
 from portico._ports.template_language import Template, TemplateLanguage
 from portico._prompts.calling import FunctionCall
-from portico._prompts.prompt import Prompt, Trusted, encoded
+from portico._prompts.prompt import Prompt, Trusted, encode_prompt
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._tool_loop.values import TurnOptions
 from portico.errors import PluginNotInstalled
@@ -125,16 +125,16 @@ def trust(arguments: Mapping[str, Any], names: Collection[str]) -> dict[str, Any
     A `Prompt` keeps its values as data. Names count without regard to case, as they do in a template.
     """
     folded = {name.casefold() for name in names}
-    return {key: _trusted(value) if key.casefold() in folded else value for key, value in arguments.items()}
+    return {key: _trust_value(value) if key.casefold() in folded else value for key, value in arguments.items()}
 
 
-def _trusted(value: Any) -> Any:
+def _trust_value(value: Any) -> Any:
     if isinstance(value, Prompt):
-        return encoded(value)
+        return encode_prompt(value)
     if type(value) is str:
         return Trusted(value)
     if type(value) in (list, tuple):
-        return type(value)(map(_trusted, value))
+        return type(value)(map(_trust_value, value))
     if type(value) is dict:
-        return {key: _trusted(each) for key, each in value.items()}
+        return {key: _trust_value(each) for key, each in value.items()}
     return value

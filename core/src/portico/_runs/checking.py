@@ -114,11 +114,11 @@ def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:
         if isinstance(step.function, Plan):
             used |= _functions_used(kernel, step.function)
         elif isinstance(step.function, PlanTemplate):
-            used |= _called_by(kernel, step.function)
+            used |= _find_calls(kernel, step.function)
     return used
 
 
-def _called_by(kernel: KernelLike, template: PlanTemplate) -> set[str]:
+def _find_calls(kernel: KernelLike, template: PlanTemplate) -> set[str]:
     """Return the functions that a template calls, where its language says so."""
     try:
         compiled = kernel.template(template.source, language=template.language)

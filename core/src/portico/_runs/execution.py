@@ -143,7 +143,7 @@ class Execution:
             for failure in failures:
                 if (failed := f"{within}{failure.step}") not in known:
                     # Its arguments could not be made, so it never began. The planner must see why.
-                    await self._failed(replace(steps[failed], id=failed), failure.__cause__ or failure)
+                    await self._record_failure(replace(steps[failed], id=failed), failure.__cause__ or failure)
         for record in earlier:
             cause = _failure(record, past)
             failures.append(StepFailed(steps[record.step.id].id, cause))
@@ -169,7 +169,7 @@ class Execution:
                 self.tell(Event.StepPaused(step, paused.hold.reason))
             raise
         except Exception as error:
-            await self._failed(step, error)
+            await self._record_failure(step, error)
             raise
         if self.journal is not None:
             recorded = self.recording is not None and step.id in self.recording.taken
@@ -179,7 +179,7 @@ class Execution:
             self.tell(Event.StepFinished(step, result))
         return result
 
-    async def _failed(self, step: Step, error: BaseException) -> None:
+    async def _record_failure(self, step: Step, error: BaseException) -> None:
         message = str(error) or type(error).__name__
         await self.note("step-failed", step=step.id, error=message)
         self.records.append(StepRecord(step, error=message))
@@ -222,11 +222,11 @@ class Execution:
             await self.note("step-started", step=step.id, arguments=arguments)
         attempts = step.attempts or attempts
         if isinstance(function, Plan):
-            work = self._nested(step, function, arguments, attempts)
+            work = self._run_nested(step, function, arguments, attempts)
         else:
             assert isinstance(function, PlanTemplate)  # noqa: S101 - the third kind of step
             work = _TemplateStep(self, step, attempts).render(function, arguments)
-        return await self._bounded(work, step, step.seconds)
+        return await self._wait_for(work, step, step.seconds)
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
         if self.listener is not None:
@@ -260,7 +260,7 @@ class Execution:
                 return await self.kernel.invoke_json(name, arguments)
 
             async def action() -> Any:
-                return await self._bounded(self.kernel.invoke_json(name, arguments), step, seconds)
+                return await self._wait_for(self.kernel.invoke_json(name, arguments), step, seconds)
 
             if self.recording is not None:
                 return await self.recording.step(step.id, action)
@@ -291,7 +291,7 @@ class Execution:
                     raise PausedStep(step, hold)
                 if self.kernel.middleware.plan:
                     await self.note("approved", step=step.id)
-            return await self._nested(step, plan, given, attempts)
+            return await self._run_nested(step, plan, given, attempts)
 
         self.tell(Event.StepStarted(step, arguments))
         if self.journal is not None:
@@ -299,11 +299,11 @@ class Execution:
             await self.note("step-started", step=step.id, arguments=arguments, plan=written)
         token = INNER_PLAN.set(InnerPlan(self.kernel, self.kernel.function(name).full_name, run))
         try:
-            return await self._bounded(self.kernel.invoke_json(name, arguments), step, step.seconds)
+            return await self._wait_for(self.kernel.invoke_json(name, arguments), step, step.seconds)
         finally:
             INNER_PLAN.reset(token)
 
-    async def _nested(self, step: Step, plan: Plan, input: Any, attempts: int | None) -> Any:
+    async def _run_nested(self, step: Step, plan: Plan, input: Any, attempts: int | None) -> Any:
         """Run the plan of a step, or of its function, and return its result."""
         within = f"{step.id}/"
         results: dict[str, Any] = {INPUT: input}
@@ -320,7 +320,7 @@ class Execution:
             raise StepFailed(f"{within}{failures[0].step}", cause) from cause
         return evaluate(plan.result, results) if plan.result is not None else None
 
-    async def _bounded(self, work: Awaitable[Any], step: Step, seconds: float | None) -> Any:
+    async def _wait_for(self, work: Awaitable[Any], step: Step, seconds: float | None) -> Any:
         """Wait for the work of a step, for so many seconds where they are given."""
         if seconds is None:
             return await work

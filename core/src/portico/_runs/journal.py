@@ -204,7 +204,7 @@ class _Reading:
                 self.proposals += not self.reused
                 self.refused.clear()
             case "approved" if "step" in each:
-                self.reviewed.add(self.named(each["step"]).id)
+                self.reviewed.add(self.find_step(each["step"]).id)
             case "approved":
                 self.approved = True
             case "refused":
@@ -217,12 +217,12 @@ class _Reading:
                 step = Step(each["step"], str(each["function"]), written)
                 self.steps[step.id] = self.called[step.id] = step
             case "step-started":
-                step = self.named(each["step"])
+                step = self.find_step(each["step"])
                 if "plan" in each:
                     self.inner[step.id] = plan_from_json(each["plan"])
                 self.started[step.id] = StartedStep(step, each["arguments"], bool(each.get("effects")))
             case "step-finished" | "step-failed":
-                self.ended(each)
+                self.end_step(each)
             case "resumed":
                 if self.planner != each["planner"]:
                     self.planner = str(each["planner"])
@@ -230,11 +230,11 @@ class _Reading:
                 for step_id in each.get("retry", ()):
                     self.forget(step_id)
 
-    def ended(self, each: Mapping[str, Any]) -> None:
+    def end_step(self, each: Mapping[str, Any]) -> None:
         if each.get("given"):
             self.forget(each["step"])
         begun = self.started.pop(each["step"], None)
-        step = begun.step if begun is not None else self.named(each["step"])
+        step = begun.step if begun is not None else self.find_step(each["step"])
         self.records.pop(step.id, None)
         if each["type"] == "step-finished":
             self.records[step.id] = StepRecord(step, each["result"])
@@ -250,11 +250,11 @@ class _Reading:
             if record is not None and record.error is not None:
                 del self.records[known]
 
-    def named(self, step_id: str) -> Step:
+    def find_step(self, step_id: str) -> Step:
         """Return a step of a plan, of a plan inside a step, or a call of a template."""
         if step_id not in self.steps:
             around, _, inner = step_id.rpartition("/")
-            nested = (self.inner.get(around) or self.named(around).function) if around else None
+            nested = (self.inner.get(around) or self.find_step(around).function) if around else None
             steps = nested.steps if isinstance(nested, Plan) else ()
             found = next((step for step in steps if step.id == inner), None)
             if found is None:

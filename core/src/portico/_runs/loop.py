@@ -169,7 +169,7 @@ class Loop:
             execution.run,
             FIXED if self.planner is None else self.planner.name,
             outcome,
-            self._executed(),
+            self._make_executed_plan(),
             tuple(execution.records),
             self.usage,
             tuple(dict.fromkeys(self.services)),
@@ -185,7 +185,7 @@ class Loop:
         with suppress(Broken):
             self.execution.tell(Event.Ended(self.execution.run, "failed", reason))
 
-    def _executed(self) -> Plan:
+    def _make_executed_plan(self) -> Plan:
         """Return all steps that gave a result as one plan; those of a nested plan are inside their step."""
         records = self.execution.records
         steps = tuple(record.step for record in records if record.error is None and "/" not in record.step.id)
@@ -278,7 +278,7 @@ class Loop:
         kernel = self.execution.kernel
         if not self.reuse or self.planner is None or kernel.plan_store is None:
             return
-        plan = self._executed()
+        plan = self._make_executed_plan()
         reads_input = any(reference.step == INPUT for reference in plan.references())
         if plan.result is None or (self.input is not None and not reads_input):
             return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from portico._kernel_like import KernelLike
 
 
-def _resuming(
+def _make_resume_entries(
     kernel: KernelLike,
     state: RunState,
     planner: str,
@@ -176,7 +176,7 @@ async def resume(
         if recording is not None:
             await recording.load(state)
         recorded = recording.finished if recording is not None else {}
-        more = _resuming(kernel, state, name, retry, results or {}, recorded=recorded)
+        more = _make_resume_entries(kernel, state, name, retry, results or {}, recorded=recorded)
         state = RunState.of([*entries, *more])
         plan = state.plan if state.pending else None
         warnings: list[str] = []

@@ -83,7 +83,7 @@ class _Running:
         # As long as one step follows another, none of them needs its own task.
         while len(ready) == 1 and self.held is None:
             step = ready[0]
-            ready = self.released(step.id) if await self.one(step) else []
+            ready = self.release(step.id) if await self.one(step) else []
         if ready and self.held is None:
             await self.side_by_side(ready)
         if self.held is not None:
@@ -133,7 +133,7 @@ class _Running:
         """Run a step, and in the same task one of those that waited for it alone, and so on."""
         try:
             while self.held is None and await self.one(step):
-                ready = self.released(step.id)
+                ready = self.release(step.id)
                 if not ready or self.stopped:
                     break
                 for other in ready[1:]:
@@ -163,7 +163,7 @@ class _Running:
             return False
         return True
 
-    def released(self, step: str) -> list[Step]:
+    def release(self, step: str) -> list[Step]:
         """Return the steps that waited for this one only."""
         ready = []
         for following in self.following.get(step, ()):

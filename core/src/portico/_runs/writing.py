@@ -146,7 +146,7 @@ class Journal:
         while True:
             try:
                 if unknown:
-                    if await self._arrived(entries):
+                    if await self._have_arrived(entries):
                         return
                 else:
                     # After the computer slept, the lease has run out. It can be renewed unless another took the run.
@@ -163,7 +163,7 @@ class Journal:
             else:
                 return
 
-    async def _arrived(self, entries: Sequence[Mapping[str, Any]]) -> bool:
+    async def _have_arrived(self, entries: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether the store has entries that it could not confirm."""
         length = len(await self._store.read(self.run))
         # Another owner may have written just as many entries. Then this fails.

@@ -60,7 +60,7 @@ class Asking:
             if self._kernel.function_selector is None or choice.include is not None or choice.mode == "none":
                 toolset = self._toolbox.toolset(self._functions(functions, choice), strict=strict)
             else:
-                choose = self._choosing(functions, choice, request.messages, strict=strict)
+                choose = self._make_choose(functions, choice, request.messages, strict=strict)
         if choice.mode == "required" and not toolset.tools and choose is None:
             raise ValueError("tool_choice is 'required', and there is no function to call")
         # Names are the kernel's business; the service gets what is left.
@@ -96,7 +96,7 @@ class Asking:
         kernel = self._kernel
         return ResponseFormat.of(returns, codecs=kernel.type_codecs, validator=kernel.schema_validator)
 
-    def _choosing(
+    def _make_choose(
         self,
         functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions] | None,
         choice: ToolChoice,
@@ -113,7 +113,7 @@ class Asking:
         if not found:
             return None
         specs = {function.full_name: function.spec for function in found}
-        named = [name for name in self._named_alone(functions or ()) if name in specs]
+        named = [name for name in self._list_lone_names(functions or ()) if name in specs]
         already = [each for each in functions or () if isinstance(each, ChosenFunctions)]
         kept = [name for name in (function.full_name for function in self._each(already)) if name in specs]
 
@@ -137,7 +137,7 @@ class Asking:
 
         return choose
 
-    def _named_alone(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[str]:
+    def _list_lone_names(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[str]:
         """Yield the names of functions that were named one by one, not with their plugin."""
         for each in functions:
             if isinstance(each, Function):

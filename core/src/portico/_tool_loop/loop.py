@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from portico._selection.selection import Selection
 
 
-async def carried_out(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> ToolResult:
+async def carry_out_call(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> ToolResult:
     """Carry out a call, of the functions offered or of all; see `Kernel.call_tool`."""
     context = ToolCallInvocation(call)
 
@@ -63,7 +63,7 @@ async def carried_out(kernel: KernelLike, call: ToolCall, offered: Toolset | Non
 
 
 async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> str:
-    function = kernel.function(call.name) if offered is None else _offered(kernel, call.name, offered)
+    function = kernel.function(call.name) if offered is None else _find_offered(kernel, call.name, offered)
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
@@ -77,7 +77,7 @@ async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> 
         raise FunctionFailed(function.full_name, error) from error
 
 
-def _offered(kernel: KernelLike, name: str, offered: Toolset) -> Function:
+def _find_offered(kernel: KernelLike, name: str, offered: Toolset) -> Function:
     """Find an offered function; one of an earlier turn, which the model has seen, may be there and not be offered."""
     try:
         return offered.find(name)
@@ -177,7 +177,7 @@ class _Turn:
                         yield piece
             else:
                 self.reply = await self.within(self.chat.complete(request))
-            reply = self.taken()
+            reply = self.take_reply()
             if reply.tool_calls:
                 async with aclosing(self.carry_out(reply)) as steps:
                     async for step in steps:
@@ -195,10 +195,10 @@ class _Turn:
         """Return what to ask next; a limit that was reached ends the turn here."""
         limits = self.limits
         if self.rounds >= limits.rounds:
-            raise self.exceeded(f"{limits.rounds} rounds")
+            raise self.make_limit_error(f"{limits.rounds} rounds")
         spent = self.usage.input_tokens + self.usage.output_tokens
         if limits.tokens is not None and spent >= limits.tokens:
-            raise self.exceeded(f"{limits.tokens} tokens ({spent} were used)")
+            raise self.make_limit_error(f"{limits.tokens} tokens ({spent} were used)")
         self.rounds += 1
         if not self.added:
             return self.request
@@ -222,7 +222,7 @@ class _Turn:
             if close is not None:
                 await close()
 
-    def taken(self) -> ChatReply:
+    def take_reply(self) -> ChatReply:
         """Take note of the reply."""
         reply = self.reply
         if reply is None:
@@ -236,14 +236,14 @@ class _Turn:
         calls = reply.tool_calls
         self.calls += len(calls)
         if self.calls > self.limits.calls:
-            raise self.exceeded(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
+            raise self.make_limit_error(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
         # A model may call what it saw, and in mode "none" that is nothing.
         toolset = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
         plain = [toolset.plain(call) for call in calls]
         half = plain[-1] if reply.finish == "length" and not _is_whole(plain[-1]) else None
         if len(calls) == 1:
             yield ToolStarted(plain[0])
-            finished = await self.within(self.timed(plain[0], toolset, half))
+            finished = await self.within(self.time_call(plain[0], toolset, half))
             yield finished
             results = [finished.result]
         else:
@@ -265,7 +265,7 @@ class _Turn:
         self, calls: Sequence[ToolCall], toolset: Toolset, half: ToolCall | None, results: list[ToolResult]
     ) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         """Run the calls at once, yield each when it is done, and append the results in the order of the calls."""
-        tasks = [asyncio.ensure_future(self.timed(call, toolset, half)) for call in calls]
+        tasks = [asyncio.ensure_future(self.time_call(call, toolset, half)) for call in calls]
         try:
             for call in calls:
                 yield ToolStarted(call)
@@ -280,7 +280,7 @@ class _Turn:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def timed(self, call: ToolCall, toolset: Toolset, half: ToolCall | None) -> ToolFinished:
+    async def time_call(self, call: ToolCall, toolset: Toolset, half: ToolCall | None) -> ToolFinished:
         clock = asyncio.get_running_loop().time
         started = clock()
         if call is half:
@@ -331,7 +331,7 @@ class _Turn:
             )
         )
 
-    def exceeded(self, limit: str) -> LimitExceeded:
+    def make_limit_error(self, limit: str) -> LimitExceeded:
         calls = [part for part in self.added[-1].content if isinstance(part, ToolCall)] if self.added else []
         # Services refuse a conversation with a call that has no answer, and this one may be continued.
         answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
@@ -351,7 +351,7 @@ class _Turn:
         except TimeoutError as error:
             if not limit.expired():  # the service's own
                 raise
-            raise self.exceeded(f"{self.limits.seconds:g} seconds") from error
+            raise self.make_limit_error(f"{self.limits.seconds:g} seconds") from error
 
 
 def _is_whole(call: ToolCall) -> bool:

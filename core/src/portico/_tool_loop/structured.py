@@ -104,12 +104,12 @@ class ResponseFormat(Generic[T]):
         """
         if manner == "strict" and self.strict is not None:
             return replace(request, response_schema=self.strict.schema, response_name=self.name, response_strict=True)
-        request = replace(request, messages=(*self._instructed(request.messages),))
+        request = replace(request, messages=(*self._add_instruction(request.messages),))
         if manner == "instruct":
             return request
         return replace(request, response_schema=self.schema, response_name=self.name)
 
-    def _instructed(self, messages: Iterable[Message]) -> list[Message]:
+    def _add_instruction(self, messages: Iterable[Message]) -> list[Message]:
         """Put the instruction behind the system's words: many services take them at the beginning only."""
         messages = list(messages)
         instruction = (

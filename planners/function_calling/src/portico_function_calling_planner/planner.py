@@ -248,14 +248,14 @@ def _answer_refusal(exchange: Exchange, refusal: Refusal) -> Exchange:
             by_step.setdefault(finding.step, []).append(finding.words)
     general = by_step.get(None, [])
 
-    def answered(each: Carried) -> Carried:
+    def answer(each: Carried) -> Carried:
         if each.step is None:
             return each
         faults = [*by_step.get(each.step, []), *general]
         error = f"The call was refused: {'; '.join(faults)}." if faults else _BESIDE_REFUSED
         return replace(each, step=None, error=error)
 
-    return replace(exchange, carried=tuple(map(answered, exchange.carried)))
+    return replace(exchange, carried=tuple(map(answer, exchange.carried)))
 
 
 def _is_json(data: Any) -> bool:

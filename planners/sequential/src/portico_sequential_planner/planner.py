@@ -165,7 +165,7 @@ def _progress_lines(task: Task) -> list[str]:
 
 def _function_name(record: StepRecord) -> str:
     function = record.step.function
-    return _dotted(function) if isinstance(function, str) else "a plan of several steps"
+    return _format_name(function) if isinstance(function, str) else "a plan of several steps"
 
 
 def _plan_as_written(plan: Plan, functions: Iterable[FunctionSpec]) -> str:
@@ -181,7 +181,7 @@ def _plan_as_written(plan: Plan, functions: Iterable[FunctionSpec]) -> str:
 def _finding_lines(findings: Iterable[Finding], plan: Plan) -> Iterable[str]:
     """Write findings with their places in XML, since the model does not know step ids."""
     elements = {
-        step.id: f"step {number}, <function.{_dotted(step.function)}>" if isinstance(step.function, str) else ""
+        step.id: f"step {number}, <function.{_format_name(step.function)}>" if isinstance(step.function, str) else ""
         for number, step in enumerate(plan.steps, 1)
     }
     for finding in sorted(findings, key=lambda each: each.severity != "error"):
@@ -194,7 +194,7 @@ def _finding_lines(findings: Iterable[Finding], plan: Plan) -> Iterable[str]:
         yield f"- {', '.join(where)}: {finding.message}" if where else f"- {finding.message}"
 
 
-def _dotted(name: str) -> str:
+def _format_name(name: str) -> str:
     return name.replace("-", ".", 1)
 
 

@@ -85,12 +85,12 @@ def conversation(
         messages.append(Message.of("user", _observation(record, round.observations[0])))
     for refusal in task.refused:
         messages += [Message.of("assistant", _turn(step, task, objects=objects)) for step in refusal.plan.steps]
-        messages.append(Message.of("user", _refused(refusal.findings)))
+        messages.append(Message.of("user", _explain_refusal(refusal.findings)))
     if (times := task.repeats()) > 1 and not task.refused:
         messages.append(Message.of("user", _REPEATED.format(times=times)))
     if last:
         messages.append(Message.of("user", _LAST))
-    return _alternating(messages)
+    return _join_roles(messages)
 
 
 def fault_message(faults: Sequence[str], *, objects: bool) -> Message:
@@ -102,7 +102,7 @@ def fault_message(faults: Sequence[str], *, objects: bool) -> Message:
     return Message.of("user", f"Your turn cannot be read, so nothing was called:\n{listed}\nWrite it again: {form}.")
 
 
-def _alternating(messages: Sequence[Message]) -> list[Message]:
+def _join_roles(messages: Sequence[Message]) -> list[Message]:
     """Join messages of the same role in a row: some models need alternating roles."""
     joined: list[Message] = []
     for message in messages:
@@ -155,6 +155,6 @@ def _observation(record: StepRecord, words: str) -> str:
     return f"Observation: {record.step.id} gave: {PromptText.line(record.result if whole else words)}"
 
 
-def _refused(findings: Sequence[Finding]) -> str:
+def _explain_refusal(findings: Sequence[Finding]) -> str:
     listed = "\n".join(f"- {finding.place + ': ' if finding.place else ''}{finding.words}" for finding in findings)
     return f"That action was refused, so nothing was called:\n{listed}\nWrite another turn."

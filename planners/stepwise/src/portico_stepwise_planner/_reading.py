@@ -96,19 +96,19 @@ def _from_lines(text: str) -> Action | Final:
 
 
 def _action(thought: str, body: str, rest: str, given: str | None) -> Action | Final:
-    opened = _opened(body)
+    opened = _unwrap(body)
     if opened.startswith(("{", "[")):
         return _from_json(_first_object(rest[rest.index(opened[0]) :], "The action"), thought)
     name = body.strip().strip("`*\"'").strip()
     if given is not None and re.fullmatch(r"[\w.:/-]+", name):
         # "Action: Name" and "Action Input: {…}", as other frameworks have it.
-        return _called({"function": name, "arguments": _first_object(_opened(given), "The action's input")}, thought)
+        return _read_call({"function": name, "arguments": _first_object(_unwrap(given), "The action's input")}, thought)
     if not name:
         raise ReplyProblem(f"there is nothing after 'Action:'. {_EXPECTED}")
     raise ReplyProblem(f"the action is not JSON: {name[:80]!r}. {_EXPECTED}")
 
 
-def _opened(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Return a text without the fence that may open it."""
     return _OPENING.sub("", text, count=1)
 
@@ -141,7 +141,7 @@ def _from_json(document: Mapping[str, Any], thought: str = "") -> Action | Final
         if given is not None and not any(isinstance(document.get(name), str) for name in _NAMES):
             _refuse_others(document, (*_FINALS, *_WORDS_BESIDE, "action"), "the reply")
             return _final(thought, given)
-    return _called(document, thought)
+    return _read_call(document, thought)
 
 
 def _final(thought: str, given: Any) -> Final:
@@ -152,7 +152,7 @@ def _final(thought: str, given: Any) -> Final:
     return Final(thought, given.strip())
 
 
-def _called(document: Mapping[str, Any], thought: str) -> Action:
+def _read_call(document: Mapping[str, Any], thought: str) -> Action:
     names = [key for key in _NAMES if isinstance(document.get(key), str) and document[key].strip()]
     if not names:
         raise ReplyProblem(f"the action names no function. {_EXPECTED}")

@@ -69,7 +69,7 @@ def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool) -> li
     if task.input is not None:
         parts.append(
             f'The goal comes with an input. A reference to it is {{"from": "input", "path": "$"}}. '
-            f"It is {_shown(task.input)}"
+            f"It is {_format_value(task.input)}"
         )
     parts += [*_finished_steps(task.steps), *_refused_plans(task.refused)]
     parts.append("What is the next step?" if task.steps else "What is the first step?")
@@ -90,7 +90,7 @@ def ask_again(problem: str) -> str:
     return f"That is no valid step: {problem[:_MOST]}\nWrite this step again, as one JSON object."
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a JSON value as text, cut if it is long."""
     return _short(PromptText.line(value))
 
@@ -100,17 +100,17 @@ def _finished_steps(records: Iterable[StepRecord]) -> Iterable[str]:
         if "/" in record.step.id:
             continue
         (written,) = plan_to_json(Plan("", (record.step,)))["steps"]
-        call = _shown({key: written[key] for key in ("function", "arguments") if key in written})
+        call = _format_value({key: written[key] for key in ("function", "arguments") if key in written})
         if record.error is None:
-            yield f"The step {record.step.id} has run: {call}\nIt gave: {_shown(record.result)}"
+            yield f"The step {record.step.id} has run: {call}\nIt gave: {_format_value(record.result)}"
         else:
-            yield f"The step {record.step.id} failed: {call}\nThe error: {_shown(record.error)}"
+            yield f"The step {record.step.id} failed: {call}\nThe error: {_format_value(record.error)}"
 
 
 def _refused_plans(refusals: Iterable[Refusal]) -> Iterable[str]:
     for refusal in refusals:
         faults = "\n".join(f"- {finding}" for finding in refusal.findings[:_MOST_FAULTS])
-        steps = _shown(plan_to_json(refusal.plan)["steps"])
+        steps = _format_value(plan_to_json(refusal.plan)["steps"])
         yield f"This plan was refused: {steps}\nThe reasons:\n{faults}"
 
 
@@ -177,7 +177,7 @@ class _PlanWriter:
     messages: list[Message] = field(default_factory=list)
 
     async def plan(self) -> Plan | Infeasible:
-        self.origins = list(self.known())
+        self.origins = list(self.find_origins())
         tokens = self.settings.manual_tokens
         spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
         returns = {each.name: each.returns for each in self.task.functions}
@@ -188,23 +188,23 @@ class _PlanWriter:
             if isinstance(following, Infeasible):
                 return spec.explain(following)
             if isinstance(following, Finish):
-                return self.written(following)
+                return self.make_plan(following)
             id = next(self.task.fresh_ids([step.id for step in self.steps]))
             step = Step(id, following.function, following.arguments, reason=following.reason)
             self.steps.append(step)
             if self.settings.one_step:
-                return self.written(None)
+                return self.make_plan(None)
             self.origins.append(Origin(step.id, (returns[following.function],)))
             self.messages += step_messages(reply, step.id, returns[following.function], last=self.steps_left() < 1)
             form = self.form(spec.functions)
 
-    def written(self, end: Finish | None) -> Plan:
+    def make_plan(self, end: Finish | None) -> Plan:
         result = None if end is None else end.result
         used = [result, *(each for step in self.steps for each in step.arguments.values())]
         uses_input = any(each.step == INPUT for one in used if one is not None for each in references(one))
         return Plan(self.task.goal, tuple(self.steps), result, input=schema_of(self.task.input) if uses_input else None)
 
-    def known(self) -> list[Origin]:
+    def find_origins(self) -> list[Origin]:
         """Return what the first step can refer to: the input and the steps that have run."""
         returns = {each.name: each.returns for each in self.task.functions}
         found = [] if self.task.input is None else [Origin(INPUT, (schema_of(self.task.input),))]

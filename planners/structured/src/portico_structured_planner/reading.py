@@ -87,7 +87,7 @@ class _Reader:
     def finish(self, given: Any) -> Finish:
         result = self.expression(given, ANYTHING, "result")
         if isinstance(result, Value):
-            raise ReplyProblem(f"result: it refers to no step; expected {self.wanted(ANYTHING)}")
+            raise ReplyProblem(f"result: it refers to no step; expected {self.explain(ANYTHING)}")
         if isinstance(result, TextOf) and all(isinstance(part, From) for part in result.parts):
             lines = [line for part in result.parts for line in ("\n", part)]
             return Finish(TextOf(tuple(lines[1:])))
@@ -111,7 +111,7 @@ class _Reader:
     def words(self, text: Any, place: str) -> str:
         if not isinstance(text, str):
             raise ReplyProblem(f"{place}: expected a string")
-        return str(self.checked(text, ANYTHING, place).value)
+        return str(self.check(text, ANYTHING, place).value)
 
     def arguments(
         self, given: Any, parameters: Mapping[str, tuple[ParameterForm, bool]], place: str, *, inner: bool = False
@@ -145,9 +145,9 @@ class _Reader:
                 return self.list_of(elements, form, place)
             case {"object": members} if len(value) == 1 and not inner:
                 return self.object_of(members, form, place)
-        raise ReplyProblem(f"{place}: expected {self.wanted(form)}")
+        raise ReplyProblem(f"{place}: expected {self.explain(form)}")
 
-    def wanted(self, form: ParameterForm) -> str:
+    def explain(self, form: ParameterForm) -> str:
         """Return what is expected. The result, and a part of a text, must be references; others may be values."""
         shown = [
             json.dumps({"from": step, "path": From.print_path(path)}, ensure_ascii=False)
@@ -161,14 +161,14 @@ class _Reader:
 
     def literal(self, value: Any, form: ParameterForm, place: str) -> Value:
         if self.form.rules.force_references and form.key in self.form.allowed:
-            raise ReplyProblem(f"{place}: a value is not allowed where a reference fits; expected {self.wanted(form)}")
+            raise ReplyProblem(f"{place}: a value is not allowed where a reference fits; expected {self.explain(form)}")
         try:
             value = form.decode(value) if self.held else value
         except Mismatch as error:
             raise ReplyProblem(*(f"{place}{str(fault).removeprefix('$')}" for fault in error.faults)) from error
-        return self.checked(value, form, place)
+        return self.check(value, form, place)
 
-    def checked(self, value: Any, form: ParameterForm, place: str) -> Value:
+    def check(self, value: Any, form: ParameterForm, place: str) -> Value:
         faults = form.faults(value, self.validator)
         if faults:
             raise ReplyProblem(*(f"{place}{fault.removeprefix('$')}" for fault in faults))
@@ -184,7 +184,7 @@ class _Reader:
             if parsed in self.form.allowed.get(form.key, {}).get(step, {}):
                 return From(step, parsed)
         shown = json.dumps(value, ensure_ascii=False)[:100]
-        raise ReplyProblem(f"{place}: {shown} does not surely fit; expected {self.wanted(form)}")
+        raise ReplyProblem(f"{place}: {shown} does not surely fit; expected {self.explain(form)}")
 
     def text(self, parts: Any, form: ParameterForm, place: str) -> Expression:
         if form is not ANYTHING and not form.takes_text:
@@ -199,9 +199,9 @@ class _Reader:
             elif isinstance(part, dict) and "from" in part and part.keys() <= {"from", "path"}:
                 read.append(self.reference(part, ANYTHING, where))
             else:
-                raise ReplyProblem(f"{where}: expected a string or {self.wanted(ANYTHING)}")
+                raise ReplyProblem(f"{where}: expected a string or {self.explain(ANYTHING)}")
         if all(isinstance(part, str) for part in read):
-            return self.checked("".join(map(str, read)), form, place)
+            return self.check("".join(map(str, read)), form, place)
         return TextOf(tuple(read))
 
     def list_of(self, elements: Any, form: ParameterForm, place: str) -> Expression:
@@ -219,7 +219,7 @@ class _Reader:
         ]
         if any(references(made := ListOf(tuple(read)))):
             return made
-        return self.checked([each.value for each in read if isinstance(each, Value)], form, place)
+        return self.check([each.value for each in read if isinstance(each, Value)], form, place)
 
     def object_of(self, members: Any, form: ParameterForm, place: str) -> Expression:
         if form.members is None:
@@ -227,7 +227,7 @@ class _Reader:
         read = self.arguments(members, form.members, f"{place}.object", inner=True)
         if any(references(made := ObjectOf(read))):
             return made
-        return self.checked({name: each.value for name, each in read.items() if isinstance(each, Value)}, form, place)
+        return self.check({name: each.value for name, each in read.items() if isinstance(each, Value)}, form, place)
 
 
 def _key_faults(value: Mapping[str, Any], needed: set[str], allowed: Collection[str], place: str) -> list[str]:

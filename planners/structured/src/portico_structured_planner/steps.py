@@ -202,15 +202,15 @@ class _StepWriter:
             else:
                 offered[spec.name] = form
                 options.append(option)
-        finish, give_up = _unused("finish", taken), _unused("infeasible", taken)
+        finish, give_up = _find_unused("finish", taken), _find_unused("infeasible", taken)
         can_give_up = self.rules.ends and self.rules.give_up
         references = self.references(ANYTHING) if self.rules.ends else None
         if references is not None:
-            options.append(_closed({"function": _constant(finish), "result": self.result(references)}))
+            options.append(_close({"function": _constant(finish), "result": self.result(references)}))
         if can_give_up:
             missing = {"type": "array", "items": self.text(_REASON), "maxItems": _MISSING}
-            options.append(_closed({"function": _constant(give_up), "reason": self.text(_REASON), "missing": missing}))
-        schema = _closed({"next": {"anyOf": options} if len(options) != 1 else options[0]})
+            options.append(_close({"function": _constant(give_up), "reason": self.text(_REASON), "missing": missing}))
+        schema = _close({"next": {"anyOf": options} if len(options) != 1 else options[0]})
         if self.definitions:
             schema["$defs"] = self.definitions
         return StepForm(
@@ -236,8 +236,8 @@ class _StepWriter:
                 problem = parameter.problem or "no value of it ends"
                 return f"its parameter {name!r} takes nothing that can be written here: {problem}"
             arguments[name] = _optional(expression) if not required else expression
-        call = {"function": _constant(form.name), "reason": self.text(_REASON), "arguments": _closed(arguments)}
-        return _closed(call)
+        call = {"function": _constant(form.name), "reason": self.text(_REASON), "arguments": _close(arguments)}
+        return _close(call)
 
     def expression(self, form: ParameterForm, *, inner: bool = False) -> dict[str, Any] | None:
         """Return a reference to the schema of an argument, or None; ``inner`` if it is inside a list or an object."""
@@ -294,7 +294,7 @@ class _StepWriter:
             self.shared[key] = f"place_{len(self.shared) + 1}"
             listed = [From.print_path(path) for path in paths]
             where = {"type": "string", "enum": listed} if len(listed) > 1 else _constant(listed[0])
-            self.definitions[self.shared[key]] = _closed({"from": _constant(origin.id), "path": where})
+            self.definitions[self.shared[key]] = _close({"from": _constant(origin.id), "path": where})
         return {"$ref": _PREFIX + self.shared[key]}
 
     def parts(self) -> dict[str, Any] | None:
@@ -304,7 +304,7 @@ class _StepWriter:
             return None
         if "text" not in self.definitions:
             parts = {"anyOf": [references, self.text(self.rules.bounds.text)]}
-            self.definitions["text"] = _closed(
+            self.definitions["text"] = _close(
                 {"text": {"type": "array", "items": parts, "minItems": 1, "maxItems": _PARTS}}
             )
         return {"$ref": _PREFIX + "text"}
@@ -319,7 +319,7 @@ class _StepWriter:
         most = max(min(most, self.rules.bounds.elements), least)
         if element is None or most < 1:
             return None
-        return _closed({"list": {"type": "array", "items": element, "minItems": max(least, 1), "maxItems": most}})
+        return _close({"list": {"type": "array", "items": element, "minItems": max(least, 1), "maxItems": most}})
 
     def object_of(self, form: ParameterForm) -> dict[str, Any] | None:
         """Return the alternative of an object whose properties may be references, where any fits."""
@@ -332,11 +332,11 @@ class _StepWriter:
             if expression is None and required:
                 return None
             made[name] = expression if required else _optional(expression)
-        return _closed({"object": _closed(made)})
+        return _close({"object": _close(made)})
 
     def result(self, references: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of the result: one reference, or several whose texts are joined."""
-        several = _closed({"text": {"type": "array", "items": references, "minItems": 2, "maxItems": _PARTS}})
+        several = _close({"text": {"type": "array", "items": references, "minItems": 2, "maxItems": _PARTS}})
         return {"anyOf": [references, several]}
 
     def text(self, most: int | None) -> dict[str, Any]:
@@ -354,7 +354,7 @@ def _constant(text: str) -> dict[str, Any]:
     return {"type": "string", "const": text}
 
 
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _close(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": dict(properties),
@@ -363,7 +363,7 @@ def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _find_unused(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import FunctionSpec
-from portico._plans.checking.shapes import Output, Place, Taken, array_of, constant, described, listed, object_of, whole
+from portico._plans.checking.shapes import Output, Place, Taken, array_of, constant, describe, itemize, object_of, whole
 from portico._plans.findings import Finding, Fix
 from portico._plans.plan import INPUT, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
@@ -142,17 +142,17 @@ class Expressions:
                 return self.mismatch(found.shape, taken, taker, place, expression)
             return found.shape
         if isinstance(expression, ListOf | ObjectOf) and len(place) <= self.longest:
-            shape = self.composed(expression, taken, taker, place)
+            shape = self.check_inside(expression, taken, taker, place)
         else:
             shape = self.shape(expression, place)
             if isinstance(expression, TextOf) and taken.takes_every(str):
                 return shape
         if never_meet((*shape, *taken.shape)):
             return self.mismatch(shape, taken, taker, place)
-        known = _evaluated(expression) if isinstance(expression, TextOf) else None
+        known = _try_evaluate(expression) if isinstance(expression, TextOf) else None
         return shape if known is None else self.literal(known[0], taken, place)
 
-    def composed(self, expression: ListOf | ObjectOf, taken: Taken, taker: str, place: Location) -> Together:
+    def check_inside(self, expression: ListOf | ObjectOf, taken: Taken, taker: str, place: Location) -> Together:
         """Check what is inside an array or an object, as far as there is one way to take it only."""
         if isinstance(expression, ListOf):
             if taken.single("array") is None:
@@ -169,14 +169,14 @@ class Expressions:
             inside = (*place, "object", name)
             if name not in piece.names() and never_meet(taken.inside(name).shape):
                 names = list(piece.names())
-                message = f"{taker} takes no member {name!r} here; it takes: {listed(names)}"
+                message = f"{taker} takes no member {name!r} here; it takes: {itemize(names)}"
                 self.notes.add(message, inside, nearest=nearest(name, names))
                 self.shape(member, inside)
             else:
                 members[name] = self.argument(member, taken.inside(name), taker, inside)
         for name in piece.required_names():
             if name not in members:
-                self.notes.add(f"{taker} needs the member {name!r} here: {described(piece.member(name))}", place)
+                self.notes.add(f"{taker} needs the member {name!r} here: {describe(piece.member(name))}", place)
                 members[name] = ()
         return object_of(members)
 
@@ -213,7 +213,7 @@ class Expressions:
             return _ANYTHING
         found: Place = output.at(reference.path)
         if found.problem:
-            fitting = () if taken is None else _fitting(output, taken)
+            fitting = () if taken is None else _find_fitting_paths(output, taken)
             both = [each for each in found.nearest if each in fitting]
             near = tuple(dict.fromkeys([*both, *fitting, *found.nearest]))[:_PATHS]
             hint = f"; nearest: {', '.join(near)}" if near else ""
@@ -225,14 +225,14 @@ class Expressions:
         if step == INPUT:
             self.notes.add(f"the plan is given nothing that {INPUT!r} could stand for", place)
             return
-        message = f"there is no step {step!r}; the steps are: {listed(known)}"
+        message = f"there is no step {step!r}; the steps are: {itemize(known)}"
         self.notes.add(message, place, nearest=nearest(step, known))
 
     def literal(self, value: Any, taken: Taken, place: Location) -> Together:
         """Note what a validator finds wrong with a literal, and what was meant where that is certain."""
         try:
             faults = taken.faults(value, self.validator)
-            mended = taken.mended(value, self.validator) if faults else None
+            mended = taken.mend_value(value, self.validator) if faults else None
         except SchemaUnsupported as error:
             self.notes.add(f"the literal could not be checked: {error}", place, severity="warning")
             return constant(value)
@@ -250,7 +250,7 @@ class Expressions:
     ) -> Together:
         """Note that what is given never is what is taken, and what fits in the step that a reference is to."""
         output = None if reference is None else self.output(reference.step)
-        paths = () if output is None else _fitting(output, taken)
+        paths = () if output is None else _find_fitting_paths(output, taken)
         hint = f"of {reference.step}, {' or '.join(paths)} would do" if reference and paths else ""
         self.notes.add(unlike(given, taker, taken.shape), place, nearest=paths, hint=hint)
         return ()
@@ -261,19 +261,19 @@ _ANYTHING = Place()
 
 def unlike(given: Together, taker: str, taken: Together) -> str:
     """Say that what is given never is what is taken; that both are an object, say, does not tell why."""
-    words, wanted = described(given), described(taken)
+    words, wanted = describe(given), describe(taken)
     message = f"{words} is given where {taker} takes {wanted}"
     return message if words != wanted else f"{message}, but never one like this"
 
 
-def _fitting(output: Output, taken: Taken) -> tuple[str, ...]:
+def _find_fitting_paths(output: Output, taken: Taken) -> tuple[str, ...]:
     """Return the paths inside an output whose values surely are taken, unless anything is."""
     if paths_that_fit((), taken.shape, depth=0):
         return ()
     return tuple(From.print_path(path) for path in paths_that_fit(output.shape, taken.shape, most=_PATHS))
 
 
-def _evaluated(expression: Expression) -> tuple[Any] | None:
+def _try_evaluate(expression: Expression) -> tuple[Any] | None:
     """Return the value of an expression that refers to nothing, as a tuple of one; None for any other."""
     try:
         return (evaluate(expression, {}),)

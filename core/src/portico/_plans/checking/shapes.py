@@ -93,22 +93,22 @@ def meant(name: str, names: Iterable[str], given: Iterable[str] = ()) -> str | N
     return found[0]
 
 
-def listed(names: Iterable[str]) -> str:
+def itemize(names: Iterable[str]) -> str:
     """List names for a person, the first ten of them."""
     shown = list(names)
     more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     return ", ".join(shown[:_LISTED]) + more if shown else "none"
 
 
-def described(shape: Together) -> str:
+def describe(shape: Together) -> str:
     """Say in words what the values of a shape are: the kinds of JSON, or the values where they are few."""
     try:
-        return _described(list(pieces(shape)))
+        return _describe_pieces(list(pieces(shape)))
     except UNREADABLE:
         return "a value"
 
 
-def _described(split: Sequence[Piece]) -> str:
+def _describe_pieces(split: Sequence[Piece]) -> str:
     kinds: set[str] = set()
     values: dict[str, None] = {}
     for piece in split:
@@ -164,8 +164,8 @@ def _nothing(path: JsonPath, split: Sequence[Piece]) -> Place:
     names |= {name for piece in objects for value in piece.values or () for name in value}
     if isinstance(part, str) and names:
         near = tuple(From.print_path((*path[:-1], name)) for name in nearest(part, sorted(names)))
-        return Place(problem=f"{problem}; it has: {listed(sorted(names))}", nearest=near)
-    return Place(problem=f"{problem}; {From.print_path(path[:-1])} is {_described(split)}")
+        return Place(problem=f"{problem}; it has: {itemize(sorted(names))}", nearest=near)
+    return Place(problem=f"{problem}; {From.print_path(path[:-1])} is {_describe_pieces(split)}")
 
 
 class Output:
@@ -230,7 +230,7 @@ class Taken:
             self._validate = (validator, [validator.compile(_with_root(*each)) for each in self.shape])
         return [fault for validate in self._validate[1] for fault in validate(value)]
 
-    def mended(self, value: Any, validator: SchemaValidator) -> tuple[Any] | None:
+    def mend_value(self, value: Any, validator: SchemaValidator) -> tuple[Any] | None:
         """Return the value that surely was meant by one with faults, as a tuple of one; None when there is none."""
         candidates = [mend(_with_root(*each), value) for each in self.shape]
         if isinstance(value, str):

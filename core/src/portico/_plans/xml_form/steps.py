@@ -69,7 +69,7 @@ class Variables:
         parts: list[str | Expression] = []
         done = 0
         for match in _REFERENCE.finditer(value) if "$" in value else ():
-            found = self.referred(match[1], value, call, written)
+            found = self.find_step(match[1], value, call, written)
             if found is None:
                 continue
             start = match.start()
@@ -85,7 +85,7 @@ class Variables:
         only = parts[0]
         return only if len(parts) == 1 and isinstance(only, From) else TextOf(tuple(parts))
 
-    def referred(self, word: str, value: str, call: WrittenCall, written: str) -> tuple[str, int] | None:
+    def find_step(self, word: str, value: str, call: WrittenCall, written: str) -> tuple[str, int] | None:
         """Return the step that ``$word`` stands for, and how much of the word is the name; None where it is text."""
         folded = word.lower()
         step = self.known.get(folded)
@@ -126,10 +126,10 @@ class Steps:
         self.fail = fail
         # What each call sets: the variable as it is written, and the name of a result.
         self.sets: list[tuple[str, str]] = []
-        self.arguments = [self.separated(call) for call in calls]
+        self.arguments = [self.separate_arguments(call) for call in calls]
         self.variables = Variables(finished, fail)
         self.variables.ever_set = dict.fromkeys(each.lower() for pair in self.sets for each in pair if each)
-        self.ids = self.identified(finished)
+        self.ids = self.choose_ids(finished)
         # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
         self.barrier: str | None = None
         self.since: list[str] = []
@@ -148,7 +148,7 @@ class Steps:
                 arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
                 after: tuple[str, ...] = ()
             else:
-                arguments = self.fitted(given, spec, call, previous)
+                arguments = self.fit_arguments(given, spec, call, previous)
                 after = ()
                 if spec.effects or self.barrier is not None:
                     after = self.order(id, spec, arguments)
@@ -167,11 +167,11 @@ class Steps:
             result = TextOf(tuple(parts[1:]))
         return tuple(steps), result, variables.doubts
 
-    def separated(self, call: WrittenCall) -> Mapping[str, str]:
+    def separate_arguments(self, call: WrittenCall) -> Mapping[str, str]:
         """Return the arguments among the attributes, and keep what the others set."""
         attributes = call.attributes
         if len(attributes) > 1 and len(set(map(str.lower, attributes))) < len(attributes):
-            attributes = self.merged(call)
+            attributes = self.merge_attributes(call)
         kept = added = ""
         arguments: dict[str, str] = {}
         for name, value in attributes.items():
@@ -191,7 +191,7 @@ class Steps:
         self.sets.append((kept, added))
         return arguments
 
-    def merged(self, call: WrittenCall) -> Mapping[str, str]:
+    def merge_attributes(self, call: WrittenCall) -> Mapping[str, str]:
         """Return the attributes, each once: names that differ only in case are one, and must have one value."""
         kept: dict[str, tuple[str, str]] = {}
         for name, value in call.attributes.items():
@@ -200,7 +200,7 @@ class Steps:
                 raise self.fail(call, f"{first} and {name} are one argument with two values")
         return dict(kept.values())
 
-    def identified(self, finished: Collection[str]) -> list[str]:
+    def choose_ids(self, finished: Collection[str]) -> list[str]:
         """Give each step an id: the variable that it sets, else s and its number, or the next that is free."""
         taken = {INPUT, *(each.lower() for each in finished)}
         found: list[str] = []
@@ -217,7 +217,7 @@ class Steps:
                 found[index] = f"s{number}"
         return found
 
-    def fitted(
+    def fit_arguments(
         self, given: Mapping[str, str], spec: FunctionSpec, call: WrittenCall, previous: str
     ) -> dict[str, Expression]:
         """Return the arguments under the names of the manual, with those that a variable or the last result gives."""
