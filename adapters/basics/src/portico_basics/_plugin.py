@@ -50,7 +50,7 @@ def portico_function_selectors() -> list[Registration]:
     return [
         _offer(
             "contextual",
-            "contextual.choosing:configured",
+            "contextual.choosing:make_selector",
             "config:ContextualSettings",
             "Offers a model the few functions that fit the conversation.",
         )
@@ -127,7 +127,7 @@ def portico_text_searches() -> list[Registration]:
         ),
         _offer(
             "vectors",
-            "vectors.search:configured",
+            "vectors.search:make_search",
             "config:VectorsSettings",
             "Searches the records of a vector store by meaning.",
         ),

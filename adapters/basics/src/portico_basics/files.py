@@ -35,7 +35,7 @@ class Lost:
         return f"{self.place}: {self.reason}"
 
     @staticmethod
-    def listed(lost: Sequence[Lost], usable: int, noun: str) -> str:
+    def report(lost: Sequence[Lost], usable: int, noun: str) -> str:
         """List what is lost for the log, with a line each and its further lines under it."""
         lines = [f"{len(lost)} of {usable + len(lost)} {noun} are lost."]
         lines += (f"  {str(one).replace(chr(10), chr(10) + '  ')}" for one in lost[:_MOST_LISTED])

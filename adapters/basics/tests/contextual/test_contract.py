@@ -8,7 +8,7 @@ import pytest
 
 from portico.ports import EmbeddingGenerator, FunctionSelector, VectorStore
 from portico_basics.config import ContextualSettings
-from portico_basics.contextual.choosing import configured
+from portico_basics.contextual.choosing import make_selector
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
@@ -22,7 +22,7 @@ class TestWithTheEmbeddedDefault(FunctionSelectorKit):
     @pytest.fixture(params=["fused", "vector"])
     def function_selector(self, request: pytest.FixtureRequest) -> FunctionSelector:
         services = FixedServices({VectorStore: FaissVectorStore(), EmbeddingGenerator: WordllamaEmbeddings()})
-        return configured(ContextualSettings(max=3, ranking=request.param), services)
+        return make_selector(ContextualSettings(max=3, ranking=request.param), services)
 
 
 class TestOnAFolder(FunctionSelectorKit):
@@ -30,17 +30,17 @@ class TestOnAFolder(FunctionSelectorKit):
     def function_selector(self, tmp_path: Path) -> FunctionSelector:
         store = FaissVectorStore(FaissSettings(path=tmp_path))
         services = FixedServices({VectorStore: store, EmbeddingGenerator: HashingEmbeddings()})
-        return configured(ContextualSettings(max=3), services)
+        return make_selector(ContextualSettings(max=3), services)
 
 
 class TestOnADictionary(FunctionSelectorKit):
     @pytest.fixture
     def function_selector(self) -> FunctionSelector:
         services = FixedServices({VectorStore: DictVectorStore(), EmbeddingGenerator: HashingEmbeddings()})
-        return configured(ContextualSettings(max=3), services)
+        return make_selector(ContextualSettings(max=3), services)
 
 
 class TestWithWordsAlone(FunctionSelectorKit):
     @pytest.fixture
     def function_selector(self) -> FunctionSelector:
-        return configured(ContextualSettings(max=3, ranking="lexical"), FixedServices({}))
+        return make_selector(ContextualSettings(max=3, ranking="lexical"), FixedServices({}))

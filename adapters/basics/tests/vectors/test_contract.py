@@ -13,7 +13,7 @@ import pytest
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import And, AnyOf, Equal, Range
 from portico_basics.config import VectorsSettings
-from portico_basics.vectors.search import VectorsTextSearch, configured
+from portico_basics.vectors.search import VectorsTextSearch, make_search
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.hybrid_search import DictHybridStore
@@ -97,7 +97,7 @@ class TestAsConfigured(TextSearchKit):
     async def text_search(self, embeddings: WordllamaEmbeddings) -> VectorsTextSearch[dict[str, Any]]:
         store = FaissVectorStore(FaissSettings(), None)
         services = FixedServices({VectorStore: store, EmbeddingGenerator: embeddings})
-        search = configured(VectorsSettings(namespace="notes", text="body", title="author"), services)
+        search = make_search(VectorsSettings(namespace="notes", text="body", title="author"), services)
         await search.add(
             {"id": note.id, "body": note.body, "author": note.author.name, "year": note.written.year}
             | ({} if note.page is None else {"link": note.page})
@@ -110,7 +110,7 @@ class TestAsConfigured(TextSearchKit):
         (tmp_path / "vectors").write_text("This is a file, and no folder.")
         store = FaissVectorStore(FaissSettings(path=tmp_path / "vectors"), None)
         services = FixedServices({VectorStore: store, EmbeddingGenerator: embeddings})
-        return configured(VectorsSettings(namespace="notes", text="body"), services)
+        return make_search(VectorsSettings(namespace="notes", text="body"), services)
 
     def fields_of(self, record: dict[str, Any]) -> Mapping[str, object]:
         return record
@@ -120,7 +120,7 @@ class TestByTheWordsOfTheStore(TestAsConfigured):
     @pytest.fixture
     async def text_search(self, embeddings: WordllamaEmbeddings) -> VectorsTextSearch[dict[str, Any]]:
         services = FixedServices({VectorStore: DictHybridStore(), EmbeddingGenerator: embeddings})
-        search = configured(VectorsSettings(namespace="notes", text="body", title="author", lexical="store"), services)
+        search = make_search(VectorsSettings(namespace="notes", text="body", title="author", lexical="store"), services)
         await search.add(
             {"id": note.id, "body": note.body, "author": note.author.name, "year": note.written.year}
             | ({} if note.page is None else {"link": note.page})

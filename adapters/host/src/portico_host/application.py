@@ -24,9 +24,9 @@ from portico_host.configuration import (
 )
 from portico_host.discovery import Command, commands, discover
 from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
-from portico_host.loading import broken, factory_of, fields_of
+from portico_host.loading import blame, factory_of, fields_of
 from portico_host.packages import Plugins, port_named
-from portico_host.problems import Problem, SettingsInvalid, dotted, problems_of
+from portico_host.problems import Problem, SettingsInvalid, problems_of, write_key
 from portico_host.schema import configuration_schema, offered_schema
 from portico_host.services import HostServices
 from portico_host.tree import NONE, Given
@@ -142,7 +142,7 @@ class Application:
                 )
                 _add(kernel, made, f"search.{name}")
             for name in services.names(FunctionSource):
-                _add(kernel, await _loaded(services, name), f"functions.{name}")
+                _add(kernel, await _load(services, name), f"functions.{name}")
             for plugin in plugins:
                 _add(kernel, plugin, f"the application's {plugin.name}")
             yield kernel
@@ -173,7 +173,7 @@ class Application:
             if plugins.default_of(port) and configuration.use(port) is None and not configuration.is_off(port)
         ]
         implicit = [(port.name, name) for port in PORTS for name in services.implicit(port.name)]
-        for name, service in (*services.chosen(), *defaults, *implicit):
+        for name, service in (*services.list_chosen(), *defaults, *implicit):
             try:
                 prepared = services.prepare(name, service)
                 offered_schema(prepared.offer)
@@ -200,7 +200,7 @@ class Application:
                         key = (*entry.key, name)
                         cause = "the secret is written into the file, where others may read it."
                         mend = 'Put it in a variable: { env = "NAME" }.'
-                        yield Problem(cause, mend, key, self.configuration.place(key), dotted(key), "warning")
+                        yield Problem(cause, mend, key, self.configuration.place(key), write_key(key), "warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,12 +297,12 @@ def _run_store(services: HostServices) -> RunStore | None:
     """Make the chosen journal, or the default one where it is installed."""
     from portico.ports import RunStore
 
-    if (RunStore.__name__, None) in services.chosen() or not services.names(RunStore):
+    if (RunStore.__name__, None) in services.list_chosen() or not services.names(RunStore):
         return _if_chosen(services, RunStore)
     return _if_usable(services, RunStore, services.names(RunStore)[0])
 
 
-async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
+async def _load(services: HostServices, name: str) -> FunctionPlugin:
     """Load a function source. Raises ``PluginBroken`` where it fails in another way than by an error of Portico."""
     from portico.ports import FunctionSource
 
@@ -312,7 +312,7 @@ async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
         raise
     except Exception as error:
         offer = services.prepare(FunctionSource.__name__, name).offer
-        raise broken(offer, f"functions.{name} could not be loaded", error) from error
+        raise blame(offer, f"functions.{name} could not be loaded", error) from error
 
 
 def _function_name(name: str) -> str:
@@ -342,7 +342,7 @@ def _effective_settings(configuration: Configuration, plugins: Plugins) -> Itera
         for entry in entries:
             if port.many:
                 key = (*entry.key, "use")
-                yield EffectiveSetting(dotted(key), entry.use, configuration.place(key))
+                yield EffectiveSetting(write_key(key), entry.use, configuration.place(key))
             yield from _of_entry(configuration, plugins, entry)
     yield from _own(configuration, PluginChoice, configuration.plugins, ("plugins",))
     yield from _own(configuration, SecretRules, configuration.secrets, ("secrets",))
@@ -353,7 +353,7 @@ def _own(configuration: Configuration, cls: type[Any], made: Any, key: tuple[str
         inside = (*key, member.key)
         given = any(known[: len(inside)] == inside for known in configuration.origins)
         origin = configuration.place(inside) if given else "default"
-        yield EffectiveSetting(dotted(inside), _plain(getattr(made, member.key)), origin)
+        yield EffectiveSetting(write_key(inside), _plain(getattr(made, member.key)), origin)
 
 
 def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> Iterator[EffectiveSetting]:
@@ -361,17 +361,17 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
     for name, value in entry.settings.items():
         key = (*entry.key, name)
         member = fields.get(name)
-        visible = _masked(value) if member is None or holds_secret(member.hint) else _plain(value)
-        yield EffectiveSetting(dotted(key), visible, configuration.place(key))
+        visible = _mask(value) if member is None or holds_secret(member.hint) else _plain(value)
+        yield EffectiveSetting(write_key(key), visible, configuration.place(key))
     unchosen = configuration.use(entry.port) is None and entry.use == entry.port.default
     embedded = default_settings(entry.port.name, entry.use) if unchosen else {}
     for name, member in fields.items():
         if name not in entry.settings and not member.required:
             value = _plain(embedded.get(name, member.default))
-            yield EffectiveSetting(dotted((*entry.key, name)), value, "default")
+            yield EffectiveSetting(write_key((*entry.key, name)), value, "default")
 
 
-def _masked(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     if isinstance(value, Mapping) and len(value) == 1:
         ((kind, name),) = value.items()
         if kind in ("env", "file") and isinstance(name, str):

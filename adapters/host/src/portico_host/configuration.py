@@ -162,7 +162,7 @@ class Configuration:
         table = self.values.get(port.table, {})
         if port.many:
             return tuple(
-                self._named(port, name, values) for name, values in table.items() if isinstance(values, Mapping)
+                self._make_entry(port, name, values) for name, values in table.items() if isinstance(values, Mapping)
             )
         chosen = self.use(port)
         if is_beside(port):
@@ -193,7 +193,7 @@ class Configuration:
         """Return what makes settings of raw values, with this configuration's folder and rules on secrets."""
         return Structurer(SecretSource(self.environ, self.folder, self.secrets.allow_files_inside))
 
-    def located(self, entry: Entry, error: SettingsInvalid) -> SettingsInvalid:
+    def locate(self, entry: Entry, error: SettingsInvalid) -> SettingsInvalid:
         """Return an error for an entry's settings with the whole keys, and with the place of each."""
         problems = []
         for each in error.problems:
@@ -206,7 +206,7 @@ class Configuration:
     def _file(self) -> str:
         return str(self.path) if self.path else f"no {FILE_NAME}"
 
-    def _named(self, port: PortInfo, name: str, values: Mapping[str, Any]) -> Entry:
+    def _make_entry(self, port: PortInfo, name: str, values: Mapping[str, Any]) -> Entry:
         settings = {key: value for key, value in values.items() if key != "use"}
         return Entry(port, name, str(values.get("use", name)), (port.table, name), settings)
 

@@ -15,7 +15,7 @@ from portico.errors import PluginBroken, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
 from portico_host.loading import import_quietly, printing_to_stderr
-from portico_host.packages import Offer, Package, Plugins, State, folded, mend_of, mend_of_conflict, sentence_of, title
+from portico_host.packages import Offer, Package, Plugins, State, fold, mend_of, mend_of_conflict, sentence_of, title
 from portico_host.problems import Problem
 
 _GROUP = "portico"
@@ -30,14 +30,14 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) 
     entry point or distribution; one that is switched off is listed and not imported. Nothing that a package
     raises comes out of here, but ``KeyboardInterrupt``.
     """
-    off = {folded(word): (word, "`disable` in [plugins]") for word in disable}
-    off |= {folded(word): (word, "PORTICO_DISABLE") for word in _disabled_by_environment()}
-    allowed = None if only is None else {folded(word): word for word in only}
+    off = {fold(word): (word, "`disable` in [plugins]") for word in disable}
+    off |= {fold(word): (word, "PORTICO_DISABLE") for word in _read_disabled()}
+    allowed = None if only is None else {fold(word): word for word in only}
     matched: set[str] = set()
     packages = []
-    with_commands = {folded(owner) for _, owner, _ in _entry_points(_COMMANDS)}
+    with_commands = {fold(owner) for _, owner, _ in _entry_points(_COMMANDS)}
     for entry, owner, version in sorted(_entry_points(_GROUP), key=lambda found: (found[0].name, found[1])):
-        words = {folded(entry.name), *_names_of(owner)}
+        words = {fold(entry.name), *_names_of(owner)}
         matched |= words
         reason = None
         if named := sorted(words & off.keys()):
@@ -48,7 +48,7 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) 
         if reason is not None:
             packages.append(Package(entry.name, owner, version, "disabled", (reason,)))
         else:
-            packages.append(_load(entry, owner, version, has_commands=folded(owner) in with_commands))
+            packages.append(_load(entry, owner, version, has_commands=fold(owner) in with_commands))
     # A package may have commands and nothing else.
     matched |= {name for owner in with_commands for name in _names_of(owner)}
     named_words = {**{name: word for name, (word, _) in off.items()}, **(allowed or {})}
@@ -71,19 +71,19 @@ def _entry_points(group: str) -> Iterator[tuple[EntryPoint, str, str]]:
             name, version = distribution.metadata["Name"], distribution.metadata["Version"] or "unknown"
         except Exception:  # noqa: BLE001, S112 - damaged metadata of others; pip reports it
             continue
-        if folded(name) not in seen:
-            seen.add(folded(name))
+        if fold(name) not in seen:
+            seen.add(fold(name))
             for point in points:
                 yield point, name, version
 
 
-def _disabled_by_environment() -> tuple[str, ...]:
+def _read_disabled() -> tuple[str, ...]:
     words = (word.strip() for word in os.environ.get("PORTICO_DISABLE", "").split(","))
     return tuple(word for word in words if word)
 
 
 def _names_of(distribution: str) -> set[str]:
-    return {folded(distribution), folded(distribution.removeprefix("portico-"))}
+    return {fold(distribution), fold(distribution.removeprefix("portico-"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
     Of several with one name the first by distribution counts. ``disable`` names packages to leave out, beside those of
     PORTICO_DISABLE, as in `discover`.
     """
-    off = {name for word in (*disable, *_disabled_by_environment()) for name in _names_of(word)}
+    off = {name for word in (*disable, *_read_disabled()) for name in _names_of(word)}
     found: dict[str, Command] = {}
     for point, owner, _ in sorted(_entry_points(_COMMANDS), key=lambda each: (each[0].name, each[1])):
         if not _names_of(owner) & off:
@@ -144,7 +144,7 @@ def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: b
         except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
             problems.append(problem(f"Its hook {port.hook} failed: {sentence_of(error)}", error=error))
             continue
-        registrations, mistakes = _checked(port, result)
+        registrations, mistakes = _read_registrations(port, result)
         problems += map(problem, mistakes)
         offers += [Offer(port, registration, entry.name, distribution) for registration in registrations]
     if problems:
@@ -191,7 +191,7 @@ def _lookalikes(module: ModuleType) -> Iterator[str]:
             yield f"Its function {attribute} is not a hook and is not called. {advice}"
 
 
-def _checked(port: PortInfo, result: Any) -> tuple[list[Registration], list[str]]:
+def _read_registrations(port: PortInfo, result: Any) -> tuple[list[Registration], list[str]]:
     """Return the registrations of a hook and sentences on what else it returned.
 
     A package that knows several versions of the port registers a name once for each. The one that fits counts, and

@@ -143,7 +143,7 @@ def _limits(validator: Any) -> dict[str, Any]:
     return {"pattern": f"^(?:{pattern})$"} if isinstance(pattern, str) else {}
 
 
-def limited(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+def limit(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema with those limits that are about its type."""
     kind = schema.get("type")
     made = dict(schema)

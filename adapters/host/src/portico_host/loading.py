@@ -18,9 +18,9 @@ from portico_host.problems import Problem
 
 def factory_of(offer: Offer) -> Any:
     """Import a registration's factory. Raises ``PluginBroken`` with the cause."""
-    factory = _imported(offer, offer.registration.factory)
+    factory = _import(offer, offer.registration.factory)
     if not callable(factory):
-        raise broken(offer, f"its factory {offer.registration.factory} cannot be called")
+        raise blame(offer, f"its factory {offer.registration.factory} cannot be called")
     return factory
 
 
@@ -32,13 +32,13 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
     settings = offer.registration.settings
     if settings is None:
         return None
-    cls = _imported(offer, settings) if isinstance(settings, str) else settings
+    cls = _import(offer, settings) if isinstance(settings, str) else settings
     if not is_settings_class(cls):
-        raise broken(offer, "its settings are neither an attrs class nor a dataclass")
+        raise blame(offer, "its settings are neither an attrs class nor a dataclass")
     try:
         settings_fields(cls)
     except Exception as error:
-        raise broken(offer, "its settings class cannot be read", error) from error
+        raise blame(offer, "its settings class cannot be read", error) from error
     return cls
 
 
@@ -51,21 +51,21 @@ def fields_of(plugins: Plugins, port: str, name: str) -> dict[str, Field]:
     return {member.key: member for member in settings_fields(cls)} if cls else {}
 
 
-def broken(offer: Offer, what: str, error: BaseException | None = None) -> PluginBroken:
+def blame(offer: Offer, what: str, error: BaseException | None = None) -> PluginBroken:
     """Return the error for a package that raised, or that has a mistake."""
     raised = "." if error is None else f": {sentence_of(error)}"
     sentence = f"{title(offer.port)} {offer.name!r} of {offer.distribution} is broken: {what}{raised}"
     return PluginBroken(Problem(sentence, mend_of(offer.distribution, offer.package)))
 
 
-def _imported(offer: Offer, reference: str) -> Any:
+def _import(offer: Offer, reference: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:
         value: Any = import_quietly(module)
         for part in attribute.split("."):
             value = getattr(value, part)
     except (Exception, SystemExit) as error:
-        raise broken(offer, f"{reference} cannot be imported", error) from error
+        raise blame(offer, f"{reference} cannot be imported", error) from error
     return value
 
 

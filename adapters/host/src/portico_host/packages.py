@@ -46,7 +46,7 @@ SHIPPED: dict[str, str] = {
 """Portico's distributions, whose names no other package can have, with what each registers besides its own name."""
 
 
-def folded(name: str) -> str:
+def fold(name: str) -> str:
     """Normalise a distribution's name as the packaging specification has it."""
     return re.sub(r"[-_.]+", "-", name).casefold()
 
@@ -214,10 +214,10 @@ class Plugins:
 
     def _refuse(self, info: PortInfo, name: str) -> None:
         wanted = distribution_for(info, name)
-        relatives = {folded(name), folded(wanted), folded(wanted.removeprefix("portico-"))}
+        relatives = {fold(name), fold(wanted), fold(wanted.removeprefix("portico-"))}
         for package in self.packages:
             whose = f"{title(info)} {name!r} cannot be used: its package {package.distribution} is {package.state}."
-            if not {folded(package.name), folded(package.distribution)} & relatives:
+            if not {fold(package.name), fold(package.distribution)} & relatives:
                 continue
             if package.state == "disabled":
                 raise PluginNotInstalled(Problem(f"{whose} {package.problem}", package.mend or ""))

@@ -15,7 +15,7 @@ _KNOWN_SHOWN = 12
 Key = tuple[str, ...]
 
 
-def dotted(key: Key) -> str:
+def write_key(key: Key) -> str:
     """Write a key as TOML has it in a heading."""
     return ".".join(part if part.replace("_", "").replace("-", "").isalnum() else repr(part) for part in key)
 
@@ -39,7 +39,7 @@ class Problem:
     @property
     def message(self) -> str:
         """The place, the key and the sentence."""
-        return ": ".join(part for part in (self.place, dotted(self.key), self.cause) if part)
+        return ": ".join(part for part in (self.place, write_key(self.key), self.cause) if part)
 
     def __str__(self) -> str:
         return f"{self.message} {self.mend}".rstrip()
@@ -65,7 +65,7 @@ class SettingsInvalid(ConfigurationError):
 def problems_of(error: PorticoError, subject: str = "configuration") -> list[Problem]:
     """Turn an error of the configuration or of a package into problems, one for each mistake."""
     if isinstance(error, SettingsInvalid):
-        problems = [replace(each, subject=dotted(each.key) or each.place) for each in error.problems]
+        problems = [replace(each, subject=write_key(each.key) or each.place) for each in error.problems]
     else:
         known = error.args[0] if error.args and isinstance(error.args[0], Problem) else Problem(str(error))
         problems = [replace(known, subject=subject, error=error.__cause__)]
@@ -86,7 +86,7 @@ def kind_of(value: object) -> str:
     return next((name for kind, name in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """Show a value that is no secret, at most 60 characters of it; only the kind of tables and arrays."""
     kind = kind_of(value)
     if isinstance(value, bool):

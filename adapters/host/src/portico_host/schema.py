@@ -20,8 +20,8 @@ from portico_host.configuration import (
     is_beside,
     names_what_it_uses,
 )
-from portico_host.fields import bare, is_settings_class, json_value, limited, options_of, settings_fields, union_members
-from portico_host.loading import broken, settings_class_of
+from portico_host.fields import bare, is_settings_class, json_value, limit, options_of, settings_fields, union_members
+from portico_host.loading import blame, settings_class_of
 from portico_host.packages import Offer, Plugins
 from portico_host.settings import ARRAYS, TABLES
 from portico_host.tree import NONE
@@ -81,7 +81,7 @@ def offered_schema(offer: Offer) -> dict[str, Any] | None:
         schema = settings_schema(cls)
         json.dumps(schema, allow_nan=False)
     except Exception as error:
-        raise broken(offer, "its settings class cannot be described", error) from error
+        raise blame(offer, "its settings class cannot be described", error) from error
     return schema
 
 
@@ -166,7 +166,7 @@ def _class_schema(cls: type[Any], above: frozenset[type[Any]]) -> dict[str, Any]
     properties: dict[str, Any] = {}
     fields = settings_fields(cls)
     for member in fields:
-        schema = limited(_schema(member.hint, above | {cls}), member.limits)
+        schema = limit(_schema(member.hint, above | {cls}), member.limits)
         if member.doc:
             schema["description"] = member.doc
         default = _default(member.default)

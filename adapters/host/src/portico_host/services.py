@@ -14,7 +14,7 @@ from portico.errors import ConfigurationError, PluginBroken, PluginError, Plugin
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, Configuration, Entry, default_settings
 from portico_host.fields import settings_fields
-from portico_host.loading import broken, factory_of, settings_class_of
+from portico_host.loading import blame, factory_of, settings_class_of
 from portico_host.packages import Offer, Plugins, port_named
 from portico_host.problems import Problem, SettingsInvalid
 from portico_host.tree import NONE
@@ -147,7 +147,7 @@ class HostServices:
         """
         problems: list[Problem] = []
         first: PorticoError | None = None
-        for port, name in self.chosen():
+        for port, name in self.list_chosen():
             try:
                 self.prepare(port, name)
             except SettingsInvalid as error:
@@ -159,7 +159,7 @@ class HostServices:
         if first is not None:
             raise first
 
-    def chosen(self) -> tuple[tuple[str, str | None], ...]:
+    def list_chosen(self) -> tuple[tuple[str, str | None], ...]:
         """Return port and name of everything that is configured to be used."""
         wanted: list[tuple[str, str | None]] = []
         for info in PORTS:
@@ -264,14 +264,14 @@ class HostServices:
         if cls is None:
             if raw:
                 problems = [Problem(f"is not known: {entry.use!r} has no settings.", key=(key,)) for key in raw]
-                raise self._configuration.located(entry, SettingsInvalid(problems))
+                raise self._configuration.locate(entry, SettingsInvalid(problems))
             return None
         if self._configuration.use(entry.port) is None and entry.use == entry.port.default:
             raw = default_settings(entry.port.name, entry.use) | raw
         try:
             return self._structurer.structure(cls, raw)
         except SettingsInvalid as error:
-            raise self._configuration.located(entry, error) from None
+            raise self._configuration.locate(entry, error) from None
 
     def _make(self, prepared: Prepared) -> Any:
         if prepared in self._making:
@@ -291,14 +291,14 @@ class HostServices:
                 return service
             if service is not None:
                 service.close()  # it is never awaited, and Python would warn of that
-            failure = broken(prepared.offer, f"its factory returned {service!r}, not a service")
+            failure = blame(prepared.offer, f"its factory returned {service!r}, not a service")
         finally:
             self._making.pop()
         raise failure
 
     def _fault(self, offer: Offer, what: str, error: BaseException) -> PluginBroken:
         """Return the error for a package that raised, without the secrets that were made for its settings."""
-        failure = broken(offer, what, error)
+        failure = blame(offer, what, error)
         problem = failure.args[0]
         scrubbed = replace(problem, cause=self._structurer.secrets.scrub(problem.cause))
         if scrubbed != problem:

@@ -15,8 +15,8 @@ from cattrs.gen import make_dict_structure_fn
 
 from portico.plugins import Secret
 from portico_host.fields import bare, holds_secret, is_settings_class, options_of, settings_fields, union_members
-from portico_host.problems import Key, Problem, SettingsInvalid, kind_of, shown, unknown_word
-from portico_host.tree import Given, parsed
+from portico_host.problems import Key, Problem, SettingsInvalid, kind_of, show, unknown_word
+from portico_host.tree import Given, parse
 
 _A_SECRET = 'a secret: { env = "VARIABLE" } or { file = "PATH" }'  # noqa: S105 - words for people
 _LARGEST_SECRET = 65_536
@@ -100,18 +100,18 @@ class SecretSource:
         raise SettingsInvalid([Problem(cause, "Write the secret into it, or correct its path.")])
 
 
-def expected(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """Say what a setting of this type takes."""
     hint = bare(hint)
     members = union_members(hint)
     if members is not None:
-        return " or ".join(dict.fromkeys(expected(each) for each in members if each is not type(None)))
+        return " or ".join(dict.fromkeys(describe_type(each) for each in members if each is not type(None)))
     options = options_of(hint)
     if options is not None:
         return f"one of {', '.join(str(raw).lower() if isinstance(raw, bool) else repr(raw) for raw, _ in options)}"
     if _kind(hint) in ARRAYS:
         inner = [argument for argument in typing.get_args(hint) if argument is not Ellipsis]
-        return f"an array, each {expected(inner[0])}" if len(inner) == 1 else "an array"
+        return f"an array, each {describe_type(inner[0])}" if len(inner) == 1 else "an array"
     return _EXPECTED.get(hint, "a table")
 
 
@@ -157,10 +157,10 @@ class Structurer:
             return self.secrets.make(value)
         if hint is Path:
             return self._path(value)
-        read = value if hint is str else parsed(value)
+        read = value if hint is str else parse(value)
         fitting = isinstance(read, int | float) if hint is float else isinstance(read, hint)
         if not fitting or (isinstance(read, bool) and hint is not bool):
-            raise SettingsInvalid.of(_SCALARS[hint], shown(value))
+            raise SettingsInvalid.of(_SCALARS[hint], show(value))
         return hint(read)
 
     def _bare(self, hint: Any) -> Callable[[Any, Any], Any]:
@@ -170,13 +170,13 @@ class Structurer:
         if isinstance(value, Path):
             return value
         if not isinstance(value, str) or not value or "\0" in value:
-            raise SettingsInvalid.of("a path", shown(value))
+            raise SettingsInvalid.of("a path", show(value))
         return (Path.cwd() if isinstance(value, Given) else self.secrets.folder) / Path(str(value)).expanduser()
 
     def _array(self, value: Any, hint: Any) -> Any:
-        read = parsed(value)
+        read = parse(value)
         if not isinstance(read, list | tuple):
-            raise SettingsInvalid.of(expected(hint), kind_of(value))
+            raise SettingsInvalid.of(describe_type(hint), kind_of(value))
         hints = [argument for argument in typing.get_args(hint) if argument is not Ellipsis] or [Any]
         if len(hints) > 1 and len(hints) != len(read):
             raise SettingsInvalid.of(f"an array of {len(hints)} elements", f"one of {len(read)}")
@@ -185,9 +185,9 @@ class Structurer:
         return ARRAYS[_kind(hint)](self._each(parts).values())
 
     def _table(self, value: Any, hint: Any) -> dict[str, Any]:
-        read = parsed(value)
+        read = parse(value)
         if not isinstance(read, Mapping):
-            raise SettingsInvalid.of(expected(hint), kind_of(value))
+            raise SettingsInvalid.of(describe_type(hint), kind_of(value))
         inner = (typing.get_args(hint) or (str, Any))[1]
         return self._each((str(key), inner, part) for key, part in read.items())
 
@@ -213,7 +213,7 @@ class Structurer:
         )
 
         def structure(value: Any, _: Any) -> Any:
-            read = parsed(value)
+            read = parse(value)
             if not isinstance(read, Mapping):
                 raise SettingsInvalid.of("a table", kind_of(value))
             return make(read, cls)
@@ -234,7 +234,7 @@ class Structurer:
                 return self._converter.structure(value, member)
             except Exception:  # noqa: BLE001, S112 - the next alternative may fit
                 continue
-        raise SettingsInvalid.of(expected(hint), kind_of(value) if holds_secret(hint) else shown(value))
+        raise SettingsInvalid.of(describe_type(hint), kind_of(value) if holds_secret(hint) else show(value))
 
 
 def _kind(hint: Any) -> Any:
@@ -253,11 +253,11 @@ def _plain(value: Any) -> Any:
 
 def _choose(value: Any, hint: Any) -> Any:
     options = options_of(hint) or ()
-    for candidate in (value.value if isinstance(value, Enum) else _plain(value), _plain(parsed(value))):
+    for candidate in (value.value if isinstance(value, Enum) else _plain(value), _plain(parse(value))):
         for raw, option in options:
             if type(raw) is type(candidate) and raw == candidate:
                 return option
-    raise SettingsInvalid.of(expected(hint), shown(value))
+    raise SettingsInvalid.of(describe_type(hint), show(value))
 
 
 def _refuse(_: Any, hint: Any) -> Any:
@@ -279,7 +279,7 @@ def _problems(error: BaseException, key: Key = ()) -> Iterator[Problem]:
                     yield Problem(unknown_word(extra, fields, "a setting here"), key=(*key, extra))
             elif name and isinstance(part, KeyError):
                 about = f" ({fields[name].doc.rstrip('.')})" if fields[name].doc else ""
-                yield Problem(f"is missing; expected {expected(fields[name].hint)}{about}.", key=(*key, name))
+                yield Problem(f"is missing; expected {describe_type(fields[name].hint)}{about}.", key=(*key, name))
             elif name:
                 yield from _problems(part, (*key, name))
             else:

@@ -31,7 +31,7 @@ class Given(str):
         return made
 
 
-def parsed(value: Any) -> Any:
+def parse(value: Any) -> Any:
     """Read text of the environment as one TOML value; anything else, and what is not TOML, stays as it is."""
     if not isinstance(value, Given) or not value.textual or len(value) > _MAXIMUM_TEXT:
         return value
@@ -40,16 +40,16 @@ def parsed(value: Any) -> Any:
     except (ValueError, RecursionError):
         return value
     # A line break could smuggle in a second key.
-    return _marked(document["value"], value.origin) if list(document) == ["value"] else value
+    return _mark(document["value"], value.origin) if list(document) == ["value"] else value
 
 
-def _marked(value: Any, origin: str) -> Any:
+def _mark(value: Any, origin: str) -> Any:
     if isinstance(value, str):
         return value if isinstance(value, Given) else Given(value, origin, textual=False)
     if isinstance(value, Mapping):
-        return {key: _marked(part, origin) for key, part in value.items()}
+        return {key: _mark(part, origin) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_marked(part, origin) for part in value]
+        return [_mark(part, origin) for part in value]
     return value
 
 
@@ -81,7 +81,7 @@ class Tree:
 
     def add_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Merge what the application sets; None leaves a setting as it is."""
-        self._merge(self.values, _marked(overrides, "override"), (), "override")
+        self._merge(self.values, _mark(overrides, "override"), (), "override")
 
     def _add_variable(self, variable: str, text: str) -> None:
         words = variable.removeprefix(PREFIX).split("__")

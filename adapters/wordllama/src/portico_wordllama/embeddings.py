@@ -48,10 +48,10 @@ class WordllamaEmbeddings:
         return Vectors(buffer, len(texts), dimensions)
 
     def _fill(self, buffer: bytearray, offset: int, texts: Sequence[str]) -> None:
-        rows = self._loaded().rows(texts)
+        rows = self._load().rows(texts)
         buffer[offset : offset + rows.nbytes] = rows.data.cast("B")
 
-    def _loaded(self) -> Model:
+    def _load(self) -> Model:
         with self._loading:
             if self._model is None:
                 from portico_wordllama._model import load

@@ -37,7 +37,7 @@ WEB = SearchCapabilities(
 NEWS = SearchCapabilities(FilterSupport.fields_of(*_OF_NEWS, offered=("site",), site=_EVERY), total_count=True)
 
 
-def asked_of(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
+def build_request(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
     """Return the request for a page of web pages (``search``) or of news (``news/search``).
 
     A filter beats a setting. Raises ``UnsupportedOption`` for values that the service would ignore, and for filters

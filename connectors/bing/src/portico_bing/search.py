@@ -19,7 +19,7 @@ from portico.search import (
     read_record,
     search_method,
 )
-from portico_bing._wire import NEWS, WEB, BingArticle, asked_of, read_news
+from portico_bing._wire import NEWS, WEB, BingArticle, build_request, read_news
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
 
     def request(self, page: AskedPage) -> HttpRequest:
         """Ask for a page of the web."""
-        return asked_of(self.settings, "search", page)
+        return build_request(self.settings, "search", page)
 
     def read(self, answer: Any) -> FoundPage[BingPage]:
         """Return the web pages of an answer; the member is missing where nothing was found."""
@@ -70,7 +70,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
     @search_method(capabilities=NEWS)
     async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[BingArticle]:
         """Find articles in the news, with who published them and when."""
-        return await self.pages(query, options, lambda page: asked_of(self.settings, "news/search", page), read_news)
+        return await self.pages(query, options, lambda one: build_request(self.settings, "news/search", one), read_news)
 
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
         """Return the kind for a used-up quota, which is 403, and for an error with the status of success."""

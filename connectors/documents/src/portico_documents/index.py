@@ -50,7 +50,7 @@ class FolderIndex:
     async def update(self, *, progress: Progress | None = None) -> IndexReport:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
         reporter = _Reporter(progress)
-        async with self._locked(reporter):
+        async with self._lock(reporter):
             problems: list[str] = []
             # Damage is healed here: both halves are derived from the documents, and each may be made anew once.
             for _ in range(2):
@@ -81,7 +81,7 @@ class FolderIndex:
             elif await mirror.store.count(mirror.namespace) < passages:
                 # Another process may be at work: what it has done so far can be searched.
                 with suppress(_Busy):
-                    async with self._held_at_once():
+                    async with self._lock_at_once():
                         await self._synchronise(mirror, remove=True)
             self._synchronised = revision
 
@@ -128,11 +128,11 @@ class FolderIndex:
             await in_thread(connection.close)
 
     @asynccontextmanager
-    async def _locked(self, reporter: _Reporter) -> AsyncIterator[None]:
+    async def _lock(self, reporter: _Reporter) -> AsyncIterator[None]:
         """Wait for the lock without blocking the event loop; the lock of a killed holder is free."""
         while True:
             try:
-                async with self._held_at_once():
+                async with self._lock_at_once():
                     yield
                     return
             except _Busy:
@@ -140,7 +140,7 @@ class FolderIndex:
                 await asyncio.sleep(_POLL_SECONDS)
 
     @asynccontextmanager
-    async def _held_at_once(self) -> AsyncIterator[None]:
+    async def _lock_at_once(self) -> AsyncIterator[None]:
         lock = FileLock(self._place.folder / "lock", thread_local=False)
         try:
             self._place.folder.mkdir(parents=True, exist_ok=True)
@@ -267,7 +267,7 @@ class _Update:
     async def _remove_gone(self) -> int:
         connection, mirror = self.connection, self.mirror
         removed = after = 0
-        while files := await in_thread(self.scan.gone, after):
+        while files := await in_thread(self.scan.find_gone, after):
             after = files[-1][0]
             gone = await in_thread(
                 catalogue.delete_files, connection, [file for file, _ in files], words=not mirror.words

@@ -215,7 +215,7 @@ class Scan:
                     self._keep(entry.relative, "", batch)
                 continue
             batch.looked += 1
-            batch.current = shown(entry.relative)
+            batch.current = show_path(entry.relative)
             document = self._look(entry, batch)
             if document is not None:
                 batch.entries.append(document)
@@ -238,7 +238,7 @@ class Scan:
         ).fetchone()
         return row[0] or 0
 
-    def gone(self, after: int, count: int = 200) -> list[tuple[int, bool]]:
+    def find_gone(self, after: int, count: int = 200) -> list[tuple[int, bool]]:
         """Return the next files of the catalogue that the walk has not seen, and whether each was a document."""
         self.check_root()
         rows = self._connection.execute(
@@ -284,7 +284,7 @@ class Scan:
         )
         batch.unchanged += documents
         kept = " What is indexed of it is kept." if documents else ""
-        self._note(batch, f"{shown(relative)} cannot be read{why and f': {why}'}.{kept}")
+        self._note(batch, f"{show_path(relative)} cannot be read{why and f': {why}'}.{kept}")
 
     def _look(self, found: Found, batch: Batch) -> FileEntry | None:
         """Return the new state of a file; None for one that is as it was, or cannot be read."""
@@ -380,6 +380,6 @@ def _storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def shown(relative: str) -> str:
+def show_path(relative: str) -> str:
     """Return a path as it can be printed and stored: bytes that are no UTF-8 become U+FFFD."""
     return relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -44,7 +44,7 @@ class VectorMirror:
         no embedding. With ``look`` the store is asked for the passages themselves: an update that was stopped may have
         left them there, or another host with the same folder.
         """
-        vectors, present = await self._known(connection, entries, look)
+        vectors, present = await self._find_known(connection, entries, look)
         copies: list[VectorRecord] = []
         rows: list[Rows] = []
         missing: list[VectorRecord] = []
@@ -104,7 +104,7 @@ class VectorMirror:
                     progress(done, total)
         return embedded
 
-    async def _known(
+    async def _find_known(
         self, connection: sqlite3.Connection, entries: Sequence[FileEntry], look: bool
     ) -> tuple[dict[bytes, Rows], set[str]]:
         """Return the vectors that passages of these texts have, and the ids that they were found under."""

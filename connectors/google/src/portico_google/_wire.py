@@ -25,7 +25,7 @@ _ALSO: dict[str, tuple[str, ...]] = {"site": ("Equal",), "language": ("Equal", "
 WEB = SearchCapabilities(FilterSupport.fields_of(*_PARAMETERS, offered=("site",), **_ALSO), total_count=True, most=100)
 
 
-def asked_of(settings: GoogleSettings, page: AskedPage) -> HttpRequest:
+def build_request(settings: GoogleSettings, page: AskedPage) -> HttpRequest:
     """Return the request for a page; a filter beats a setting.
 
     Raises ``UnsupportedOption`` for values that the service would ignore.

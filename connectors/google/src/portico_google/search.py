@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError
 from portico.plugins import HttpRequest, HttpResponse
 from portico.search import AskedPage, FoundPage, TextSearchResult, WebAddress, WebSearchConnector, read_record
-from portico_google._wire import WEB, asked_of
+from portico_google._wire import WEB, build_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class GoogleTextSearch(WebSearchConnector[GooglePage]):
 
     def request(self, page: AskedPage) -> HttpRequest:
         """Ask for ten results at most, counted from 1."""
-        return asked_of(self.settings, page)
+        return build_request(self.settings, page)
 
     def read(self, answer: Any) -> FoundPage[GooglePage]:
         """Return the results of an answer; without results it has no items, and its numbers are texts."""

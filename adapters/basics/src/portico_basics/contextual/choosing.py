@@ -166,8 +166,8 @@ class ContextualSelector:
         limit = self.options.limit if limit is None else limit
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
-        known = self._known(tuple(functions))
-        always, absent = _found(self.options.always, known.specs)
+        known = self._find_known(tuple(functions))
+        always, absent = _find_names(self.options.always, known.specs)
         offered = tuple(Considered(name, "always") for name in always)
         count = len(known.specs)
         if self.options.minimum_score is None and count - len(always) <= limit:
@@ -176,11 +176,11 @@ class ContextualSelector:
         requests = _requests(context)
         if not requests or not limit:
             return Selection(offered, considered=count, requests=requests, absent=absent)
-        ranked, embedded = await self._ranked(known, requests, limit + len(always))
+        ranked, embedded = await self._rank(known, requests, limit + len(always))
         chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
         return Selection((*offered, *chosen), left_out, count, requests, embedded, absent)
 
-    def _known(self, functions: tuple[FunctionSpec, ...]) -> KnownFunctions:
+    def _find_known(self, functions: tuple[FunctionSpec, ...]) -> KnownFunctions:
         """Return the set of these functions, one of the few that were used last or a new one."""
         for place, (given, known) in enumerate(self._recent):
             if given is functions or given == functions:
@@ -190,9 +190,7 @@ class ContextualSelector:
         self._recent = [(functions, known), *self._recent[: _REMEMBERED - 1]]
         return known
 
-    async def _ranked(
-        self, known: KnownFunctions, requests: Sequence[str], wanted: int
-    ) -> tuple[list[Considered], int]:
+    async def _rank(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Considered], int]:
         looked_at = max(_LOOKED_AT, 2 * wanted)
         lexical = self.options.ranking != "vector"
         by_words = [
@@ -201,7 +199,7 @@ class ContextualSelector:
         cosines: Sequence[Mapping[str, float]] = [{} for _ in requests]
         embedded = 0
         if self._records is not None:
-            queries = await self._records.embedded(requests)
+            queries = await self._records.embed_requests(requests)
             cosines, embedded = await self._records.cosines(known, queries, looked_at, by_words)
         candidates = {name for some in (*by_words, *cosines) for name in some}
         found = [known.index.score_of(each, candidates) if lexical else RequestScores() for each in requests]
@@ -216,7 +214,7 @@ class ContextualSelector:
         return tuple(enough[:limit]), tuple(left_out)
 
 
-def configured(settings: ContextualSettings, services: Services) -> ContextualSelector:
+def make_selector(settings: ContextualSettings, services: Services) -> ContextualSelector:
     """Make the selector of `portico.toml`. The ranking "lexical" asks for neither store nor embeddings."""
     options = SelectionOptions(
         limit=settings.max, always=settings.always, minimum_score=settings.minimum_score, ranking=settings.ranking
@@ -228,7 +226,7 @@ def configured(settings: ContextualSettings, services: Services) -> ContextualSe
     )
 
 
-def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _find_names(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the full names that exist, each once, and the other names."""
     found: dict[str, None] = {}
     absent = []

@@ -94,7 +94,7 @@ class LexicalIndex:
         words add no further functions, and only change the scores of the best so far. These are the same as without
         ``top``.
         """
-        wanted = self._wanted(request)
+        wanted = self._weigh_words(request)
         scores: dict[str, float] = {}
         visits = 0
         for place, (shares, most) in enumerate(wanted):
@@ -108,11 +108,11 @@ class LexicalIndex:
 
     def score_of(self, request: str, names: Iterable[str]) -> RequestScores:
         """Score only these functions, as `score` does."""
-        wanted = self._wanted(request)
+        wanted = self._weigh_words(request)
         found = _add(dict.fromkeys(names, 0.0), wanted)
         return RequestScores({name: score for name, score in found.items() if score}, _greatest(wanted))
 
-    def _wanted(self, request: str) -> list[_Wanted]:
+    def _weigh_words(self, request: str) -> list[_Wanted]:
         """Return the words of a request, the rarest first."""
         found = [(self._shares.get(word, {}), word) for word in dict.fromkeys(words(request))]
         found.sort(key=lambda each: (len(each[0]), each[1]))
@@ -168,7 +168,7 @@ def fuse(requests: Sequence[RequestScores], ranking: Ranking = "fused") -> list[
     score for any request. "lexical" and "vector" use one of the two summands only.
     """
     fits = [found for each in requests if (found := _fits(each, ranking))]
-    taken = [_taken(each) for each in fits]
+    taken = [_find_offset(each) for each in fits]
     most = max(taken, default=0.0)
     scores: dict[str, float] = {}
     for each, less in zip(fits, taken, strict=True):
@@ -202,7 +202,7 @@ def _fits(request: RequestScores, ranking: Ranking) -> dict[str, float]:
     return fits
 
 
-def _taken(fits: Mapping[str, float]) -> float:
+def _find_offset(fits: Mapping[str, float]) -> float:
     """Return what to take from the fits of a request so that those of several compare."""
     highest = heapq.nlargest(_FIELD + 1, fits.values())
     return _OF_THE_BEST * highest[0] + _OF_THE_FIELD * (highest[_FIELD] if len(highest) > _FIELD else 0.0)

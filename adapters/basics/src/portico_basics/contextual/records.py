@@ -89,9 +89,9 @@ class FunctionRecords:
         self._in_store: KnownFunctions | None = None  # the functions that were all present the last time
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
-    async def embedded(self, requests: Sequence[str]) -> Vectors:
+    async def embed_requests(self, requests: Sequence[str]) -> Vectors:
         """Embed requests, all in one call."""
-        return self._checked(await self._embeddings.embed(requests, purpose="query"), len(requests))
+        return self._require_count(await self._embeddings.embed(requests, purpose="query"), len(requests))
 
     async def cosines(
         self, known: KnownFunctions, queries: Vectors, top: int, also: Sequence[Collection[str]]
@@ -112,7 +112,7 @@ class FunctionRecords:
                     return cosines, embedded
                 self._present = None
         except (StoreError, ValueError) as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         raise StoreError(
             f"The functions of {self.namespace!r} cannot be chosen: another process deletes the records in "
             f"the vector store {self._store.name!r}. Give each its own namespace."
@@ -136,7 +136,7 @@ class FunctionRecords:
             missing = [name for key, name in known.names.items() if key not in present]
             if missing:
                 texts = [known.texts[name] for name in missing]
-                vectors = self._checked(await self._embeddings.embed(texts), len(texts))
+                vectors = self._require_count(await self._embeddings.embed(texts), len(texts))
                 records = [
                     VectorRecord(known.keys[name], {"function": name, "text": known.texts[name][:_SHOWN]})
                     for name in missing
@@ -176,7 +176,7 @@ class FunctionRecords:
                             near[name] = sum(map(mul, read[name], numbers)) + _GRID - _GRID
         return [{name: cosine for name, cosine in near.items() if cosine > 0} for near in found], complete
 
-    def _failed(self, error: Exception) -> StoreError:
+    def _make_error(self, error: Exception) -> StoreError:
         """Return an error that names the store. A ``ValueError`` means vectors of another length."""
         self._present = None
         message = (
@@ -191,7 +191,7 @@ class FunctionRecords:
         kind = next((known for known in (StoreBusy, StoreDamaged) if isinstance(error, known)), StoreError)
         return kind(message)
 
-    def _checked(self, vectors: Vectors, texts: int) -> Vectors:
+    def _require_count(self, vectors: Vectors, texts: int) -> Vectors:
         if vectors.rows != texts:
             raise ResponseInvalid(
                 f"The embedding generator {self._embeddings.name!r} gave {vectors.rows} vectors for {texts} texts."

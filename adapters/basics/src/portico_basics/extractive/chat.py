@@ -211,7 +211,7 @@ def select(
             break
         if any(_alike(one, other) for other in taken):
             continue
-        with_it = _joined(_announced(one, passages, units), quotes, passages)
+        with_it = _join(_make_quote(one, passages, units), quotes, passages)
         length = sum(quote.end - quote.start for quote in with_it)
         if quotes and (len(with_it) > maximum_quotes or length > maximum_characters):
             continue
@@ -231,7 +231,7 @@ def _alike(one: Judged, other: Judged) -> bool:
     return bool(both) and len(first.terms & second.terms) >= _ALIKE * len(both)
 
 
-def _announced(one: Judged, passages: Sequence[Source], units: Sequence[Sequence[Unit]]) -> Quote:
+def _make_quote(one: Judged, passages: Sequence[Source], units: Sequence[Sequence[Unit]]) -> Quote:
     """Return the candidate as a quote, with the list or code after its colon, or the sentence before it."""
     place, unit = one.candidate.passage, one.candidate.unit
     text, siblings = passages[place].text, units[place]
@@ -247,11 +247,11 @@ def _announced(one: Judged, passages: Sequence[Source], units: Sequence[Sequence
             if not announced or follower.end - start > _WITH_LEAD or (block and follower.block != block):
                 break
             end, lines, block = follower.end, True, follower.block
-    bare = unit.kind == "code" and start == unit.start and not _fenced(text[start:end])
+    bare = unit.kind == "code" and start == unit.start and not _is_fenced(text[start:end])
     return Quote(place, start, end, one.score, lines, bare)
 
 
-def _fenced(text: str) -> bool:
+def _is_fenced(text: str) -> bool:
     first, _, rest = text.strip().partition("\n")
     mark = first[:3]
     return mark in ("```", "~~~") and rest.rpartition("\n")[2].strip().startswith(mark)
@@ -263,7 +263,7 @@ def _leads(text: str, before: Unit, unit: Unit) -> bool:
     )
 
 
-def _joined(new: Quote, quotes: Sequence[Quote], passages: Sequence[Source]) -> list[Quote]:
+def _join(new: Quote, quotes: Sequence[Quote], passages: Sequence[Source]) -> list[Quote]:
     """Return the quotes with the new one, joined to those that it overlaps or touches."""
     rest = []
     for quote in quotes:

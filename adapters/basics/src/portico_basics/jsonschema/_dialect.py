@@ -217,7 +217,7 @@ class Dialect:
             own["format"] = _format
         keywords = {**Draft202012Validator.VALIDATORS, **own}
         self._kind: Any = extend(
-            Draft202012Validator, {name: _bounded(keyword, self._check) for name, keyword in keywords.items()}
+            Draft202012Validator, {name: _bound(keyword, self._check) for name, keyword in keywords.items()}
         )
 
     def compile(self, schema: Any) -> Callable[[Any], list[str]]:
@@ -353,28 +353,28 @@ def _check_references(schema: Any, places: Mapping[int, str]) -> None:
         raise SchemaUnsupported(f"{places[error.args[1][0]]}: the schema refers to itself without an end.") from None
 
 
-def _bounded(keyword: Keyword, check: _Check) -> Keyword:
-    def bounded(validator: Any, argument: Any, value: Any, schema: Any) -> Any:
+def _bound(keyword: Keyword, check: _Check) -> Keyword:
+    def apply(validator: Any, argument: Any, value: Any, schema: Any) -> Any:
         check.step()
         if check.matches_keys and isinstance(value, dict) and max(map(len, value), default=0) > MAXIMUM_PATTERN_TEXT:
             return [ValidationError(f"a key is longer than {MAXIMUM_PATTERN_TEXT:,} characters", validator="too long")]
         return keyword(validator, argument, value, schema)
 
-    return bounded
+    return apply
 
 
 def _multiple_of(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Compare as the numbers are written: 0.3 is three times 0.1, though not to a processor."""
     if validator.is_type(value, "number"):
         try:
-            holds = (_written(value) / _written(argument)).denominator == 1
+            holds = (_read_fraction(value) / _read_fraction(argument)).denominator == 1
         except ValueError:  # not finite
             holds = False
         if not holds:
             yield ValidationError("")
 
 
-def _written(number: float) -> Fraction:
+def _read_fraction(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
@@ -388,16 +388,16 @@ def _pattern(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator
 
 
 def _unique_items(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    if argument and isinstance(value, list) and len(set(map(_frozen, value))) < len(value):
+    if argument and isinstance(value, list) and len(set(map(_freeze, value))) < len(value):
         yield ValidationError("")
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     """Make a value hashable, so that 1 and 1.0 are equal and 1 and true are not, as JSON Schema has it."""
     if isinstance(value, list):
-        return ("array", tuple(map(_frozen, value)))
+        return ("array", tuple(map(_freeze, value)))
     if isinstance(value, dict):
-        return ("object", frozenset((key, _frozen(element)) for key, element in value.items()))
+        return ("object", frozenset((key, _freeze(element)) for key, element in value.items()))
     return (isinstance(value, bool), value)
 
 
@@ -438,15 +438,15 @@ def _sentences(error: ValidationError) -> Iterator[str]:
         words = _short(error.message or f"the keyword {error.validator} does not hold")
     else:
         words = sentence.format(
-            argument=_shown(argument),
-            value=_shown(value),
+            argument=_show(argument),
+            value=_show(value),
             size=len(value) if isinstance(value, str | list | dict) else "",
-            options=_short(", ".join(map(_shown, argument))) if error.validator == "enum" else "",
+            options=_short(", ".join(map(_show, argument))) if error.validator == "enum" else "",
             kinds=argument if isinstance(argument, str) else " or ".join(argument) if error.validator == "type" else "",
             kind=_kind(value),
         )
     if "propertyNames" in error.absolute_schema_path:
-        words = f"the key {_shown(value)}: {words}"
+        words = f"the key {_show(value)}: {words}"
     yield f"{Fault.place(list(error.absolute_path))}: {words}"
 
 
@@ -485,7 +485,7 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), type(value).__name__)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     try:
         return _short(repr(value[: _SHOWN + 1] if isinstance(value, str) else value), 60)
     except ValueError:

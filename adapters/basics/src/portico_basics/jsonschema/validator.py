@@ -33,7 +33,7 @@ class JsonschemaValidator:
     def __init__(self, settings: JsonschemaSettings | None = None, services: Services | None = None) -> None:
         self._settings = settings or JsonschemaSettings()
         self._dialect: Dialect | None = None
-        self._compile = lru_cache(_KEPT)(self._compiled)
+        self._compile = lru_cache(_KEPT)(self._compile_text)
         self.name = "jsonschema"
 
     def compile(self, schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
@@ -46,7 +46,7 @@ class JsonschemaValidator:
             raise SchemaUnsupported("The schema is nested too deeply.") from None
         return self._compile(text)
 
-    def _compiled(self, text: str) -> Callable[[Any], list[str]]:
+    def _compile_text(self, text: str) -> Callable[[Any], list[str]]:
         if self._dialect is None:
             # Its vendor takes a while to import: not before a schema comes.
             from portico_basics.jsonschema._dialect import Dialect

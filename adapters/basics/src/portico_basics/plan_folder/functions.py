@@ -135,5 +135,5 @@ class PlanFiles:
                 lost.append(Lost(each.place, str(error)))
         self.lost = tuple(lost)
         if lost:
-            _log.warning("functions.%s, %s: %s", name, path, Lost.listed(lost, len(functions), "plans"))
+            _log.warning("functions.%s, %s: %s", name, path, Lost.report(lost, len(functions), "plans"))
         return FunctionPlugin(name, tuple(functions), f"The plans of {path.name or path}.")

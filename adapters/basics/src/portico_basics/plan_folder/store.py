@@ -85,13 +85,13 @@ def parse_time(text: str) -> datetime:
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
-def _damaged(path: Path, reason: object) -> StoreDamaged:
+def _describe_damage(path: Path, reason: object) -> StoreDamaged:
     """Return the error of a file that is no saved plan."""
     return StoreDamaged(f"The saved plan in {path} cannot be read: {reason}. Mend the file, or delete it.")
 
 
 @contextmanager
-def _mapped_errors(verb: str, path: Path) -> Iterator[None]:
+def _map_errors(verb: str, path: Path) -> Iterator[None]:
     """Raise ``StoreError`` for errors of the file system."""
     try:
         yield
@@ -126,7 +126,7 @@ class FolderPlanStore:
         path = self.settings.path / file_name(goal, catalogue)
         saved = await asyncio.to_thread(self._read, path)
         if saved is not None and (saved.goal, saved.catalogue) != (goal, catalogue):
-            raise _damaged(path, "its goal and catalogue do not fit its name")
+            raise _describe_damage(path, "its goal and catalogue do not fit its name")
         return saved
 
     async def put(self, saved: SavedPlan) -> None:
@@ -152,7 +152,7 @@ class FolderPlanStore:
 
     def _all(self) -> list[SavedPlan]:
         folder = self.settings.path
-        with _mapped_errors("read", folder):
+        with _map_errors("read", folder):
             try:
                 names = sorted(path.name for path in folder.iterdir() if SAVED_NAME.fullmatch(path.name))
             except FileNotFoundError:
@@ -161,26 +161,26 @@ class FolderPlanStore:
         return sorted(found, key=lambda saved: parse_time(saved.saved_at), reverse=True)
 
     def _read(self, path: Path) -> SavedPlan | None:
-        with _mapped_errors("read", path):
+        with _map_errors("read", path):
             try:
                 with path.open("rb") as stream:
                     contents = stream.read(MOST_BYTES + 1)
             except FileNotFoundError:
                 return None
         if len(contents) > MOST_BYTES:
-            raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
+            raise _describe_damage(path, f"it has more than {MOST_BYTES:,} bytes")
         try:
             return read_saved(contents)
         except ValueError as error:
-            raise _damaged(path, error) from error
+            raise _describe_damage(path, error) from error
 
     def _write(self, name: str, contents: bytes) -> None:
         folder = self.settings.path
-        with _mapped_errors("write to", folder):
+        with _map_errors("write to", folder):
             folder.mkdir(parents=True, exist_ok=True)
             descriptor, beside = tempfile.mkstemp(prefix=".portico-plan-", suffix=".tmp", dir=folder)
         try:
-            with _mapped_errors("write to", folder / name):
+            with _map_errors("write to", folder / name):
                 with os.fdopen(descriptor, "wb") as stream:
                     stream.write(contents)
                     stream.flush()
@@ -197,7 +197,7 @@ class FolderPlanStore:
                 os.close(descriptor)
 
     def _remove(self, path: Path) -> bool:
-        with _mapped_errors("write to", path):
+        with _map_errors("write to", path):
             try:
                 path.unlink()
             except FileNotFoundError:

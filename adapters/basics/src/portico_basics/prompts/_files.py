@@ -345,7 +345,7 @@ def read_prompts(directory: Path) -> tuple[list[PromptFile], list[Lost]]:
     lost: list[Lost] = []
     for entry in found:
         try:
-            prompt = _read_folder(entry) if entry.is_dir() else _named(_settings(entry), entry, entry)
+            prompt = _read_folder(entry) if entry.is_dir() else _name_prompt(_settings(entry), entry, entry)
             if prompt.name in prompts:
                 raise PromptInvalid(f"the name {prompt.name!r} is taken by {prompts[prompt.name].place}")
             prompts[prompt.name] = prompt
@@ -364,17 +364,17 @@ def _read_folder(folder: Path) -> PromptFile:
     if template is None:
         if settings_file is None:
             raise PromptInvalid(f"it holds no prompt: {', '.join(_TEMPLATES)} or one of {', '.join(_SETTINGS)}")
-        return _named(prompt, folder, folder / settings_file)
+        return _name_prompt(prompt, folder, folder / settings_file)
     if prompt.template:
         raise PromptInvalid(f"{settings_file}: template: {template} is the template already: keep one")
     language = _TEMPLATES[template]
     if prompt.language and language not in (OWN_LANGUAGE, prompt.language):
         raise PromptInvalid(f"{settings_file}: language: {prompt.language!r} is not that of {template}")
     prompt = replace(prompt, template=_text(folder / template), language=prompt.language or language)
-    return _named(prompt, folder, folder / template)
+    return _name_prompt(prompt, folder, folder / template)
 
 
-def _named(prompt: PromptFile, entry: Path, file: Path) -> PromptFile:
+def _name_prompt(prompt: PromptFile, entry: Path, file: Path) -> PromptFile:
     """Return a prompt with its place and its name: that of the settings, of the file or of the folder."""
     if not prompt.template.strip():
         raise PromptInvalid("it has no template: write it under `template`, or in a file such as prompt.txt beside it")

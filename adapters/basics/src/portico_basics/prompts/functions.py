@@ -58,7 +58,7 @@ class PromptFiles:
                 lost.append(Lost(prompt.place, str(error)))
         self.lost = tuple(lost)
         if lost:
-            _log.warning("functions.%s, %s: %s", name, path, Lost.listed(lost, len(functions), "prompts"))
+            _log.warning("functions.%s, %s: %s", name, path, Lost.report(lost, len(functions), "prompts"))
         return FunctionPlugin(name, tuple(functions), f"The prompts of {path.name or path}.")
 
     def _function(self, plugin: str, prompt: PromptFile, validator: SchemaValidator | None) -> Function:

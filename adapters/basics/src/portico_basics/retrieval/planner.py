@@ -92,7 +92,7 @@ class RetrievalPlanner(Planner):
         if len(warnings) == len(records):
             raise PlanError(" ".join(["Every search failed."] * (len(records) > 1) + warnings))
         found = [record for record in records if record.error is None]
-        warnings += [self._shortened(record) for record in found if _query(record) not in (None, task.goal)]
+        warnings += [self._describe_shortening(record) for record in found if _query(record) not in (None, task.goal)]
         passages = FusedSearch.fuse(
             [record.result for record in found],
             link=lambda passage: passage.get("link"),
@@ -117,24 +117,24 @@ class RetrievalPlanner(Planner):
         if not citations:
             check = Citations.check(reply.text, sources)
             citations = check.cited
-            warnings += map(_unbacked, check.unbacked)
+            warnings += map(_describe_unbacked, check.unbacked)
         return Answer(reply.text, citations, warnings=tuple(warnings))
 
-    def _shortened(self, record: StepRecord) -> str:
+    def _describe_shortening(self, record: StepRecord) -> str:
         bounds = self._capabilities(_function(record)).query_bounds()
         return f"The source {self._source(record)!r} takes {bounds}; the query was: {_query(record)}"
 
     def _capabilities(self, function: str) -> SearchCapabilities:
         """Return the capabilities of a configured source, the default for one that the application made."""
-        name = self._named(function)
+        name = self._find_name(function)
         if name not in self._services.names(TextSearch):
             return SearchCapabilities()
         return self._services.get(TextSearch, name).capabilities
 
     def _source(self, record: StepRecord) -> str:
-        return self._named(_function(record))
+        return self._find_name(_function(record))
 
-    def _named(self, function: str) -> str:
+    def _find_name(self, function: str) -> str:
         """Return the configured name of a source; in the name of a function a hyphen is an underscore."""
         plugin = function.partition("-")[0]
         names = self._services.names(TextSearch)
@@ -158,7 +158,7 @@ def _needs_only_a_query(spec: FunctionSpec) -> bool:
     return set(spec.parameters.get("required", ())) <= {"query"}
 
 
-def _unbacked(mark: int | str) -> str:
+def _describe_unbacked(mark: int | str) -> str:
     if isinstance(mark, int):
         return f"The answer cites [{mark}], which no passage backs."
     return f"The answer links to {mark}, which no passage has."

@@ -91,12 +91,12 @@ def sweep(folder: Path, most: int) -> None:
 _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
 
 
-def _mapped_errors(file: Path) -> AbstractContextManager[None]:
+def _map_errors(file: Path) -> AbstractContextManager[None]:
     """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for errors of SQLite and the file system."""
     return Sqlite.errors(f"The journal {file}", damaged=_mend(file), advice=f"Make it writable, or {_SWITCH}.")
 
 
-def _damaged(file: Path, why: str) -> StoreDamaged:
+def _describe_damage(file: Path, why: str) -> StoreDamaged:
     return StoreDamaged(f"The journal {file} is damaged: {why}. {_mend(file)}")
 
 
@@ -172,7 +172,7 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
             "Run `pip install --upgrade portico-basics`."
         )
     if version < 1:
-        raise _damaged(file, f"its version is {version}")
+        raise _describe_damage(file, f"its version is {version}")
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
@@ -400,7 +400,7 @@ class SqliteRunStore(RunStore):
             self._presence.close()
             self._presence = None
         if self._connection is not None:
-            with closing(self._connection), _mapped_errors(self._file):
+            with closing(self._connection), _map_errors(self._file):
                 self._connection = None
 
     def _open(self) -> sqlite3.Connection:
@@ -413,13 +413,13 @@ class SqliteRunStore(RunStore):
         """Return the rows of a query; none where there is no file yet."""
         if self._connection is None and not self._file.exists():
             return []
-        with _mapped_errors(self._file):
+        with _map_errors(self._file):
             return self._open().execute(query, values).fetchall()
 
     @contextmanager
     def _writing(self, *, synchronous: bool = False) -> Iterator[sqlite3.Connection]:
         # What follows a lost entry is lost too, so leases need not wait for the disk.
-        with _mapped_errors(self._file):
+        with _map_errors(self._file):
             connection = self._open()
             if synchronous != self._synchronous:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
@@ -431,7 +431,7 @@ class SqliteRunStore(RunStore):
         try:
             return Rows.decode(text)
         except ValueError as error:
-            raise _damaged(self._file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
+            raise _describe_damage(self._file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
 
     def _busy(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"

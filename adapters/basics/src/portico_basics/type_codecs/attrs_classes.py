@@ -102,7 +102,7 @@ def _mirror(hint: Any) -> Any:
             return cls(**values)
         except Exception as error:  # converters and validators may raise anything
             if _DRAFTING.get():
-                return _unfinished(cls, values)
+                return _make_unfinished(cls, values)
             raise ValueError(_reason(error)) from error
 
     mirror = dataclasses.make_dataclass(cls.__name__, fields, kw_only=True, namespace={"__new__": make})
@@ -110,7 +110,7 @@ def _mirror(hint: Any) -> Any:
     return mirror
 
 
-def _unfinished(cls: type[Any], values: dict[str, Any]) -> Any:
+def _make_unfinished(cls: type[Any], values: dict[str, Any]) -> Any:
     """Make an object without its ``__init__``, which would validate what has not come yet."""
     made = object.__new__(cls)
     for field in attrs.fields(cls):
@@ -140,14 +140,14 @@ def _hints(cls: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
     except (NameError, TypeError) as error:
         raise SchemaUnsupported(f"The annotations of {cls.__qualname__} cannot be resolved: {error}.") from error
     given = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
-    return {name: _filled(hint, given) for name, hint in hints.items()}
+    return {name: _fill(hint, given) for name, hint in hints.items()}
 
 
-def _filled(hint: Any, given: dict[Any, Any]) -> Any:
+def _fill(hint: Any, given: dict[Any, Any]) -> Any:
     if isinstance(hint, typing.TypeVar):
         return given.get(hint, hint.__bound__ if isinstance(hint.__bound__, type) else Any)
     parameters = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
-    return hint[tuple(_filled(parameter, given) for parameter in parameters)] if parameters else hint
+    return hint[tuple(_fill(parameter, given) for parameter in parameters)] if parameters else hint
 
 
 def _limits(field: attrs.Attribute[Any], kind: Any) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Records(Generic[Record]):
     def __init__(self, record_type: type[Record], codecs: Iterable[TypeCodec]) -> None:
         self._compiled = compile_type(record_type, codecs)
         self._name = getattr(record_type, "__name__", str(record_type))
-        schema = _resolved(self._compiled.schema, self._compiled.schema)
+        schema = _resolve_part(self._compiled.schema, self._compiled.schema)
         if schema.get("type") != "object":
             raise ValueError(f"a record is an object with fields, such as a dataclass; {self._name} is not")
         self.properties: frozenset[str] | None = None
@@ -116,16 +116,16 @@ def _filterable(schema: Mapping[str, Any], root: Mapping[str, Any], within: tupl
     for name, part in schema["properties"].items():
         for choice in part.get("anyOf", [part]):
             reference = choice.get("$ref", "")
-            resolved = _resolved(choice, root)
+            resolved = _resolve_part(choice, root)
             if "properties" in resolved and (not reference or reference not in within):
                 yield from (f"{name}.{inner}" for inner in _filterable(resolved, root, (*within, reference)))
-            elif resolved.get("type") not in ("null", "object") and not _resolved(
+            elif resolved.get("type") not in ("null", "object") and not _resolve_part(
                 resolved.get("items") or {}, root
             ).get("properties"):
                 yield name
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_part(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = JsonSchema.resolve(schema["$ref"], root) if "$ref" in schema else schema
     return found
 
@@ -300,7 +300,7 @@ class VectorsTextSearch(SearchConnector[Record]):
         return f"Text search {self.name!r}, namespace {self.namespace!r}"
 
 
-def configured(settings: VectorsSettings, services: Services) -> VectorsTextSearch[dict[str, Any]]:
+def make_search(settings: VectorsSettings, services: Services) -> VectorsTextSearch[dict[str, Any]]:
     """Make the search of `portico.toml`, with mappings as records."""
     return VectorsTextSearch(
         cast("type[dict[str, Any]]", dict[str, Any]),

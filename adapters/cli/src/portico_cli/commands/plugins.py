@@ -18,7 +18,7 @@ from portico_cli.failures import Misused, write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.show.layout import Hanging, new_table
 from portico_cli.show.output import safe_text, show, write_json
-from portico_host.packages import folded
+from portico_host.packages import fold
 from portico_host.schema import offered_schema
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def _named(plugins: Plugins, name: str) -> tuple[Package, ...]:
 
     Raises ``Misused`` with the nearest names if there is none.
     """
-    wanted = folded(name)
-    found = [each for each in plugins.packages if wanted in (folded(each.name), folded(each.distribution))]
-    found = found or [each for each in plugins.packages if wanted in {folded(offer.name) for offer in each.offers}]
+    wanted = fold(name)
+    found = [each for each in plugins.packages if wanted in (fold(each.name), fold(each.distribution))]
+    found = found or [each for each in plugins.packages if wanted in {fold(offer.name) for offer in each.offers}]
     if not found:
         close = nearest(name, [each.name for each in plugins.packages])
         advice = f"Did you mean {' or '.join(close)}?" if close else "`portico plugins` lists the packages."

@@ -15,7 +15,7 @@ _PORT = validators.and_(validators.ge(1), validators.le(65535))
 _SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))
 
 
-def _allowed(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+def _check_allowed(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     Allowed.parse(value)
 
 
@@ -45,7 +45,7 @@ class WebPagesSettings:
     )
     allow: tuple[str, ...] = field(
         default=(),
-        validator=_allowed,
+        validator=_check_allowed,
         metadata={
             "doc": "Hosts and networks that may be read although they are not public, at any port: "
             '"intranet.example", "*.intranet.example", "10.1.0.0/16", "127.0.0.1".'

@@ -26,7 +26,7 @@ class Outline:
     """
 
     def __init__(self, title: str = "") -> None:
-        self._title = _shortened(title)
+        self._title = _shorten(title)
         self._open: list[tuple[int, str]] = []
         self.headings: tuple[str, ...] = (self._title,) if self._title else ()
 
@@ -35,7 +35,7 @@ class Outline:
 
         A document's title gives way to the first heading when it only repeats it, with the site's name perhaps.
         """
-        heading = _shortened(heading)
+        heading = _shorten(heading)
         while self._open and self._open[-1][0] >= level:
             self._open.pop()
         if self._title and heading.casefold() in self._title.casefold():
@@ -108,7 +108,7 @@ class LineSections:
         self._continues = self._continues and continues
 
 
-def _shortened(heading: str) -> str:
+def _shorten(heading: str) -> str:
     heading = " ".join(heading[: 2 * _LONGEST_HEADING].split())
     return heading if len(heading) <= _LONGEST_HEADING else f"{heading[: _LONGEST_HEADING - 1].rstrip()}…"
 
