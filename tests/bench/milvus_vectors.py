@@ -46,7 +46,7 @@ async def _one_size(rows: int, rounds: int) -> dict[str, float]:
         store = MilvusVectorStore(MilvusSettings(uri=f"{folder}/vectors.db"))
         await store.count("bench")
         result = {"write_s": await _written(store, data)}
-        with store._connection.opened() as link:
+        with store._connection.use() as link:
             client = link.client
         result["pymilvus_write_s"] = _written_raw(client, data)
         queries = data[:: max(1, rows // 50)]

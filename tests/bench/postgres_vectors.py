@@ -32,7 +32,7 @@ from tests.support.postgres_server import postgres_server
 from portico import VectorRecord, Vectors
 from portico.plugins import Secret
 from portico.search import Equal
-from portico_postgres._vector_searching import PackedDumper, PackedVector, packed_queries
+from portico_postgres._vector_searching import PackedDumper, PackedVector, pack_queries
 from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 
@@ -141,7 +141,7 @@ async def _vacuumed(uri: str) -> int:
 
 async def _try(uri: str, number: int, name: str, queries: list[Vectors], rounds: int) -> tuple[float, float]:
     """Return what a kind of query takes by hand and by Portico, each on a connection that has done nothing else."""
-    by_hand = [form for query in queries for form in packed_queries(query)]
+    by_hand = [form for query in queries for form in pack_queries(query)]
     statement = _BY_HAND[name].format(table=f"{_SCHEMA}.vectors_{number}")
     filtered = name.endswith("filtered")
     kept = Equal("kind", "k3") if filtered else None

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from portico.errors import StoreUnavailable
 from portico.plugins import Secret
-from portico_dbos._errors import mapped_errors
+from portico_dbos._errors import map_errors
 from portico_dbos._names import attempt_id, id_of, kind_of, name_of, queue_of, step_name, workflow_of
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
@@ -97,7 +97,7 @@ def test_what_the_library_says_of_each_host_is_one_sentence_each() -> None:
         "\tIs the server running on that host and accepting TCP/IP connections?\n"
         'connection to server at "b", port 2 failed: timeout expired'
     )
-    with pytest.raises(StoreUnavailable) as caught, mapped_errors("postgresql://a,b/p"):
+    with pytest.raises(StoreUnavailable) as caught, map_errors("postgresql://a,b/p"):
         raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
     assert str(caught.value) == (
         'postgresql://a,b/p cannot be reached: connection to server at "a", port 1 failed: '
@@ -109,7 +109,7 @@ def test_what_the_library_says_of_each_host_is_one_sentence_each() -> None:
 def test_a_server_that_only_starts_is_to_be_asked_again_and_not_to_be_corrected() -> None:
     said = 'connection failed: connection to server at "a", port 1 failed: FATAL:  the database system is starting up'
     told = r"cannot be reached: .*starting up\. Start the server"
-    with pytest.raises(StoreUnavailable, match=told), mapped_errors("postgresql://a/p"):
+    with pytest.raises(StoreUnavailable, match=told), map_errors("postgresql://a/p"):
         raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
 
 

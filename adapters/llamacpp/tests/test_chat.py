@@ -54,7 +54,7 @@ async def test_a_question_that_is_too_long_is_a_context_overflow(chat: LlamaCppC
 
 async def test_the_context_is_at_most_what_the_model_was_made_for() -> None:
     chat = LlamaCppChat(settings(context_size=1_000_000))
-    _, about = await chat._loaded()
+    _, about = await chat._load()
     await chat.aclose()
     assert about.context_size == 8192
 

@@ -112,7 +112,7 @@ def test_one_service_serves_several_event_loops() -> None:
 async def test_closing_it_ends_the_calls_under_way(chat: LlamaCppChat) -> None:
     calls = [asyncio.create_task(chat.complete(LONG)) for _ in range(2)]
     async with aclosing(chat.stream(LONG)) as stream:
-        await chat._loaded()
+        await chat._load()
         await chat.aclose()
         for call in calls:
             with pytest.raises(ServiceUnavailable, match="closed"):
@@ -167,7 +167,7 @@ async def test_a_question_is_given_up_while_it_is_read() -> None:
 
 async def test_a_reply_that_takes_too_long_is_a_timeout_and_frees_its_slot() -> None:
     chat = LlamaCppChat(settings(timeout=0.5, context_size=2048))
-    process, _ = await chat._loaded()
+    process, _ = await chat._load()
     try:
         with pytest.raises(ServiceTimeout, match=r"0\.5 seconds"):
             await chat.complete(LONG)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico.errors import SchemaUnsupported
-from portico_llamacpp._exchange import prepared
+from portico_llamacpp._exchange import prepare_schema
 
 
 def pattern_of(schema: dict[str, Any]) -> re.Pattern[str] | None:
     """Return what llama.cpp holds a text to; it matches all of it, and a dot matches every letter."""
-    written = prepared(schema).get("pattern")
+    written = prepare_schema(schema).get("pattern")
     if written is None:
         return None
     assert written.startswith("^")
@@ -60,7 +60,7 @@ def test_schemas_that_are_true_are_written_in_other_words() -> None:
         "anyOf": [True],
     }
     before = copy.deepcopy(schema)
-    assert prepared(schema) == {
+    assert prepare_schema(schema) == {
         "type": "object",
         "properties": {"a": {}, "c": {"type": "array", "prefixItems": [{}, {}], "maxItems": 2}},
         "additionalProperties": False,
@@ -72,7 +72,7 @@ def test_schemas_that_are_true_are_written_in_other_words() -> None:
 @pytest.mark.parametrize("schema", [False, 5, "x", {"items": {"items": 7}}, {"allOf": [False]}])
 def test_what_allows_nothing_or_is_no_schema_is_refused(schema: Any) -> None:
     with pytest.raises(SchemaUnsupported):
-        prepared(schema)
+        prepare_schema(schema)
 
 
 def test_a_schema_that_is_too_deep_is_refused() -> None:
@@ -80,7 +80,7 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
     for _ in range(100):
         schema = {"items": schema}
     with pytest.raises(SchemaUnsupported, match="64 levels"):
-        prepared(schema)
+        prepare_schema(schema)
 
 
 def test_references_of_a_schema_that_moves_move_with_it() -> None:
@@ -89,7 +89,7 @@ def test_references_of_a_schema_that_moves_move_with_it() -> None:
         "enum": [{"$ref": "#/kept"}],
         "$defs": {"b": {"$ref": "https://example.org/x"}},
     }
-    assert prepared(schema, "#/$defs/here") == {
+    assert prepare_schema(schema, "#/$defs/here") == {
         "properties": {
             "a": {"$ref": "#/$defs/here/$defs/b"},
             "$ref": {"type": "string"},

@@ -256,9 +256,9 @@ def test_a_failed_load_says_why() -> None:
 
 
 def test_a_process_that_ended_says_how() -> None:
-    assert "(SIGKILL). Too little memory" in str(_errors.ended("small.gguf", -9, []))
-    assert "(exit code 3). It last said: GGML_ASSERT failed" in str(_errors.ended("a", 3, ["GGML_ASSERT failed\n"]))
-    assert "(signal 250)" in str(_errors.ended("a", -250, []))
+    assert "(SIGKILL). Too little memory" in str(_errors.end_error("small.gguf", -9, []))
+    assert "(exit code 3). It last said: GGML_ASSERT failed" in str(_errors.end_error("a", 3, ["GGML_ASSERT failed\n"]))
+    assert "(signal 250)" in str(_errors.end_error("a", -250, []))
 
 
 @pytest.mark.parametrize(

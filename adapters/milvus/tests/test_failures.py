@@ -125,7 +125,7 @@ async def test_a_server_that_was_restarted_is_found_again(tmp_path: Path, capfd)
 
 async def test_a_collection_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     store = MilvusVectorStore(MilvusSettings(uri=str(tmp_path / "vectors.db")))
-    with store._connection.opened() as link:
+    with store._connection.use() as link:
         link.client.create_collection("portico_n", dimension=2)
     for call in (store.upsert("n", [VectorRecord("a")], ROW), store.search("n", ROW), store.count("n")):
         with pytest.raises(StoreError, match=r"collection portico_n has other fields.*`prefix`"):

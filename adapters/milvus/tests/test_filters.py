@@ -16,8 +16,8 @@ from portico_milvus._records import (
     as_text,
     bounds,
     collection_name,
-    decoded,
-    encoded,
+    decode,
+    encode,
     expression,
     from_text,
     key,
@@ -88,10 +88,10 @@ def test_a_field_and_its_value_cannot_be_taken_for_another_pair(field, value) ->
 @given(ANY_TEXT, st.dictionaries(ANY_TEXT, ANY_TEXT | st.integers() | st.floats() | st.booleans(), max_size=3))
 def test_ids_and_metadata_are_valid_unicode_there_and_what_they_were_here(id, fields) -> None:
     as_text(id).encode()
-    encoded(fields).encode()
+    encode(fields).encode()
     assert from_text(as_text(id)) == id
     # By their representation: a NaN is not equal to itself, and 1 is to True.
-    assert repr(decoded(encoded(fields))) == repr(fields)
+    assert repr(decode(encode(fields))) == repr(fields)
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["p", "p5f"]), st.sampled_from(["p", "p5f"]))

@@ -19,7 +19,7 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico_openai.embeddings import batches_of, normalized, pieces_of
+from portico_openai.embeddings import batches_of, normalize, pieces_of
 
 
 def vector(text: str) -> list[float]:
@@ -265,7 +265,7 @@ def test_batches_are_all_texts_in_order_within_the_bounds(texts: list[str], coun
     )
 )
 def test_rows_are_brought_to_length_one(rows: list[list[float]]):
-    made = normalized(np.array(rows, dtype=np.float32))
+    made = normalize(np.array(rows, dtype=np.float32))
     lengths = np.linalg.norm(made.astype(np.float64), axis=1)
     for row, length in zip(rows, lengths, strict=True):
         assert length == pytest.approx(1 if any(row) else 0, abs=1e-5), json.dumps(row)

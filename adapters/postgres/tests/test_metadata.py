@@ -15,7 +15,7 @@ from tests.support.postgres_server import PostgresServer
 
 from portico.errors import StoreDamaged
 from portico.search import AnyOf, Equal, Filter, FilterSupport, Range, VectorRecord
-from portico_postgres._metadata import comparable, condition_of, decoded, encoded
+from portico_postgres._metadata import comparable, condition_of, decode, encode
 from portico_testkit.vector_strategies import filters
 
 strings = st.text(st.characters(codec=None) | st.sampled_from("\x00\x01\ud800\ue000'\"\\%$"), max_size=6)
@@ -54,7 +54,7 @@ def kept(connection: psycopg.Connection[Any], filter: Filter, record: dict[str, 
     """Return whether PostgreSQL keeps a record."""
     condition = condition_of(filter)
     statement = f"SELECT {condition.sql} FROM (SELECT %(record)s::jsonb AS fields) AS one"
-    _, compared = encoded(VectorRecord("r", record))
+    _, compared = encode(VectorRecord("r", record))
     cursor = connection.execute(statement.encode(), {**condition.values, "record": compared})
     [[answer]] = cursor.fetchall()
     assert answer in (True, False), "null is neither, and NOT would keep it so"
@@ -70,7 +70,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.fuzz
 @given(records)
 def test_metadata_come_back_as_they_were(record: dict[str, Any]) -> None:
-    came = decoded(encoded(VectorRecord("r", record))[0])
+    came = decode(encode(VectorRecord("r", record))[0])
     assert list(came) == list(record)
     for field, value in record.items():
         assert same(came[field], tuple(value) if isinstance(value, list) else value)
@@ -116,14 +116,14 @@ def test_numbers_compare_as_they_do_in_python(connection: psycopg.Connection[Any
 @pytest.mark.parametrize("value", [None, {"a": 1}, b"x", [None], [["a"]]], ids=repr)
 def test_metadata_of_other_kinds_are_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="the metadata field 'field' holds a"):
-        encoded(VectorRecord("r", {"field": value}))
+        encode(VectorRecord("r", {"field": value}))
     with pytest.raises(TypeError, match="strings, not 1"):
-        encoded(VectorRecord("r", {1: "a"}))  # type: ignore[dict-item]
+        encode(VectorRecord("r", {1: "a"}))  # type: ignore[dict-item]
 
 
 def test_a_number_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match="record 'r': the metadata field 'a' holds a whole number of 16,610 bits"):
-        encoded(VectorRecord("r", {"a": 10**5_000}))
+        encode(VectorRecord("r", {"a": 10**5_000}))
 
 
 def test_enumerations_are_kept_as_what_they_are_worth() -> None:
@@ -133,7 +133,7 @@ def test_enumerations_are_kept_as_what_they_are_worth() -> None:
     class Size(enum.IntEnum):
         LARGE = 3
 
-    text, compared = encoded(VectorRecord("r", {"kind": Kind.NOTE, "sizes": [Size.LARGE]}))
+    text, compared = encode(VectorRecord("r", {"kind": Kind.NOTE, "sizes": [Size.LARGE]}))
     assert json.loads(text) == {"kind": "note", "sizes": [3]}
     assert json.loads(compared) == {"kind": ["note"], "sizes": [3]}
 
@@ -141,4 +141,4 @@ def test_enumerations_are_kept_as_what_they_are_worth() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", "{} {}", '"a"'])
 def test_what_is_no_metadata_is_damaged(text: str) -> None:
     with pytest.raises(StoreDamaged, match="cannot be read"):
-        decoded(text)
+        decode(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_postgres._metadata import LONGEST_KEY, given as given_back, key, stored
+from portico_postgres._metadata import LONGEST_KEY, escape, key, unescape
 from portico_postgres.vector_store import asked_words, searched_words
 
 # Half surrogates too, which `st.text` leaves out by itself, and often what is escaped.
@@ -15,13 +15,13 @@ strings = st.text(st.characters(codec=None) | st.sampled_from("\x00\x01\x02\ud80
 @pytest.mark.fuzz
 @given(strings)
 def test_a_string_comes_back(text: str) -> None:
-    assert given_back(stored(text)) == text
+    assert unescape(escape(text)) == text
 
 
 @pytest.mark.fuzz
 @given(strings)
 def test_what_is_stored_is_text_for_postgresql(text: str) -> None:
-    form = stored(text)
+    form = escape(text)
     assert "\x00" not in form
     form.encode()
 
@@ -29,15 +29,15 @@ def test_what_is_stored_is_text_for_postgresql(text: str) -> None:
 @pytest.mark.fuzz
 @given(strings, strings)
 def test_the_order_of_code_points_is_kept(one: str, other: str) -> None:
-    assert (one < other) == (stored(one).encode() < stored(other).encode())
-    assert (one == other) == (stored(one) == stored(other))
+    assert (one < other) == (escape(one).encode() < escape(other).encode())
+    assert (one == other) == (escape(one) == escape(other))
 
 
 @given(st.text(max_size=3).map(lambda text: text * 700))
 def test_a_key_is_as_long_as_the_index_takes(text: str) -> None:
-    size = len(stored(text).encode())
+    size = len(escape(text).encode())
     if size <= LONGEST_KEY:
-        assert key(text, "the id") == stored(text)
+        assert key(text, "the id") == escape(text)
     else:
         with pytest.raises(ValueError, match=f"the id .* has {size} bytes"):
             key(text, "the id")

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from portico_dbos._errors import closed, mapped_errors
+from portico_dbos._errors import closed_error, map_errors
 from portico_dbos.config import DbosSettings
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Database:
 
     async def call(self, function: Callable[[Opened], T]) -> T:
         """Use the database in a thread. Raises ``StoreError``. A cancelled call still happens."""
-        return await asyncio.wrap_future(self._pool().submit(self._mapped, function))
+        return await asyncio.wrap_future(self._pool().submit(self._use, function))
 
     def submit(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Future[T]:
         """Call a slow function in a thread of the database."""
@@ -59,14 +59,14 @@ class Database:
     async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         return await asyncio.wrap_future(self.submit(function, *arguments, **options))
 
-    def opened(self) -> Opened:
+    def open(self) -> Opened:
         """Return the open database; open it if needed. Blocks, and does not map errors."""
         with self._opening:
             with self._lock:
                 opened, held = self._opened, bool(self._holders)
             if opened is None:
                 if not held:
-                    raise closed(self.place)
+                    raise closed_error(self.place)
                 from portico_dbos._opened import Opened
 
                 opened = Opened(self.settings, self._file())
@@ -95,14 +95,14 @@ class Database:
         if threads is not None:
             threads.shutdown(wait=False)
 
-    def _mapped(self, function: Callable[[Opened], T]) -> T:
-        with mapped_errors(self.place):
-            return function(self.opened())
+    def _use(self, function: Callable[[Opened], T]) -> T:
+        with map_errors(self.place):
+            return function(self.open())
 
     def _pool(self) -> ThreadPoolExecutor:
         with self._lock:
             if not self._holders:
-                raise closed(self.place)
+                raise closed_error(self.place)
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="portico-dbos")
             return self._threads

@@ -14,12 +14,12 @@ from portico.errors import StoreError, StoreUnavailable
 from portico.plugins import Secret, Sqlite
 
 
-def closed(place: str) -> StoreError:
+def closed_error(place: str) -> StoreError:
     return StoreError(f"The runner on {place} was closed meanwhile.")
 
 
 @contextmanager
-def mapped_errors(place: str) -> Iterator[None]:
+def map_errors(place: str) -> Iterator[None]:
     """Raise ``StoreError`` or one of its kinds for every error of the database at ``place``."""
     from dbos import error as dbos_errors
     from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError as PoolTimeout

@@ -151,7 +151,7 @@ class Opened:
             pool_pre_ping=settings.uri is not None,
             hide_parameters=True,
         )
-        sa.event.listen(self.engine, "checkin", self._given_back)
+        sa.event.listen(self.engine, "checkin", self._discard_late)
         try:
             # No pickles. Errors are raised at once.
             self.client: DBOSClient = DBOSClient(
@@ -218,7 +218,7 @@ class Opened:
         """
         return self._system.reenqueue_for_recovery(id, [executor], queue)
 
-    def _given_back(self, connection: Any, record: Any) -> None:
+    def _discard_late(self, connection: Any, record: Any) -> None:
         # A connection that a thread returns after the pool was closed would stay open.
         if self._closed.is_set():
             record.invalidate()

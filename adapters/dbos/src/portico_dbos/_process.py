@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from portico.errors import StoreBusy, StoreError
 from portico_dbos._database import Database
-from portico_dbos._errors import closed, mapped_errors
+from portico_dbos._errors import closed_error, map_errors
 from portico_dbos._names import APPLICATION, RUN_KIND, queue_of, workflow_of
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Begun:
         if not self._ended.done():
             self._ended.set_result(failure)
 
-    async def ended(self, failure: str | None) -> None:
+    async def end_and_wait(self, failure: str | None) -> None:
         """End the workflow and wait until that is written."""
         self.end(failure)
         if self._task is not None:
@@ -86,7 +86,7 @@ class RunningDbos:
         self.take_no_more()
         self._do(self._cancel_tasks())
         DBOS.destroy()
-        self.joined()
+        self.join()
         self._end_loop()
         logging.getLogger("dbos").setLevel(self._level)
         self.database.let_go(self)
@@ -116,7 +116,7 @@ class RunningDbos:
         self._no_more.set()
         self._carry_out = None
 
-    def joined(self) -> None:
+    def join(self) -> None:
         """Wait until no more jobs are taken; blocks."""
         while self._takers:
             self._takers.pop().join(_SECONDS_TO_STOP)
@@ -141,7 +141,7 @@ class RunningDbos:
     async def _launch(self) -> None:
         from dbos import DBOS, DBOSPortableJSONSerializer
 
-        settings, opened = self.database.settings, self.database.opened()
+        settings, opened = self.database.settings, self.database.open()
         self._dbos = DBOS(
             config={
                 "name": APPLICATION,
@@ -166,13 +166,13 @@ class RunningDbos:
             )
         try:
             DBOS.listen_queues([])
-            self._run_goal = DBOS.workflow(name=RUN_KIND, max_recovery_attempts=None)(self._ended_run())
+            self._run_goal = DBOS.workflow(name=RUN_KIND, max_recovery_attempts=None)(self._make_run())
             DBOS.launch()
         except BaseException:
             DBOS.destroy()
             raise
 
-    def _ended_run(self) -> Callable[[str], Coroutine[Any, Any, None]]:
+    def _make_run(self) -> Callable[[str], Coroutine[Any, Any, None]]:
         async def run(run: str) -> None:
             """Wait until the run ends, as its workflow."""
             from dbos import DBOS
@@ -202,7 +202,7 @@ class RunningDbos:
             done = asyncio.run_coroutine_threadsafe(work, self.loop)
         except RuntimeError as error:
             work.close()
-            raise closed(self.database.place) from error
+            raise closed_error(self.database.place) from error
         return await asyncio.wrap_future(done)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -238,7 +238,7 @@ class Process:
 
         Raises ``StoreBusy`` while it is used on another database.
         """
-        with self._lock, mapped_errors(database.place):
+        with self._lock, map_errors(database.place):
             running = self._running
             if running is not None and not running.database.same_as(database):
                 if running.uses:
@@ -250,7 +250,7 @@ class Process:
                 running = None
             if running is None:
                 # DBOS would wait for ever for a database that is away, so it is tried here first.
-                with database.opened().engine.connect():
+                with database.open().engine.connect():
                     pass
                 running = RunningDbos(database)
                 running.start()

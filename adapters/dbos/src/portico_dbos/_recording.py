@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import StoreBusy
-from portico_dbos._errors import closed, mapped_errors
+from portico_dbos._errors import closed_error, map_errors
 from portico_dbos._names import attempt_id, id_of, json_text, name_of, step_name
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ class Recording:
             ended = self._context.copy().run(asyncio.run_coroutine_threadsafe, step, self._loop)
         except RuntimeError as error:
             step.close()
-            raise closed(self._place) from error
+            raise closed_error(self._place) from error
 
         def fail(done: Future[bool]) -> None:
             with suppress(InvalidStateError):
-                began.set_exception(closed(self._place) if done.cancelled() else done.exception())
+                began.set_exception(closed_error(self._place) if done.cancelled() else done.exception())
 
         ended.add_done_callback(fail)
         try:
@@ -109,10 +109,10 @@ class Recording:
             return await asyncio.wrap_future(result)
 
         try:
-            with mapped_errors(self._place):
+            with map_errors(self._place):
                 await DBOS.run_step_async({"name": name}, wait)
         except asyncio.CancelledError as error:
-            raise closed(self._place) from error
+            raise closed_error(self._place) from error
         except dbos_errors.DBOSWorkflowConflictIDError:
             # The action was executed, and the journal decides who may write it. Only this record is another's.
             _log.info("The step %r of %r ended after another worker took the run.", name, self.run)

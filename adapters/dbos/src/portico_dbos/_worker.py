@@ -70,7 +70,7 @@ class Carrying:
         with suppress(RuntimeError):  # the application's loop has ended, and all that ran in it
             self._home.call_soon_threadsafe(self._cancel, why)
 
-    async def stopped(self, why: Why) -> None:
+    async def stop_and_wait(self, why: Why) -> None:
         """Cancel the job and wait until it has ended. In the application's loop."""
         self._cancel(why)
         if self._task is not None:
@@ -226,7 +226,7 @@ class Worker:
         with self._lock:
             self._ending = True
         while running := [each for each in list(self._carrying.values()) if each.runs]:
-            await asyncio.gather(*(each.stopped("put back") for each in running))
+            await asyncio.gather(*(each.stop_and_wait("put back") for each in running))
             await asyncio.sleep(_TURN)
         # A job that ended by itself a moment ago may still be written as done.
         for _ in range(_LOOKS):
@@ -305,7 +305,7 @@ class Worker:
             return text
         finally:
             # DBOS writes the outcome after this, in the same task.
-            task.add_done_callback(lambda _: self._ended(id, carrying, ended))
+            task.add_done_callback(lambda _: self._finish(id, carrying, ended))
 
     async def live(self) -> None:
         """Send heartbeats and look after the jobs, until cancelled. In DBOS's loop."""
@@ -320,7 +320,7 @@ class Worker:
                     mine, others = await self._database.call(
                         lambda opened: beat(opened, self.name, list(self._carrying))
                     )
-                    self._heard_at(sent)
+                    self._note_answer(sent)
                     await self._look_after(mine - before, others)
                     if sent >= next_look:
                         next_look = sent + self._settings.worker_timeout / 4
@@ -329,7 +329,7 @@ class Worker:
                         removed = await self._database.call(lambda opened: tidy(opened, self._settings.keep_days))
                         next_tidy = sent + (1.0 if removed else _TIDY_SECONDS)
                 except StoreError as error:
-                    self._not_heard(error)
+                    self._note_silence(error)
                 await asyncio.sleep(interval)
         finally:
             watching.cancel()
@@ -339,18 +339,18 @@ class Worker:
         while True:
             await asyncio.sleep(interval / 2)
             if time.monotonic() - self._heard > self._settings.worker_timeout:
-                self._not_heard(None)
+                self._note_silence(None)
                 for carrying in list(self._carrying.values()):
                     carrying.stop("lost")
 
-    def _heard_at(self, sent: float) -> None:
+    def _note_answer(self, sent: float) -> None:
         # The moment before it was sent: the database notes a later one, so other workers wait longer than this one.
         self._heard = sent
         if self._away:
             self._away = False
             _log.warning("%s answers again; the worker continues.", self._database.place)
 
-    def _not_heard(self, error: StoreError | None) -> None:
+    def _note_silence(self, error: StoreError | None) -> None:
         if not self._away:
             self._away = True
             said = error or f"{self._database.place} does not answer."
@@ -381,10 +381,10 @@ class Worker:
             try:
                 return await self._database.call(read)
             except StoreError as error:
-                self._not_heard(error)
+                self._note_silence(error)
                 await asyncio.sleep(_PAUSE)
 
-    def _ended(self, id: str, carrying: Carrying, status: JobStatus) -> None:
+    def _finish(self, id: str, carrying: Carrying, status: JobStatus) -> None:
         if self._carrying.get(id) is carrying:
             del self._carrying[id]
         self._tell(replace(status, updated_at=datetime.now(UTC).isoformat(timespec="milliseconds")))
@@ -394,12 +394,12 @@ class Worker:
         if self._emit is None:
             return
         if asyncio.get_running_loop() is self._home:
-            self._emitted(self._emit, status)
+            self._call_emit(self._emit, status)
         else:
             with suppress(RuntimeError):  # the application's loop has ended
-                self._home.call_soon_threadsafe(self._emitted, self._emit, status, context=self._context)
+                self._home.call_soon_threadsafe(self._call_emit, self._emit, status, context=self._context)
 
-    def _emitted(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:
+    def _call_emit(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:
         try:
             emit(status)
         except Exception:  # noqa: BLE001 - a failing screen must not fail the job

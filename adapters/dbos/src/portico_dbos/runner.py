@@ -12,7 +12,7 @@ from portico.errors import StoreError
 from portico.plugins import Services
 from portico.ports import Job, JobStatus, Runner, Worker
 from portico_dbos._database import Database
-from portico_dbos._errors import mapped_errors
+from portico_dbos._errors import map_errors
 from portico_dbos._names import attempt_id, id_of, json_text, queue_of, status_of, statuses_of, workflow_of
 from portico_dbos._process import PROCESS, Begun, RunningDbos
 from portico_dbos._recording import Recording, Recordings, read_recorded
@@ -82,7 +82,7 @@ class DbosJobs:
         # A separate task, since a caller that is cancelled must not interrupt the end.
         working = asyncio.ensure_future(self._work(worker, stop))
         self._working[working] = stop
-        working.add_done_callback(self._ended)
+        working.add_done_callback(self._remove_working)
         try:
             await asyncio.shield(working)
         finally:
@@ -142,7 +142,7 @@ class DbosJobs:
             stop.set()
             await asyncio.wait([working])
 
-    def _ended(self, working: asyncio.Task[None]) -> None:
+    def _remove_working(self, working: asyncio.Task[None]) -> None:
         del self._working[working]
         if not working.cancelled():
             working.exception()  # read it, so that asyncio does not report it
@@ -176,7 +176,7 @@ class DbosJobs:
             running.take_no_more()
             try:
                 await worker.end()
-                await self._database.run(running.joined)
+                await self._database.run(running.join)
             finally:
                 # Also if that was interrupted: a worker that has left sends no heartbeats.
                 living.cancel()
@@ -239,7 +239,7 @@ class DbosRuns:
                 raise
             finally:
                 with suppress(StoreError):  # the runner was closed, so the workflow has no end
-                    await running.call(begun.ended(failure))
+                    await running.call(begun.end_and_wait(failure))
         finally:
             running.uses.discard(ended)
 
@@ -265,7 +265,7 @@ class DbosRuns:
         from dbos import error as dbos_errors
 
         while True:
-            with mapped_errors(self._database.place):
+            with map_errors(self._database.place):
                 try:
                     return await running.call(running.begin(attempt_id(run, number), run))
                 except dbos_errors.DBOSWorkflowIDInUseError:

@@ -132,14 +132,14 @@ def generation_of_vectors(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def damaged(file: Path, why: str) -> StoreDamaged:
+def damage_error(file: Path, why: str) -> StoreDamaged:
     """Return the error for a damaged file."""
     return StoreDamaged(
         f"The vector store's file {file} is damaged: {why}. Delete the folder {file.parent}; {_DERIVED}"
     )
 
 
-def mapped_errors(folder: Path) -> AbstractContextManager[None]:
+def map_errors(folder: Path) -> AbstractContextManager[None]:
     """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for the errors of a folder's database."""
     return Sqlite.errors(
         f"The vector store's file {folder / DATABASE}",
@@ -213,4 +213,4 @@ def _sync_folder(folder: Path) -> None:
 def _check_size(file: Path, descriptor: int, least: int) -> None:
     size = os.fstat(descriptor).st_size
     if size < least:
-        raise damaged(file, f"it has {size} bytes and should have {least}")
+        raise damage_error(file, f"it has {size} bytes and should have {least}")

@@ -26,17 +26,17 @@ from portico_faiss._files import (
     Rows,
     append_rows,
     copy_rows,
-    damaged,
+    damage_error,
     folder_name,
     generation_of_vectors,
     is_wasteful,
+    map_errors,
     map_rows,
-    mapped_errors,
     unit_blocks,
     vectors_file,
 )
 from portico_faiss._index import IndexFiles, is_behind, parts_of_index
-from portico_faiss._search import Entry, StoredEntries, View, decoded, decoded_id, encoded_id, search
+from portico_faiss._search import Entry, StoredEntries, View, decode, decode_id, encode_id, search
 from portico_faiss.config import FaissSettings
 
 _FORMAT = 1
@@ -80,7 +80,7 @@ class _Database:
         self.connection: sqlite3.Connection | None = None
         self._folder = folder
         self._file = str(folder / DATABASE)
-        self._namespace = encoded_id(namespace)
+        self._namespace = encode_id(namespace)
         self._wait = wait
         self._identity: tuple[int, int] | None = None
 
@@ -139,7 +139,7 @@ class _Database:
             return False
         row = connection.execute("SELECT format, namespace FROM state").fetchone()
         if row != (_FORMAT, self._namespace):
-            raise damaged(
+            raise damage_error(
                 Path(self._file), f"it belongs to the namespace and format {row}, not to {(self._namespace, _FORMAT)}"
             )
         return True
@@ -151,7 +151,7 @@ class _Database:
         if not there and any(generation_of_vectors(name) for name in os.listdir(self._folder)):  # noqa: PTH208
             there = connection.execute(found).fetchone() is not None
             if not there:
-                raise damaged(Path(self._file), "it is empty, but there are vectors beside it")
+                raise damage_error(Path(self._file), "it is empty, but there are vectors beside it")
         return there
 
 
@@ -231,7 +231,7 @@ class FolderNamespace:
                 connection.executemany(
                     "INSERT INTO records (slot, id, metadata) VALUES (?, ?, ?)",
                     (
-                        (slot, encoded_id(id), VectorRecord.encode_metadata(metadata))
+                        (slot, encode_id(id), VectorRecord.encode_metadata(metadata))
                         for slot, (id, metadata) in enumerate(records, state.next_slot)
                     ),
                 )
@@ -251,12 +251,10 @@ class FolderNamespace:
             slots: list[int] = []
             records: list[VectorRecord] = []
             for id in ids:
-                row = connection.execute(
-                    "SELECT slot, metadata FROM records WHERE id = ?", (encoded_id(id),)
-                ).fetchone()
+                row = connection.execute("SELECT slot, metadata FROM records WHERE id = ?", (encode_id(id),)).fetchone()
                 if row is not None:
                     slots.append(row[0])
-                    records.append(VectorRecord(id, decoded(row[1], self._folder)))
+                    records.append(VectorRecord(id, decode(row[1], self._folder)))
             return (records, view.rows[slots]) if slots else ([], None)
 
     def count(self) -> int:
@@ -266,7 +264,7 @@ class FolderNamespace:
     def ids(self) -> list[str]:
         with self._snapshot() as snapshot:
             rows = [] if snapshot is None else snapshot[1].execute("SELECT id FROM records")
-            return [decoded_id(id) for (id,) in rows]
+            return [decode_id(id) for (id,) in rows]
 
     def drop(self) -> None:
         """Remove every record and the dimensions. A damaged folder is removed whole.
@@ -282,7 +280,7 @@ class FolderNamespace:
                     _write_state(connection, _State(None, state.generation + 1, 0))
         except StoreDamaged:
             self.close()
-            with mapped_errors(self._folder):
+            with map_errors(self._folder):
                 # Renamed first, so that a kill leaves the whole folder or nothing under its name.
                 self._folder.replace(self._root / f"removed-{uuid.uuid4().hex}")
         for folder in self._root.glob("removed-*"):
@@ -295,7 +293,7 @@ class FolderNamespace:
         try:
             with self._snapshot() as snapshot:
                 view = snapshot[0] if snapshot else None
-            if view is None or not is_behind(len(view.rows), self._files.linked(view.generation), self._settings):
+            if view is None or not is_behind(len(view.rows), self._files.count_linked(view.generation), self._settings):
                 return
             index = self._files.to_extend(view.generation, view.rows.shape[1])
             linked = index.rows
@@ -316,7 +314,7 @@ class FolderNamespace:
     @contextmanager
     def _snapshot(self) -> Iterator[tuple[View, sqlite3.Connection] | None]:
         """Give the current state, unchanged until the block ends; None if the namespace is empty."""
-        with self._reading.lock, mapped_errors(self._folder):
+        with self._reading.lock, map_errors(self._folder):
             connection = self._reading.open()
             if connection is None:
                 yield None
@@ -331,7 +329,7 @@ class FolderNamespace:
                         continue
                     yield None if view is None else (view, connection)
                     return
-            raise damaged(vectors_file(self._folder, state.generation), "it is missing")
+            raise damage_error(vectors_file(self._folder, state.generation), "it is missing")
 
     def _view_of(self, connection: sqlite3.Connection, state: _State) -> View | None:
         seen = connection, _version(connection)
@@ -349,7 +347,7 @@ class FolderNamespace:
         dead = np.fromiter((slot for (slot,) in connection.execute("SELECT slot FROM dead")), dtype=np.int64)
         (alive,) = connection.execute("SELECT count(*) FROM records").fetchone()
         if alive + len(dead) != slots or (len(dead) and not 0 <= dead.min() <= dead.max() < slots):
-            raise damaged(database, f"it has {alive} records and {len(dead)} empty slots of {slots}")
+            raise damage_error(database, f"it has {alive} records and {len(dead)} empty slots of {slots}")
         if slots > _LOADED_SLOTS:
             return View(state.generation, rows, dead)
         entries: list[Entry | None] = [None] * slots
@@ -359,24 +357,24 @@ class FolderNamespace:
             if size > _LOADED_TEXT:
                 return View(state.generation, rows, dead)
             if not 0 <= slot < slots:
-                raise damaged(database, f"it has a record in slot {slot} of {slots}")
-            entries[slot] = decoded_id(id), decoded(metadata, self._folder)
+                raise damage_error(database, f"it has a record in slot {slot} of {slots}")
+            entries[slot] = decode_id(id), decode(metadata, self._folder)
         return View(state.generation, rows, dead, entries)
 
     @contextmanager
     def _change(self, *, create: bool = False) -> Iterator[tuple[sqlite3.Connection, _State] | None]:
         """Give the state, to change it in one transaction; None if the namespace does not exist."""
-        with self._writing.lock, mapped_errors(self._folder):
+        with self._writing.lock, map_errors(self._folder):
             connection = self._writing.open(create=create)
             if connection is None:
                 yield None
                 return
             with Sqlite.transaction(connection):
                 yield connection, self._state(connection)
-                state = self._compacted(connection, self._state(connection))
+                state = self._compact(connection, self._state(connection))
             self._tidy(state.generation)
 
-    def _compacted(self, connection: sqlite3.Connection, state: _State) -> _State:
+    def _compact(self, connection: sqlite3.Connection, state: _State) -> _State:
         """Copy the records to a new generation if most slots are dead; return the new state."""
         dead = connection.execute("SELECT max(number) FROM dead").fetchone()[0] or 0
         if state.dimensions is None or not is_wasteful(dead, state.next_slot):
@@ -410,7 +408,7 @@ class FolderNamespace:
     def _state(self, connection: sqlite3.Connection) -> _State:
         row = connection.execute("SELECT dimensions, generation, next_slot FROM state").fetchone()
         if row is None:
-            raise damaged(self._folder / DATABASE, "its state is missing")
+            raise damage_error(self._folder / DATABASE, "its state is missing")
         return _State(*row)
 
 
@@ -422,7 +420,7 @@ def _write_state(connection: sqlite3.Connection, state: _State) -> None:
 
 
 def _bury(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
-    keys = [(encoded_id(id),) for id in ids]
+    keys = [(encode_id(id),) for id in ids]
     connection.executemany("INSERT INTO dead (slot) SELECT slot FROM records WHERE id = ?", dict.fromkeys(keys))
     return connection.executemany("DELETE FROM records WHERE id = ?", keys).rowcount
 

@@ -110,7 +110,7 @@ class IndexFiles:
             self._read = file, self._usable(file, dimensions, mapped=True)
         return self._read[1]
 
-    def linked(self, generation: int) -> int:
+    def count_linked(self, generation: int) -> int:
         """Return how many slots the newest index covers, by its name."""
         return self._find(generation)[0]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from portico.search import And, Equal, Filter, FilterSupport, VectorMatch, VectorRecord
-from portico_faiss._files import DATABASE, ROUNDING, Rows, Slots, best, damaged, rank
+from portico_faiss._files import DATABASE, ROUNDING, Rows, Slots, best, damage_error, rank
 from portico_faiss._index import FaissIndex
 
 Entry: TypeAlias = tuple[str, dict[str, Any]]
@@ -78,11 +78,11 @@ class StoredEntries:
             for slot, id, metadata in self._connection.execute(
                 "SELECT slot, id, metadata FROM records WHERE slot IN (SELECT value FROM json_each(?))", (chosen,)
             ):
-                found[slot] = decoded_id(id), decoded(metadata, self._folder)
+                found[slot] = decode_id(id), decode(metadata, self._folder)
         try:
             return [found[slot] for slot in slots]
         except KeyError as error:
-            raise damaged(self._folder / DATABASE, f"it has no record in slot {error}") from error
+            raise damage_error(self._folder / DATABASE, f"it has no record in slot {error}") from error
 
     def scan(self, filter: Filter) -> Slots:
         # Metadata without a text that the filter asks for need not be decoded.
@@ -90,25 +90,25 @@ class StoredEntries:
         condition = " AND ".join(["instr(metadata, ?)"] * len(texts)) or "1"
         rows = self._connection.execute(f"SELECT slot, metadata FROM records WHERE {condition} ORDER BY slot", texts)
         return np.fromiter(
-            (slot for slot, text in rows if FilterSupport.matches(filter, decoded(text, self._folder))), dtype=np.int64
+            (slot for slot, text in rows if FilterSupport.matches(filter, decode(text, self._folder))), dtype=np.int64
         )
 
 
-def encoded_id(id: str) -> bytes:
+def encode_id(id: str) -> bytes:
     """Return the bytes of an id for SQLite. The id may be any string, also one that is not valid Unicode."""
     return id.encode("utf-8", "surrogatepass")
 
 
-def decoded_id(id: bytes) -> str:
+def decode_id(id: bytes) -> str:
     return id.decode("utf-8", "surrogatepass")
 
 
-def decoded(text: str, folder: Path) -> dict[str, Any]:
+def decode(text: str, folder: Path) -> dict[str, Any]:
     """Parse metadata. Raises ``StoreDamaged`` for anything that this store did not write."""
     try:
         return VectorRecord.decode_metadata(text)
     except ValueError as error:
-        raise damaged(folder / DATABASE, f"a record's metadata cannot be read ({error})") from error
+        raise damage_error(folder / DATABASE, f"a record's metadata cannot be read ({error})") from error
 
 
 def search(
@@ -141,11 +141,11 @@ def search(
         ]
 
     if filter is not None:
-        choose = _filtered(view, entries, filter, top)
-        return [records(choose(scores), query) for query, scores in _scored(view, queries)]
+        choose = _make_chooser(view, entries, filter, top)
+        return [records(choose(scores), query) for query, scores in _score_each(view, queries)]
     if index is not None and index.rows and top <= _MOST_ALONG_INDEX:
-        return [records(slots, query) for query, slots in _walked(view, queries, top, index)]
-    return [records(best(scores, top), query) for query, scores in _scored(view, queries)]
+        return [records(slots, query) for query, slots in _walk(view, queries, top, index)]
+    return [records(best(scores, top), query) for query, scores in _score_each(view, queries)]
 
 
 def _scores(view: View, query: Rows) -> Rows:
@@ -157,7 +157,7 @@ def _scores(view: View, query: Rows) -> Rows:
     return scores
 
 
-def _scored(view: View, queries: Rows) -> Iterator[tuple[Rows, Rows]]:
+def _score_each(view: View, queries: Rows) -> Iterator[tuple[Rows, Rows]]:
     """Yield each query with its score for every slot, minus infinity for dead ones."""
     if len(queries) <= _ONE_BY_ONE:
         for query in queries:
@@ -171,7 +171,7 @@ def _scored(view: View, queries: Rows) -> Iterator[tuple[Rows, Rows]]:
         yield from zip(group, products, strict=True)
 
 
-def _walked(view: View, queries: Rows, top: int, index: FaissIndex) -> Iterator[tuple[Rows, Slots]]:
+def _walk(view: View, queries: Rows, top: int, index: FaissIndex) -> Iterator[tuple[Rows, Slots]]:
     """Yield each query with the slots that the index finds, and those that came after the index."""
     # Read once: another thread may be extending the index.
     linked = min(index.rows, len(view.rows))
@@ -186,7 +186,7 @@ def _walked(view: View, queries: Rows, top: int, index: FaissIndex) -> Iterator[
             yield query, slots
 
 
-def _filtered(view: View, entries: View | StoredEntries, filter: Filter, top: int) -> Callable[[Rows], Slots]:
+def _make_chooser(view: View, entries: View | StoredEntries, filter: Filter, top: int) -> Callable[[Rows], Slots]:
     """Return a function that takes the scores of a query and returns the best slots that the filter keeps.
 
     It tries the filter on the best records, then on eight times as many where too few pass. After `_WALK_LAST` records

@@ -56,7 +56,7 @@ class _MemoryNamespace:
                     f"the vectors have {rows.shape[1]} dimensions, those in the namespace {view.rows.shape[1]}"
                 )
             used = end = len(view.rows)
-            room = self._grown(view.rows, used + len(rows))
+            room = self._grow(view.rows, used + len(rows))
             for block in unit_blocks(rows):
                 room[end : end + len(block)] = block
                 end += len(block)
@@ -91,7 +91,7 @@ class _MemoryNamespace:
         with self._writing:
             return list(self._slots)
 
-    def _grown(self, rows: Rows, wanted: int) -> Rows:
+    def _grow(self, rows: Rows, wanted: int) -> Rows:
         room = self._room
         if room is None or len(room) < wanted or room.shape[1] != rows.shape[1]:
             room = np.empty((max(wanted, 2 * len(rows), _FIRST_ROWS), rows.shape[1]), np.float32)

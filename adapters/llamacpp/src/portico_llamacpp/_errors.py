@@ -57,7 +57,7 @@ def unfit(model: str, failure: Failure, log: Iterable[str]) -> PorticoError:
     return ServiceUnavailable(f'{_WHO} cannot load {model}: {_short(reason)}. `log = "errors"` shows all of it.')
 
 
-def ended(model: str, code: int, log: Iterable[str]) -> ServiceUnavailable:
+def end_error(model: str, code: int, log: Iterable[str]) -> ServiceUnavailable:
     """Return the error for a process that ended unexpectedly."""
     how = f"exit code {code}"
     if code < 0:

@@ -33,7 +33,7 @@ _SINGLE = ("items", "additionalProperties")
 _DECIMAL = r"^-?(0|[1-9][0-9]{0,20})([.][0-9]{1,12})?$"
 
 
-def prepared(schema: Any, root: str = "#", depth: int = 0) -> dict[str, Any]:
+def prepare_schema(schema: Any, root: str = "#", depth: int = 0) -> dict[str, Any]:
     """Return a schema that llama.cpp takes.
 
     It may allow more than the given one, since core validates the reply. ``root`` is its place in another schema, to
@@ -49,11 +49,11 @@ def prepared(schema: Any, root: str = "#", depth: int = 0) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in ({} if schema is True else schema).items():
         if key in _MEMBERS and isinstance(value, Mapping):
-            made[key] = {name: prepared(member, root, depth + 1) for name, member in value.items()}
+            made[key] = {name: prepare_schema(member, root, depth + 1) for name, member in value.items()}
         elif key in _LISTS and isinstance(value, list | tuple):
-            made[key] = [prepared(member, root, depth + 1) for member in value]
+            made[key] = [prepare_schema(member, root, depth + 1) for member in value]
         elif key in _SINGLE and not isinstance(value, bool):
-            made[key] = prepared(value, root, depth + 1)
+            made[key] = prepare_schema(value, root, depth + 1)
         elif key == "$ref" and isinstance(value, str) and value.startswith("#"):
             made[key] = root + value[1:]
         elif key == "pattern" and isinstance(value, str):
@@ -93,12 +93,12 @@ def reply_schema(request: ChatRequest) -> dict[str, Any]:
     if request.tool_choice.mode != "required":
         answer: dict[str, Any] = {"type": "string"}
         if request.response_schema is not None:
-            definitions["answer"] = prepared(request.response_schema, "#/$defs/answer")
+            definitions["answer"] = prepare_schema(request.response_schema, "#/$defs/answer")
             answer = {"$ref": "#/$defs/answer"}
-        forms.append(_closed({"answer": answer}))
+        forms.append(_build_object({"answer": answer}))
     for number, tool in enumerate(request.offered):
-        definitions[f"tool-{number}"] = _object(prepared(tool.parameters, f"#/$defs/tool-{number}"))
-        forms.append(_closed({"tool": {"const": tool.name}, "arguments": {"$ref": f"#/$defs/tool-{number}"}}))
+        definitions[f"tool-{number}"] = _object(prepare_schema(tool.parameters, f"#/$defs/tool-{number}"))
+        forms.append(_build_object({"tool": {"const": tool.name}, "arguments": {"$ref": f"#/$defs/tool-{number}"}}))
     return {"anyOf": forms, "$defs": definitions}
 
 
@@ -107,7 +107,7 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
     return schema if schema.keys() & {"type", "$ref", "anyOf", "oneOf", "allOf"} else {"type": "object", **schema}
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def _build_object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -199,7 +199,7 @@ def body_of(
         system = f"{system}\n\n{words}" if system else words
         schema = {"name": "reply", "schema": reply_schema(request)}
     elif request.response_schema is not None:
-        schema = {"name": request.response_name, "schema": prepared(request.response_schema)}
+        schema = {"name": request.response_name, "schema": prepare_schema(request.response_schema)}
     if schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if native and offered:

@@ -19,7 +19,7 @@ from typing import IO, Any, TypeAlias
 import msgspec
 
 from portico.errors import PorticoError, ServiceUnavailable
-from portico_llamacpp._errors import ended, unfit
+from portico_llamacpp._errors import end_error, unfit
 from portico_llamacpp._wire import About, Chunk, Failure, Line, read_line, write_json
 
 _LAST_LINES = 40
@@ -163,7 +163,7 @@ class ModelProcess:
                     self._pass_on(line)
         code = self._process.wait()
         self._join_log()
-        self._fail(failed or ended(self._model, code, self._log))
+        self._fail(failed or end_error(self._model, code, self._log))
 
     def _join_log(self) -> None:
         for thread in self._threads[2:]:

@@ -135,10 +135,10 @@ def guard_of(control: Sequence[str]) -> Guard:
 
 def messages_of(request: ChatRequest, guard: Guard) -> list[dict[str, Any]]:
     """Write messages for a chat template that knows tools."""
-    return [written for message in request.messages for written in _written(message, guard)]
+    return [written for message in request.messages for written in _write_message(message, guard)]
 
 
-def _written(message: Message, guard: Guard) -> Iterator[dict[str, Any]]:
+def _write_message(message: Message, guard: Guard) -> Iterator[dict[str, Any]]:
     for part in message.content:
         if isinstance(part, ToolResult):
             yield {"role": "tool", "tool_call_id": part.id, "name": part.name, "content": guard(result_text(part))}

@@ -62,7 +62,7 @@ class LlamaCppChat:
             raise ValueError("a chat request needs at least one message")
         if request.tool_choice.mode == "required" and not request.offered:
             raise ValueError("a call is required, and no tool is offered")
-        process, about = await self._loaded()
+        process, about = await self._load()
         body, formed = body_of(request, self._settings, about, self._guarding(about))
         reader = ReplyReader(self.name, about.model, formed=formed)
         loop = asyncio.get_running_loop()
@@ -99,10 +99,10 @@ class LlamaCppChat:
         if close is not None:
             await asyncio.to_thread(close)
 
-    async def _loaded(self) -> tuple[ModelProcess, About]:
+    async def _load(self) -> tuple[ModelProcess, About]:
         process = self._process
         if process is None or process.over:
-            process = await asyncio.to_thread(self._started)
+            process = await asyncio.to_thread(self._start)
         if process.ready.done():
             return process, process.ready.result()
         try:
@@ -115,7 +115,7 @@ class LlamaCppChat:
                 "Set a longer load_timeout."
             ) from error
 
-    def _started(self) -> ModelProcess:
+    def _start(self) -> ModelProcess:
         with self._starting:
             if self._process is None or self._process.over:
                 if self._close is not None:

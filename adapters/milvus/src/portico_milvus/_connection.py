@@ -103,9 +103,9 @@ class Connection:
         self._link: Link | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[Link]:
+    def use(self) -> Iterator[Link]:
         """Give the client for one call, and map its errors. Milvus Lite gets one call at a time."""
-        with _mapped_errors(self._settings):
+        with _map_errors(self._settings):
             with self._connecting:
                 if self._link is None:
                     self._link = self._connect()
@@ -115,7 +115,7 @@ class Connection:
 
     def close(self) -> None:
         """Disconnect, and stop Milvus Lite unless another store uses it."""
-        with self._connecting, _mapped_errors(self._settings):
+        with self._connecting, _map_errors(self._settings):
             link, self._link = self._link, None
             if link is None:
                 return
@@ -171,7 +171,7 @@ def import_client() -> Any:
 
 
 @contextmanager
-def _mapped_errors(settings: MilvusSettings) -> Iterator[None]:
+def _map_errors(settings: MilvusSettings) -> Iterator[None]:
     """Raise ``StoreError`` or ``StoreBusy``, without the token, for every error of the block.
 
     The caller's mistakes are found before, so a ``ValueError`` in the block is the client's.
@@ -181,12 +181,12 @@ def _mapped_errors(settings: MilvusSettings) -> Iterator[None]:
     except (PorticoError, WrongDimensions):
         raise
     except Exception as error:  # noqa: BLE001 - the client raises its own, gRPC's and those of what it packs rows with
-        mapped = _mapped(settings, error)
+        mapped = _map_error(settings, error)
         # A server may quote the token, and a traceback shows the cause.
-        raise mapped from (None if _hidden(settings, str(error)) != str(error) else error)
+        raise mapped from (None if _redact(settings, str(error)) != str(error) else error)
 
 
-def _mapped(settings: MilvusSettings, error: Exception) -> StoreError:
+def _map_error(settings: MilvusSettings, error: Exception) -> StoreError:
     place = f"The Milvus server {settings.uri}" if settings.is_server else f"Milvus Lite in {settings.uri}"
     if isinstance(error, ImportError) and not settings.is_server:
         return StoreError(f"{place} cannot run: {error}. Run `pip install 'portico-milvus[lite]'`.")
@@ -197,12 +197,12 @@ def _mapped(settings: MilvusSettings, error: Exception) -> StoreError:
         )
     details = getattr(error, "details", None)
     said = details() if callable(details) else getattr(error, "message", None) or str(error) or type(error).__name__
-    words = _hidden(settings, " ".join(str(said).split()).rstrip("."))[:_LONGEST_MESSAGE]
+    words = _redact(settings, " ".join(str(said).split()).rstrip("."))[:_LONGEST_MESSAGE]
     advice = "If it is out of reach, slow, or refuses you, correct `uri`, `timeout` or `token` in [vectors.milvus]."
     return StoreError(f"{place} failed: {words}. {advice}")
 
 
-def _hidden(settings: MilvusSettings, words: str) -> str:
+def _redact(settings: MilvusSettings, words: str) -> str:
     """Return words without the token, and without the password in it."""
     if settings.token is None:
         return words

@@ -95,7 +95,7 @@ def _any_of(field: str, values: Sequence[Scalar]) -> Expression:
     wanted = dict.fromkeys(_term(field, value) for value in values if not _is_nan(value))
     if not wanted:
         return False
-    return f"array_contains_any(terms, [{', '.join(map(_quoted, wanted))}])"
+    return f"array_contains_any(terms, [{', '.join(map(_quote, wanted))}])"
 
 
 def _range(filter: Range) -> tuple[Expression, bool]:
@@ -110,13 +110,13 @@ def _range(filter: Range) -> tuple[Expression, bool]:
     if len(kinds) != 1 or (kind := kinds.pop()) is None:
         return False, True
     exact = len({side for side, *_ in given}) == 1
-    clauses = [f"array_contains(terms, {_quoted(_presence(filter.field, kind))})"]
+    clauses = [f"array_contains(terms, {_quote(_presence(filter.field, kind))})"]
     for side, sign, bound, strict in given:
         key, sure = _sort_key(bound)
         exact = exact and sure
         # Values on both sides of an end that is not sure may have its key.
         equal = "" if strict and sure else "="
-        clauses.append(f'bounds["{_bound(filter.field, kind)}{side}"] {sign}{equal} {_quoted(key)}')
+        clauses.append(f'bounds["{_bound(filter.field, kind)}{side}"] {sign}{equal} {_quote(key)}')
     return f"({' and '.join(clauses)})", exact
 
 
@@ -185,7 +185,7 @@ def _sort_key(value: Scalar) -> tuple[str, bool]:
     return f"{ordered:016x}{'0' if exact else '1'}", exact
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     # What comes here is made of hexadecimal digits and "g".
     return f'"{text}"'
 
@@ -243,7 +243,7 @@ def from_text(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", text)
 
 
-def encoded(metadata: dict[str, Any]) -> str:
+def encode(metadata: dict[str, Any]) -> str:
     """Return metadata as JSON in valid UTF-8, with a backslash before it where surrogates are escaped.
 
     Milvus's own JSON turns integers beyond 64 bits into floats, and has no NaN.
@@ -252,8 +252,8 @@ def encoded(metadata: dict[str, Any]) -> str:
     return f"\\{as_text(text)}" if re.search("[\ud800-\udfff]", text) else text
 
 
-def decoded(text: str) -> dict[str, Any]:
-    """Return the metadata that `encoded` wrote. Raises ``StoreError`` for anything else."""
+def decode(text: str) -> dict[str, Any]:
+    """Return the metadata that `encode` wrote. Raises ``StoreError`` for anything else."""
     try:
         return VectorRecord.decode_metadata(from_text(text[1:]) if text.startswith("\\") else text)
     except ValueError as error:
@@ -266,7 +266,7 @@ def entry_of(record: VectorRecord) -> dict[str, Any]:
     Raises ``ValueError`` for what is longer than a field, ``TypeError`` for metadata of another kind.
     """
     metadata = record.plain_metadata()
-    entry = {"id": as_text(record.id), "metadata": encoded(metadata), "bounds": bounds(metadata)}
+    entry = {"id": as_text(record.id), "metadata": encode(metadata), "bounds": bounds(metadata)}
     for field, value in entry.items():
         size = len((value if isinstance(value, str) else json.dumps(value)).encode())
         if size > LONGEST_TEXT:
@@ -300,7 +300,7 @@ def requests(entries: Sequence[Mapping[str, Any]], rows: Rows, field: str) -> It
 
 def read(fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the id and the metadata of a row. Raises ``StoreError`` for metadata of another form."""
-    return from_text(fields["id"]), decoded(fields["metadata"])
+    return from_text(fields["id"]), decode(fields["metadata"])
 
 
 def unit_rows(vectors: Vectors) -> Rows:

@@ -75,7 +75,7 @@ class _Collections:
     def use(self, namespace: str, nothing: T, work: Callable[[Link, Shape], T]) -> T:
         """Return what ``work`` returns for the collection, or ``nothing`` if there is none."""
         known = namespace in self._shapes
-        with self._connection.opened() as link:
+        with self._connection.use() as link:
             try:
                 shape = self._shape(link, namespace)
                 return nothing if shape is None else work(link, shape)
@@ -154,7 +154,7 @@ class _Collections:
 
     def drop(self, namespace: str) -> None:
         name = collection_name(self._settings.prefix, namespace)
-        with self._connection.opened() as link:
+        with self._connection.use() as link:
             self._shapes.pop(namespace, None)
             link.unflushed.pop(name, None)
             try:
@@ -173,7 +173,7 @@ class _Collections:
 
     def _create(self, namespace: str, dimensions: int) -> None:
         name = collection_name(self._settings.prefix, namespace)
-        with self._creating, self._connection.opened() as link:
+        with self._creating, self._connection.use() as link:
             if link.client.has_collection(name, timeout=self._settings.timeout):
                 return
             try:
@@ -294,7 +294,7 @@ class _Search:
         for start in range(0, len(queries), together):
             some = slice(start, start + together)
             for query, hits in zip(queries[some], self._ask(link, shape, queries[some], limit), strict=True):
-                kept = self._kept(hits)
+                kept = self._read_matches(hits)
                 if len(kept) < self._top and len(hits) == limit:
                     # Milvus finds no more for a query, or the expression keeps more than the filter.
                     kept = self._compare_all(link, shape, query)
@@ -316,7 +316,7 @@ class _Search:
         )
         return list(found)
 
-    def _kept(self, hits: list[Any]) -> list[VectorMatch]:
+    def _read_matches(self, hits: list[Any]) -> list[VectorMatch]:
         kept = []
         for hit in hits:
             id, metadata = read(hit["entity"])

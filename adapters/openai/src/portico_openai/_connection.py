@@ -14,7 +14,7 @@ import httpx2
 import openai
 
 from portico.errors import ServiceUnavailable
-from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, retry_after, timed_out, translated
+from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, retry_after, timeout_error, translate_error
 from portico_openai.config import ConnectionSettings
 
 deadline: ContextVar[float] = ContextVar("deadline")
@@ -258,13 +258,13 @@ class Connection:
         except _FAILURES as error:
             received = 0 if incoming is None else incoming.received
             if isinstance(error, TimeoutError):
-                raise timed_out(self.peer, seconds, setting, received=received) from error
-            cause = error if self.peer.scrubbed(str(error)) == str(error) else None
+                raise timeout_error(self.peer, seconds, setting, received=received) from error
+            cause = error if self.peer.scrub(str(error)) == str(error) else None
             if self._clients.closed:
                 raise ServiceUnavailable(self.peer.says("was closed while this call was under way.")) from cause
             if isinstance(error, RuntimeError):
                 raise
-            raise translated(self.peer, error, received=received) from cause
+            raise translate_error(self.peer, error, received=received) from cause
 
     async def aclose(self) -> None:
         """Close the client; calls under way fail, later ones are refused. A second time does nothing."""
@@ -348,13 +348,13 @@ def _pieces_of(response: httpx2.Response) -> AsyncIterable[bytes]:
 def _pattern(key: str, headers: Mapping[str, str], secret: Mapping[str, str]) -> re.Pattern[str] | None:
     """Return a pattern that finds the key, and the values of headers that are ``secret`` or have a secret's name."""
 
-    def found() -> Iterator[str]:
+    def find() -> Iterator[str]:
         yield key
         for name, value in headers.items():
             if name in secret or any(sign in name.lower() for sign in ("auth", "key", "token", "secret", "cookie")):
                 yield value
                 yield value.rpartition(" ")[2]
 
-    longest_first = sorted({each for each in found() if each.strip()}, key=len, reverse=True)
+    longest_first = sorted({each for each in find() if each.strip()}, key=len, reverse=True)
     # Whole words: a local server's key may be no more than "x".
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)") if longest_first else None

@@ -63,33 +63,33 @@ class Peer:
 
     def says(self, what: str) -> str:
         """Return a sentence about the service, without secrets."""
-        return self.scrubbed(f"{self.kind} 'openai' ({self.model} at {self.host}) {what}")
+        return self.scrub(f"{self.kind} 'openai' ({self.model} at {self.host}) {what}")
 
-    def scrubbed(self, text: str) -> str:
+    def scrub(self, text: str) -> str:
         """Replace the secrets that a service may have quoted."""
         return self.secrets.sub("********", text) if self.secrets else text
 
-    def shortened(self, text: str) -> str:
+    def shorten(self, text: str) -> str:
         """Return the readable part of an answer, on one short line."""
         title = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
         if title and "<" in text[:100]:
             text = f"a page in HTML with the title “{title.group(1)}”"
         # Before it is cut: a part of a key would not be found.
-        text = " ".join(self.scrubbed(text).split()).rstrip(".")
+        text = " ".join(self.scrub(text).split()).rstrip(".")
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def translated(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
+def translate_error(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
     """Return core's error for one of the SDK or its transport, after ``received`` bytes."""
     if isinstance(error, openai.APIStatusError):
         response = error.response
-        return answered(peer, response.status_code, response.content, response.headers)
+        return status_error(peer, response.status_code, response.content, response.headers)
     chain = list(_chain(error))
 
     def found(*kinds: type[BaseException]) -> bool:
         return any(isinstance(link, kinds) for link in chain)
 
-    said = peer.shortened(str(chain[-1])) or type(chain[-1]).__name__
+    said = peer.shorten(str(chain[-1])) or type(chain[-1]).__name__
     if found(httpx2.DecodingError):
         return ResponseInvalid(peer.says(f"sent a reply whose compression is broken: {said}."))
     if found(aiohttp.ServerTimeoutError, TimeoutError):
@@ -110,7 +110,7 @@ def translated(peer: Peer, error: BaseException, *, received: int = 0) -> Servic
     return ServiceUnavailable(peer.says(reason))
 
 
-def timed_out(peer: Peer, seconds: float, setting: str, *, received: int = 0) -> ServiceTimeout:
+def timeout_error(peer: Peer, seconds: float, setting: str, *, received: int = 0) -> ServiceTimeout:
     """Return the error for our own bound on time."""
     progress = f"fell silent after {received:,} bytes of its reply" if received else "did not answer"
     return ServiceTimeout(peer.says(f"{progress}: {seconds:g} s have passed ({setting})."))
@@ -120,33 +120,33 @@ def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvali
     """Return the error for a reply of another format, with its beginning."""
     beginning = excerpt[:4096]
     text = beginning.decode("utf-8", "replace") if isinstance(beginning, bytes) else beginning
-    shown = f": {peer.shortened(text)}" if text.strip() else ""
+    shown = f": {peer.shorten(text)}" if text.strip() else ""
     advice = ". Look at base_url." if shown.startswith((": a page in HTML", ": <")) else ""
     return ResponseInvalid(peer.says(f"{what}{shown}{advice}"))
 
 
-def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
+def status_error(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
     """Return the error for an answer with a status other than 2xx."""
     if 300 <= status < 400:
         # A redirect would send the conversation to an address that is not configured.
         location = headers.get("location", "somewhere else")
         return ServiceError(
-            peer.says(f"redirects to {peer.shortened(location)}. Set base_url to the service's new address.")
+            peer.says(f"redirects to {peer.shorten(location)}. Set base_url to the service's new address.")
         )
     try:
         error = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         error = body[:4096].decode("utf-8", "replace")
-    return _classified(peer, status, error, headers)
+    return _classify(peer, status, error, headers)
 
 
-def reported(peer: Peer, error: Any) -> ServiceError:
+def reported_error(peer: Peer, error: Any) -> ServiceError:
     """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
     _, names = _words_and_names(error)
     status = next((int(name) for name in names if name.isdecimal() and len(name) == 3), 500)
     if names & {"rate_limit_exceeded", *_OUT_OF_CREDIT}:
         status = 429
-    return _classified(peer, status, error, {})
+    return _classify(peer, status, error, {})
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -187,9 +187,9 @@ def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
     return words if isinstance(words, str) else msgspec.json.encode(words).decode(), names
 
 
-def _classified(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -> ServiceError:
+def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -> ServiceError:
     said, names = _words_and_names(error)
-    words = peer.shortened(said) or f"status {status}"
+    words = peer.shorten(said) or f"status {status}"
     if names & _FILTERED:
         return ContentRefused(peer.says(f"filtered the request: {words}"))
     if names & _OUT_OF_CREDIT or status == 402:

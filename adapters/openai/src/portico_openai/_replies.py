@@ -9,7 +9,7 @@ import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
-from portico_openai._errors import Peer, invalid, reported
+from portico_openai._errors import Peer, invalid, reported_error
 from portico_openai._wire import REASONING_FIELDS
 
 
@@ -82,7 +82,7 @@ def decode_answer(decoder: msgspec.json.Decoder[AnyAnswer], text: bytes, peer: P
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid(peer, f"sent {what} that is {'not JSON' if text.strip() else 'empty'}", text) from error
     if answer.error:
-        raise reported(peer, answer.error)
+        raise reported_error(peer, answer.error)
     return answer
 
 
@@ -91,7 +91,7 @@ def decode_piece(text: bytes, peer: Peer, what: str) -> Piece:
     piece = decode_answer(_PIECES, text, peer, what)
     if piece.choices is None and isinstance(piece.message, str):
         # An error without its envelope.
-        raise reported(peer, {"message": piece.message})
+        raise reported_error(peer, {"message": piece.message})
     return piece
 
 

@@ -140,7 +140,7 @@ def _messages(messages: Any) -> Iterator[dict[str, Any]]:
         if message.role == "assistant":
             yield _assistant(message)
         elif len(content) == 1 and type(content[0]) is Text and message.role != "tool":
-            yield _named({"role": message.role, "content": content[0].text}, message)
+            yield _add_name({"role": message.role, "content": content[0].text}, message)
         else:
             results = [part for part in content if isinstance(part, ToolResult)]
             for result in results:
@@ -150,7 +150,7 @@ def _messages(messages: Any) -> Iterator[dict[str, Any]]:
                 if rest or not results:
                     raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
             elif rest or not results:
-                yield _named({"role": message.role, "content": _content(rest, message.role)}, message)
+                yield _add_name({"role": message.role, "content": _content(rest, message.role)}, message)
 
 
 def _assistant(message: Message) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _assistant(message: Message) -> dict[str, Any]:
         written["content"] = "".join(texts)
     if calls:
         written["tool_calls"] = calls
-    return _named(written, message)
+    return _add_name(written, message)
 
 
 def _content(parts: tuple[Part, ...], role: str) -> Any:
@@ -198,7 +198,7 @@ def _data_url(data: bytes, media_type: str) -> str:
     return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
 
 
-def _named(written: dict[str, Any], message: Message) -> dict[str, Any]:
+def _add_name(written: dict[str, Any], message: Message) -> dict[str, Any]:
     if message.name and message.role != "tool":
         written["name"] = _name(message.name)
     return written

@@ -78,11 +78,11 @@ class OpenAIChat:
                         try:
                             piece = decode_piece(event, peer, "a piece of a stream")
                         except ResponseInvalid as error:
-                            raise (error if data else self._cut_off(incoming, builder)) from error.__cause__
+                            raise (error if data else self._cut_off_error(incoming, builder)) from error.__cause__
                         for delta in builder.add(piece):
                             yield delta
                 if builder.finish is None:
-                    raise self._cut_off(incoming, builder)
+                    raise self._cut_off_error(incoming, builder)
             for delta in builder.end():
                 yield delta
             reply = builder.reply()
@@ -97,7 +97,7 @@ class OpenAIChat:
         request.check(self.capabilities, self.name)
         return request_body(request, self._settings, stream=stream)
 
-    def _cut_off(self, incoming: Incoming, builder: ReplyBuilder) -> ResponseInvalid:
+    def _cut_off_error(self, incoming: Incoming, builder: ReplyBuilder) -> ResponseInvalid:
         peer = self._connection.peer
         if not builder.started:
             return invalid(peer, "sent no stream of events", incoming.beginning)

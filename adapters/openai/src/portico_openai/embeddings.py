@@ -74,10 +74,10 @@ def unit_rows(answer: bytes, count: int, peer: Peer) -> tuple[Rows, int]:
             rows[place] = vector
     if not np.isfinite(rows).all():
         raise invalid(peer, "sent vectors with numbers that are not finite.")
-    return normalized(rows), (read.usage.prompt_tokens if read.usage else None) or 0
+    return normalize(rows), (read.usage.prompt_tokens if read.usage else None) or 0
 
 
-def normalized(rows: Rows) -> Rows:
+def normalize(rows: Rows) -> Rows:
     """Bring each row to length 1 in place, rows of zeros excepted."""
     # In double precision: the squares of large numbers do not fit float32.
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, np.newaxis]
@@ -88,7 +88,7 @@ def normalized(rows: Rows) -> Rows:
 def mean_row(rows: Rows, pieces: Sequence[str]) -> Rows:
     """Return the mean of the rows of a text's pieces by their lengths, as one unit row."""
     lengths = np.array([len(piece) for piece in pieces], dtype=np.float32)
-    return normalized((lengths @ rows)[np.newaxis, :])
+    return normalize((lengths @ rows)[np.newaxis, :])
 
 
 def pieces_of(text: str, limit: int) -> Iterator[str]:
@@ -184,8 +184,8 @@ class OpenAIEmbeddings:
                 pieces += [prefix + piece for piece in pieces_of(text, settings.max_text_characters)]
                 rows_of[text] = range(start, len(pieces))
         if not pieces and self._dimensions is None:
-            await self._asked(["How long is a vector?"])
-        embedded = await self._embedded(pieces)
+            await self._ask(["How long is a vector?"])
+        embedded = await self._embed(pieces)
         if len(rows_of) == len(texts) == len(pieces):
             return Vectors(embedded, *embedded.shape)
         rows = np.zeros((len(texts), embedded.shape[1]), dtype=np.float32)
@@ -201,20 +201,20 @@ class OpenAIEmbeddings:
         """Close the connections; a second time does nothing."""
         await self._connection.aclose()
 
-    async def _embedded(self, pieces: Sequence[str]) -> Rows:
+    async def _embed(self, pieces: Sequence[str]) -> Rows:
         """Embed pieces in batches, a few under way at once."""
         settings = self._settings
         batches = list(batches_of(pieces, settings.batch_size, settings.batch_characters))
         if not batches:
             return np.zeros((0, self._dimensions or 1), dtype=np.float32)
         if len(batches) == 1:
-            return await self._asked(pieces)
+            return await self._ask(pieces)
         parts: dict[int, Rows] = {}
         waiting = iter(batches)
 
         async def work() -> None:
             for batch in waiting:
-                parts[batch.start] = await self._asked(pieces[batch.start : batch.stop])
+                parts[batch.start] = await self._ask(pieces[batch.start : batch.stop])
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -226,20 +226,20 @@ class OpenAIEmbeddings:
             raise first from first.__cause__
         return np.concatenate([parts[batch.start] for batch in batches])
 
-    async def _asked(self, pieces: Sequence[str]) -> Rows:
+    async def _ask(self, pieces: Sequence[str]) -> Rows:
         """Embed pieces; where the model finds them too long, by halves, and one piece as the mean of its halves."""
         try:
-            return await self._answered(pieces)
+            return await self._fetch(pieces)
         except ContextOverflow:
             if len(pieces) > 1:
                 middle = len(pieces) // 2
-                return np.concatenate([await self._asked(pieces[:middle]), await self._asked(pieces[middle:])])
+                return np.concatenate([await self._ask(pieces[:middle]), await self._ask(pieces[middle:])])
             if len(pieces[0]) < _SHORTEST:
                 raise
         halves = list(pieces_of(pieces[0], (len(pieces[0]) + 1) // 2))
-        return mean_row(await self._asked(halves), halves)
+        return mean_row(await self._ask(halves), halves)
 
-    async def _answered(self, pieces: Sequence[str]) -> Rows:
+    async def _fetch(self, pieces: Sequence[str]) -> Rows:
         answer = await self._connection.fetch(_PATH, request_body(pieces, self._settings))
         rows, tokens = unit_rows(answer, len(pieces), self._connection.peer)
         self._usage += Usage(input_tokens=tokens)

@@ -186,7 +186,7 @@ class Connections:
         if self._made:
             return True
 
-        async def prepared(connection: Connection) -> bool:
+        async def prepare(connection: Connection) -> bool:
             version = await version_of(connection, self._part, self._settings.schema)
             if version == 0 and not create:
                 return False
@@ -194,7 +194,7 @@ class Connections:
                 await bring_up(connection, self._part, self._settings.schema)
             return True
 
-        self._made = await self._do(prepared, MIGRATION_SECONDS)
+        self._made = await self._do(prepare, MIGRATION_SECONDS)
         return self._made
 
     async def _do(self, work: Work[T], seconds: float | None) -> T:
@@ -214,8 +214,8 @@ class Connections:
 
     async def _attempt(self, work: Work[T], seconds: float | None) -> T:
         allowed = (seconds or self._settings.statement_timeout) + _GRACE
-        pool = await self._loop().opened()
-        connection = await self._taken(pool)
+        pool = await self._loop().open()
+        connection = await self._take(pool)
         try:
             # The second cancels the cancelling: psycopg asks the server to stop, which may not answer that either.
             async with asyncio.timeout(allowed + _GRACE) as last, asyncio.timeout(allowed) as first:
@@ -224,23 +224,23 @@ class Connections:
             if not (first.expired() or last.expired()):
                 raise
             said = f"{self.place} gave no answer within {allowed:g} s."
-            raise await self._lost(pool, connection, error, said) from error
+            raise await self._discard(pool, connection, error, said) from error
         except psycopg.OperationalError as error:
             if not (connection.closed or isinstance(error, _ENDS)):
                 raise
             said = f"The connection to {self.place} was lost ({error.diag.message_primary or 'it was cut'})."
-            raise await self._lost(pool, connection, error, said) from error
+            raise await self._discard(pool, connection, error, said) from error
         finally:
             await pool.putconn(connection)
 
-    async def _lost(self, pool: _Pool, connection: Connection, cause: Exception, said: str) -> _Lost:
+    async def _discard(self, pool: _Pool, connection: Connection, cause: Exception, said: str) -> _Lost:
         await connection.close()
         # What else is in the pool is as likely to be lost: a server that goes down ends its sessions one by one.
         await pool.drain()
         said += " What was being written may or may not have been written. Raise `statement_timeout` in "
         return _Lost(StoreUnavailable(f"{said}{self.table} if the server is only slow."), cause)
 
-    async def _taken(self, pool: _Pool) -> Connection:
+    async def _take(self, pool: _Pool) -> Connection:
         try:
             return await pool.getconn(timeout=self._settings.connect_timeout)
         except PoolTimeout as error:
@@ -273,7 +273,7 @@ class _Loop:
         self._made: WeakSet[Connection] = WeakSet()
         self._at_end: AsyncGenerator[None, None] | None = None
 
-    async def opened(self) -> _Pool:
+    async def open(self) -> _Pool:
         async with self._opening:
             if self._pool is None:
                 # Here rather than in the pool, which tries for long before it says that a password is wrong.

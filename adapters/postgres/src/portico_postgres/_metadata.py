@@ -33,20 +33,20 @@ _SHIFT = 0x100 - 0xD800
 """Half surrogates are written as U+E000 and this plus their code, below the U+F000 of U+E000 itself."""
 
 
-def stored(text: str) -> str:
+def escape(text: str) -> str:
     """Return the stored form of a string, which mostly is the string itself.
 
-    >>> stored("naïve"), stored("nul" + chr(0)) == "nul" + chr(1) + chr(1)
+    >>> escape("naïve"), escape("nul" + chr(0)) == "nul" + chr(1) + chr(1)
     ('naïve', True)
     """
     return _UNSTORABLE.sub(_pair, text) if _UNSTORABLE.search(text) else text
 
 
-def given(text: str) -> str:
+def unescape(text: str) -> str:
     """Return the original of a stored string.
 
     >>> strange = "nul" + chr(0) + chr(0xD800)
-    >>> given(stored(strange)) == strange
+    >>> unescape(escape(strange)) == strange
     True
     """
     return _PAIR.sub(_single, text) if _LOW in text or _HIGH in text else text
@@ -54,7 +54,7 @@ def given(text: str) -> str:
 
 def key(text: str, what: str) -> str:
     """Return the stored form of an id or a namespace. Raises ``ValueError`` for one of more than 2,000 bytes."""
-    form = stored(text)
+    form = escape(text)
     # A character has at most four bytes, so most strings need no counting.
     if len(form) * 4 > LONGEST_KEY and (size := len(form.encode())) > LONGEST_KEY:
         raise ValueError(f"{what} {text[:40]!r}… has {size} bytes in UTF-8; PostgreSQL's indexes take {LONGEST_KEY}")
@@ -82,7 +82,7 @@ _INFINITE = "1e5000"
 _readable = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def encoded(record: VectorRecord) -> tuple[str, str]:
+def encode(record: VectorRecord) -> tuple[str, str]:
     """Return a record's metadata as the text that is read back, and as the jsonb that is filtered.
 
     Raises ``TypeError`` for other values than strings, numbers, bools and lists of them, and ``ValueError`` for an
@@ -98,12 +98,12 @@ def encoded(record: VectorRecord) -> tuple[str, str]:
             inside = ",".join(text for element in elements if (text := comparable(element)) is not None)
         except ValueError as error:
             raise ValueError(f"record {record.id!r}: the metadata field {name!r} holds {error}") from None
-        parts.append(f"{_readable(stored(name))}:[{inside}]")
+        parts.append(f"{_readable(escape(name))}:[{inside}]")
     return VectorRecord.encode_metadata(metadata), "{" + ",".join(parts) + "}"
 
 
-def decoded(text: str) -> dict[str, Any]:
-    """Return the metadata that `encoded` wrote. Raises ``StoreDamaged`` for anything else."""
+def decode(text: str) -> dict[str, Any]:
+    """Return the metadata that `encode` wrote. Raises ``StoreDamaged`` for anything else."""
     try:
         return VectorRecord.decode_metadata(text)
     except ValueError as error:
@@ -123,7 +123,7 @@ def comparable(value: Scalar, *, clipped: bool = False) -> str | None:
     if value is True or value is False:
         return "true" if value else "false"
     if isinstance(value, str):
-        return _readable(stored(value))
+        return _readable(escape(value))
     if isinstance(value, int):
         if value.bit_length() <= _LONGEST_NUMBER:
             return str(int(value))
@@ -167,23 +167,23 @@ def _condition(filter: Filter, values: dict[str, object]) -> str:
         case Range():
             return _within(filter, values)
         case And(parts):
-            return _joined(" AND ", [_condition(part, values) for part in parts], "true")
+            return _join(" AND ", [_condition(part, values) for part in parts], "true")
         case Or(parts):
-            return _joined(" OR ", [_condition(part, values) for part in parts], "false")
+            return _join(" OR ", [_condition(part, values) for part in parts], "false")
         case Not(part):
             return f"(NOT {_condition(part, values)})"
 
 
 def _one_of(field: str, allowed: Sequence[Scalar], values: dict[str, object]) -> str:
     # The jsonb of a record has a list for each field; `@>` is answered by the index on it.
-    name = _readable(stored(field))
+    name = _readable(escape(field))
     texts = [text for value in allowed if (text := comparable(value, clipped=True)) is not None]
     wanted = [f"{{{name}:[{text}]}}" for text in texts]
     if not wanted:
         return "false"
     if len(wanted) == 1:
-        return f"fields @> {_bound(wanted[0], values)}::jsonb"
-    return f"fields @> ANY({_bound(wanted, values)}::jsonb[])"
+        return f"fields @> {_bind(wanted[0], values)}::jsonb"
+    return f"fields @> ANY({_bind(wanted, values)}::jsonb[])"
 
 
 def _within(bounds: Range, values: dict[str, object]) -> str:
@@ -199,16 +199,16 @@ def _within(bounds: Range, values: dict[str, object]) -> str:
             return "false"
         tests.append(f"@ {operator} ${name}")
         variables.append(f'"{name}":{text}')
-    elements = f"fields -> {_bound(stored(bounds.field), values)}"
-    limits = _bound("{" + ",".join(variables) + "}", values)
+    elements = f"fields -> {_bind(escape(bounds.field), values)}"
+    limits = _bind("{" + ",".join(variables) + "}", values)
     return f"coalesce(jsonb_path_exists({elements}, '$[*] ? ({' && '.join(tests)})', {limits}::jsonb), false)"
 
 
-def _joined(word: str, conditions: list[str], none: str) -> str:
+def _join(word: str, conditions: list[str], none: str) -> str:
     return f"({word.join(conditions)})" if conditions else none
 
 
-def _bound(value: object, values: dict[str, object]) -> str:
+def _bind(value: object, values: dict[str, object]) -> str:
     name = f"f{len(values)}"
     values[name] = value
     return f"%({name})s"

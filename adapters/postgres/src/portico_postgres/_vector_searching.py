@@ -20,7 +20,7 @@ from psycopg.pq import Format
 from portico.errors import ConfigurationError, StoreError
 from portico.search import VectorMatch, Vectors
 from portico_postgres._connections import Connection, Part
-from portico_postgres._metadata import EVERYTHING, Condition, decoded, given
+from portico_postgres._metadata import EVERYTHING, Condition, decode, unescape
 from portico_postgres.config import PostgresVectorSettings
 
 _LEAST_PGVECTOR = (0, 8)
@@ -281,7 +281,7 @@ def row_bytes(dimensions: int) -> int:
     return _HEADER + 4 * dimensions
 
 
-def packed(rows: Rows) -> memoryview:
+def pack(rows: Rows) -> memoryview:
     """Return the binary forms of all rows in one buffer."""
     form: Any = np.empty(len(rows), dtype=_form(rows.shape[1]))
     form["dimensions"] = rows.shape[1]
@@ -290,7 +290,7 @@ def packed(rows: Rows) -> memoryview:
     return memoryview(form).cast("B")
 
 
-def packed_queries(queries: Vectors) -> list[PackedVector]:
+def pack_queries(queries: Vectors) -> list[PackedVector]:
     """Return queries at length one, each in binary form. Raises ``ValueError`` for one that is not finite."""
     if queries.rows == 1:
         # The usual case, which has to be quick.
@@ -298,11 +298,11 @@ def packed_queries(queries: Vectors) -> list[PackedVector]:
         exact = row.astype(np.float64)
         if abs(exact.dot(exact) - 1.0) <= _NEARLY_ONE:
             return [PackedVector(struct.pack(">HH", queries.dimensions, 0) + row.astype(">f4").tobytes())]
-    forms, size = packed(unit_rows(queries)), row_bytes(queries.dimensions)
+    forms, size = pack(unit_rows(queries)), row_bytes(queries.dimensions)
     return [PackedVector(forms[start : start + size]) for start in range(0, len(forms), size)]
 
 
-def unpacked(vectors: Sequence[bytes], dimensions: int) -> Vectors:
+def unpack(vectors: Sequence[bytes], dimensions: int) -> Vectors:
     form = np.frombuffer(b"".join(vectors), dtype=_form(dimensions))
     return Vectors(np.ascontiguousarray(form["numbers"], dtype=np.float32), len(vectors), dimensions)
 
@@ -405,15 +405,15 @@ async def nearest(
     If the graph finds fewer than ``top``, all are compared.
     """
     if not graph:
-        answers = await _compared(connection, namespace, queries, top, condition)
+        answers = await _compare(connection, namespace, queries, top, condition)
     else:
-        answers = await _walked(connection, namespace, queries, top, condition)
+        answers = await _walk(connection, namespace, queries, top, condition)
         short = [number for number, rows in enumerate(answers) if len(rows) < top]
         if short:
-            again = await _compared(connection, namespace, [queries[number] for number in short], top, condition)
+            again = await _compare(connection, namespace, [queries[number] for number in short], top, condition)
             for number, rows in zip(short, again, strict=True):
                 answers[number] = rows
-    return [[VectorMatch(given(id), _cosine(score), decoded(text)) for id, text, score in rows] for rows in answers]
+    return [[VectorMatch(unescape(id), _cosine(score), decode(text)) for id, text, score in rows] for rows in answers]
 
 
 async def hybrid(
@@ -447,12 +447,12 @@ async def hybrid(
     if graph and query is not None and len(rows) < top:
         return await hybrid(connection, namespace, words, query, top=top, share=share, condition=condition, graph=False)
     return [
-        VectorMatch(given(id), score, decoded(text), lexical, _cosine(cosine))
+        VectorMatch(unescape(id), score, decode(text), lexical, _cosine(cosine))
         for id, text, score, lexical, cosine in rows
     ]
 
 
-async def _compared(
+async def _compare(
     connection: Connection, namespace: Namespace, queries: Sequence[PackedVector], top: int, condition: Condition
 ) -> list[list[Any]]:
     statement = namespace.statement(_EXACT, condition=condition.sql, top=str(top))
@@ -460,7 +460,7 @@ async def _compared(
     return await _answers(connection, statement, queries, condition.values, prepare=False if condition.values else None)
 
 
-async def _walked(
+async def _walk(
     connection: Connection, namespace: Namespace, queries: Sequence[PackedVector], top: int, condition: Condition
 ) -> list[list[Any]]:
     # Prepared, since parsing takes longer than planning. The limit is a parameter so that PostgreSQL still plans for

@@ -132,7 +132,7 @@ def sign_of(pid: int) -> str | None:
         space = (_PROC / "self/ns/pid").stat().st_ino
     except (OSError, ValueError):
         return None
-    began = _began(pid)
+    began = _read_start(pid)
     return began and f"{boot} {space} {pid} {began}"
 
 
@@ -147,10 +147,10 @@ def is_gone(sign: str | None) -> bool:
         return True
     except (OSError, OverflowError):
         return False
-    return _began(int(other[2])) not in (other[3], None)
+    return _read_start(int(other[2])) not in (other[3], None)
 
 
-def _began(pid: int) -> str | None:
+def _read_start(pid: int) -> str | None:
     """Return when a process began, "ended" for a zombie, and None if the system does not provide it."""
     try:
         # The name before it is in parentheses, and may have parentheses and spaces in it.
@@ -293,7 +293,7 @@ class PostgresRunStore(RunStore):
         rows = await self._connections.read(
             lambda connection: _rows(connection, self._statements["read"], values), none
         )
-        return await asyncio.to_thread(self._parsed, run, rows)
+        return await asyncio.to_thread(self._parse, run, rows)
 
     async def held(self, run: str) -> bool:
         """Tell whether a process that may be alive holds the run."""
@@ -313,7 +313,7 @@ class PostgresRunStore(RunStore):
         try:
             return [Rows.decode_name(name) for (name,) in rows]
         except UnicodeDecodeError as error:
-            raise self._damaged("the name of a run is not what was written") from error
+            raise self._damage_error("the name of a run is not what was written") from error
 
     async def aclose(self) -> None:
         """Close the connections of this event loop; the next call opens others. Leases stay as they are."""
@@ -329,18 +329,18 @@ class PostgresRunStore(RunStore):
         if removed < _REMOVED_AT_ONCE:
             self._next_cleaning = time.monotonic() + _BETWEEN_CLEANINGS
 
-    def _parsed(self, run: str, rows: list[tuple[int, str]]) -> list[Mapping[str, Any]]:
+    def _parse(self, run: str, rows: list[tuple[int, str]]) -> list[Mapping[str, Any]]:
         entries: list[Mapping[str, Any]] = []
         for expected, (number, text) in enumerate(rows, 1):
             if number != expected:
-                raise self._damaged(f"the run {Rows.shown_name(run)} has no entry {expected}")
+                raise self._damage_error(f"the run {Rows.shown_name(run)} has no entry {expected}")
             try:
                 entries.append(Rows.decode(text))
             except ValueError as error:
-                raise self._damaged(f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
+                raise self._damage_error(f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
         return entries
 
-    def _damaged(self, why: str) -> StoreDamaged:
+    def _damage_error(self, why: str) -> StoreDamaged:
         return StoreDamaged(
             f"The journal in the schema {self._schema!r} of {self._connections.place} is damaged: {why}. "
             "Restore it from a backup; the other runs are not concerned."

@@ -17,7 +17,7 @@ from portico.ports import VectorStore
 from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_postgres import _vector_searching as searching
 from portico_postgres._connections import Connection, Connections
-from portico_postgres._metadata import Condition, condition_of, decoded, encoded, given, key, stored
+from portico_postgres._metadata import Condition, condition_of, decode, encode, escape, key, unescape
 from portico_postgres._vector_searching import (
     MOST_DIMENSIONS,
     PART,
@@ -28,11 +28,11 @@ from portico_postgres._vector_searching import (
     find,
     link,
     make,
-    packed,
-    packed_queries,
+    pack,
+    pack_queries,
     row_bytes,
     unit_rows,
-    unpacked,
+    unpack,
 )
 from portico_postgres.config import PostgresVectorSettings
 
@@ -104,7 +104,7 @@ async def upsert(
 ) -> None:
     """Add or replace records, in the transaction under way.
 
-    Raises ``ValueError`` for a vector that is not finite, and what `encoded` raises for metadata.
+    Raises ``ValueError`` for a vector that is not finite, and what `encode` raises for metadata.
     """
     rows, size = unit_rows(vectors), row_bytes(vectors.dimensions)
     # Ordered by id, so that two writers lock the same records in one order.
@@ -113,14 +113,14 @@ async def upsert(
         copy.set_types(_TYPES)
         for start in range(0, len(order), _SLICE):
             places = order[start : start + _SLICE]
-            embeddings = packed(rows[places])
+            embeddings = pack(rows[places])
             for row, place in enumerate(places):
                 record = records[place]
-                metadata, fields = encoded(record)
+                metadata, fields = encode(record)
                 text = words = length = None
                 if record.text is not None:
                     found = searched_words(record.text)
-                    text, words, length = stored(record.text), " ".join(found), len(found)
+                    text, words, length = escape(record.text), " ".join(found), len(found)
                 embedding = embeddings[row * size : (row + 1) * size]
                 await copy.write_row((place, keys[place], metadata, fields, embedding, text, words, length))
             await asyncio.sleep(0)
@@ -170,7 +170,7 @@ class Access:
         Raises ``ValueError`` if its vectors have other ``dimensions``.
         """
 
-        async def done(connection: Connection, namespace: Namespace | None) -> T:
+        async def do(connection: Connection, namespace: Namespace | None) -> T:
             if namespace is None:
                 return absent
             if not self.settings.transaction_pooler:
@@ -179,7 +179,7 @@ class Access:
                 await self._settle(connection, local=True)
                 return await work(connection, namespace)
 
-        return await self.connections.read(lambda connection: self._tried(connection, name, dimensions, done), absent)
+        return await self.connections.read(lambda connection: self._try(connection, name, dimensions, do), absent)
 
     async def write(self, name: str, dimensions: int, size: int, work: _Work[None]) -> None:
         """Do the work in one transaction, which also makes the namespace if needed; then make its graph if it is due.
@@ -188,10 +188,10 @@ class Access:
         """
         long = size > _LONG_WRITE
 
-        async def written(connection: Connection, namespace: Namespace | None) -> Namespace:
+        async def write(connection: Connection, namespace: Namespace | None) -> Namespace:
             async with connection.transaction():
                 if namespace is None:
-                    namespace = await make(connection, self.settings.schema, stored(name), dimensions, self.settings)
+                    namespace = await make(connection, self.settings.schema, escape(name), dimensions, self.settings)
                 _check(namespace, dimensions)
                 if long:
                     await connection.execute("SET LOCAL statement_timeout = 0")
@@ -200,7 +200,7 @@ class Access:
             return namespace
 
         namespace = await self.connections.write(
-            lambda connection: self._tried(connection, name, dimensions, written),
+            lambda connection: self._try(connection, name, dimensions, write),
             seconds=self.settings.statement_timeout + (size * _SECONDS_A_RECORD if long else 0),
         )
         self._known[name] = namespace
@@ -212,7 +212,7 @@ class Access:
 
         async def dropping(connection: Connection) -> None:
             async with connection.transaction():
-                await drop(connection, self.settings.schema, stored(name))
+                await drop(connection, self.settings.schema, escape(name))
 
         await self.connections.read(dropping, None)
         self._known.pop(name, None)
@@ -230,13 +230,13 @@ class Access:
         namespace = self._known.get(name)
         if namespace is None or dimensions not in (None, namespace.dimensions):
             # Also read again for other dimensions: it may have been dropped and made again.
-            namespace = await find(connection, self.settings.schema, stored(name))
+            namespace = await find(connection, self.settings.schema, escape(name))
             if namespace is not None:
                 _check(namespace, dimensions)
                 self._known[name] = namespace
         return namespace
 
-    async def _tried(
+    async def _try(
         self,
         connection: Connection,
         name: str,
@@ -321,7 +321,7 @@ class PostgresVectorStore(VectorStore):
 
     async def delete(self, namespace: str, ids: Sequence[str]) -> int:
         """Remove records; return how many there were. After a lost connection the number may be too small."""
-        keys = [stored(id) for id in ids]
+        keys = [escape(id) for id in ids]
 
         async def work(connection: Connection, place: Namespace) -> int:
             async with connection.transaction():
@@ -335,7 +335,7 @@ class PostgresVectorStore(VectorStore):
 
     async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
         """Return the known records among ``ids``, in that order, with their texts, and their unit vectors."""
-        keys = [stored(id) for id in ids]
+        keys = [escape(id) for id in ids]
 
         async def work(connection: Connection, place: Namespace) -> tuple[list[VectorRecord], Vectors | None]:
             cursor = connection.cursor(binary=True)
@@ -345,10 +345,10 @@ class PostgresVectorStore(VectorStore):
             if not found:
                 return [], None
             records = [
-                VectorRecord(given(id), decoded(metadata), None if text is None else given(text))
+                VectorRecord(unescape(id), decode(metadata), None if text is None else unescape(text))
                 for id, metadata, _, text in found
             ]
-            return records, unpacked([row[2] for row in found], place.dimensions)
+            return records, unpack([row[2] for row in found], place.dimensions)
 
         return await self._access.read(namespace, work, ([], None))
 
@@ -356,8 +356,8 @@ class PostgresVectorStore(VectorStore):
         self, namespace: str, queries: Vectors, *, top: int = 10, filter: Filter | None = None
     ) -> list[list[VectorMatch]]:
         """Return the ``top`` best records that match the filter, best first, one list for each query row."""
-        limit, condition = _asked_for(top, filter)
-        units = packed_queries(queries)
+        limit, condition = _check_search(top, filter)
+        units = pack_queries(queries)
 
         async def work(connection: Connection, place: Namespace) -> list[list[VectorMatch]]:
             graph = self._access.settings.index == "hnsw" and place.takes_graph
@@ -382,7 +382,7 @@ class PostgresVectorStore(VectorStore):
 
         async def work(connection: Connection, place: Namespace) -> list[str]:
             cursor = await connection.execute(place.statement("SELECT id FROM {vectors}"), {})
-            return [given(id) for (id,) in await cursor.fetchall()]
+            return [unescape(id) for (id,) in await cursor.fetchall()]
 
         none: list[str] = []
         for id in await self._access.read(namespace, work, none):
@@ -417,12 +417,12 @@ class PostgresHybridSearch:
         filter: Filter | None = None,
     ) -> list[VectorMatch]:
         """Return the ``top`` best records that match the filter, best first."""
-        limit, condition = _asked_for(top, filter)
+        limit, condition = _check_search(top, filter)
         if share is not None and not 0 <= share <= 1:
             raise ValueError(f"share is {share}; it is from 0, for the vector alone, to 1, for the words alone")
         if vector is not None and vector.rows != 1:
             raise ValueError(f"there are {vector.rows} vectors; a hybrid search asks for one")
-        query = None if vector is None else packed_queries(vector)[0]
+        query = None if vector is None else pack_queries(vector)[0]
         words = " ".join(asked_words(text))
 
         async def work(connection: Connection, place: Namespace) -> list[VectorMatch]:
@@ -435,7 +435,7 @@ class PostgresHybridSearch:
         return await self._access.read(namespace, work, [], dimensions=dimensions)
 
 
-def _asked_for(top: int, filter: Filter | None) -> tuple[int, Condition]:
+def _check_search(top: int, filter: Filter | None) -> tuple[int, Condition]:
     if top < 1:
         raise ValueError(f"top is {top}; it must be at least 1")
     _SUPPORT.check(filter, _SOURCE)
