@@ -15,7 +15,7 @@ import pytest
 from portico import errors
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
-from portico_cli.failures import described
+from portico_cli.failures import describe_error
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -75,7 +75,7 @@ def test_the_page_of_errors_says_what_each_means_who_raises_it_and_what_to_do(er
 
 @pytest.mark.parametrize("error", NAMED, ids=lambda error: error.__name__)
 def test_the_page_of_errors_has_the_exit_code_of_the_command_line(error):
-    _, _, code = described(error.__new__(error))
+    _, _, code = describe_error(error.__new__(error))
     assert f"- Exit code: {code}\n" in entry_of(error.__name__)
 
 

@@ -12,7 +12,7 @@ from portico import From, Kernel, Paused, Plan, Step, Value, function
 from portico.errors import StoreError, StoreUnavailable
 from portico.plans import Answer, Event, Infeasible, RunEvent, Task
 from portico.ports import Job, JobStatus, Planner
-from portico_cli.commands.submit import RunFailed, ended_run, follow
+from portico_cli.commands.submit import RunFailed, follow, read_outcome
 from portico_cli.commands.worker import Working
 from portico_cli.invocation import Invocation
 from portico_cli.runs import list_runs
@@ -234,7 +234,7 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     assert any(each.startswith("Thinking… (in the worker ") for each in said)
     invocation = Invocation()
     with pytest.raises(RunFailed, match="1 parts and no more"):
-        await ended_run(invocation, bench.store, status)
+        await read_outcome(invocation, bench.store, status)
     assert (invocation.run, invocation.failed) == ("r", "s1")
 
 
@@ -243,7 +243,7 @@ async def test_a_run_that_was_cancelled_is_told_so() -> None:
     await bench.kernel.submit("work", run="r")
     await bench.queue.cancel(["r"])
     with pytest.raises(RunFailed, match="cancelled before it ended"):
-        await ended_run(Invocation(), bench.store, await follow(bench.queue, bench.store, "r", Progress()))
+        await read_outcome(Invocation(), bench.store, await follow(bench.queue, bench.store, "r", Progress()))
 
 
 async def test_a_run_that_another_journal_has_is_told_so() -> None:
@@ -255,7 +255,7 @@ async def test_a_run_that_another_journal_has_is_told_so() -> None:
     assert status is not None
     invocation = Invocation(submitted=True, run="r")
     with pytest.raises(RunFailed, match="Do the workers use another journal"):
-        await ended_run(invocation, MemoryRunStore(), status)
+        await read_outcome(invocation, MemoryRunStore(), status)
     assert (invocation.run, invocation.submitted) == (None, False)
 
 
@@ -266,7 +266,7 @@ async def test_an_uncertain_step_is_told_of_with_what_it_was_sent() -> None:
     await bench.begun.wait()
     await stopped(task)
     await bench.working().work(until_empty=True)
-    ended = await ended_run(Invocation(), bench.store, (await bench.queue.status(["r"]))[0])
+    ended = await read_outcome(Invocation(), bench.store, (await bench.queue.status(["r"]))[0])
     assert isinstance(ended.run.outcome, Paused)
     assert ended.run.outcome.uncertain
     assert {step: dict(begun.arguments) for step, begun in ended.uncertain.items()} == {"s0": {"text": "send"}}

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.errors import ConfigurationError
-from portico_openapi._documents import located, parse, read_yaml
+from portico_openapi._documents import parse, parse_location, read_yaml
 from portico_openapi._errors import Unusable
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
@@ -183,13 +183,13 @@ async def test_a_large_document_is_refused_with_the_setting(tmp_path):
     ],
 )
 def test_urls_and_files_are_told_apart(given, found):
-    assert located(given) == found
+    assert parse_location(given) == found
 
 
 @pytest.mark.parametrize("given", ["ftp://a.example/x", "file:///etc/passwd", Path("/etc/app/ftp:/a.example/x")])
 def test_other_urls_are_refused(given):
     with pytest.raises(ConfigurationError, match=r"give a file or an http\(s\) URL"):
-        located(given)
+        parse_location(given)
 
 
 def write(folder: Path, **files: Any) -> Path:

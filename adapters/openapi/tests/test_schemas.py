@@ -13,7 +13,7 @@ from portico.plugins import Mismatch
 from portico_openapi._documents import Documents
 from portico_openapi._errors import Unusable
 from portico_openapi._schemas import Schemas
-from portico_openapi._validation import checked
+from portico_openapi._validation import compile_schema
 
 
 def compiled(schema: Any, /, *, old: bool = False, hidden: Any = "readOnly", **schemas: Any) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def test_recursion_stays_recursion():
     tree = {"type": "object", "properties": {"children": {"type": "array", "items": to("Tree")}}}
     made = compiled(to("Tree"), Tree=tree)
     assert made["$defs"]["Tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
-    structure = checked(made).structure
+    structure = compile_schema(made).structure
     assert structure({"children": [{"children": []}]})
     with pytest.raises(Mismatch, match=r"\$\.children\[0\]\.children: expected array, got 5"):
         structure({"children": [{"children": 5}]})
@@ -324,7 +324,7 @@ def test_a_schema_of_a_thousand_levels_is_refused():
 
 
 def test_a_deep_value_is_refused_and_not_followed_for_ever():
-    made = checked(compiled(to("Tree"), Tree={"type": "object", "properties": {"t": to("Tree")}}))
+    made = compile_schema(compiled(to("Tree"), Tree={"type": "object", "properties": {"t": to("Tree")}}))
     value: dict[str, Any] = {}
     for _ in range(5_000):
         value = {"t": value}
@@ -359,7 +359,7 @@ def test_a_deep_value_is_refused_and_not_followed_for_ever():
 )  # fmt: skip
 def test_every_fault_is_a_sentence_with_its_place(schema, value, faults):
     try:
-        checked(compiled(schema)).structure(value)
+        compile_schema(compiled(schema)).structure(value)
         told: list[str] = []
     except Mismatch as error:
         told = [str(fault) for fault in error.faults]
@@ -368,19 +368,19 @@ def test_every_fault_is_a_sentence_with_its_place(schema, value, faults):
 
 def test_there_is_an_end_to_the_faults_told():
     with pytest.raises(Mismatch) as raised:
-        checked({"items": {"type": "integer"}}).structure(["x"] * 1_000)
+        compile_schema({"items": {"type": "integer"}}).structure(["x"] * 1_000)
     assert len(raised.value.faults) == 20
 
 
 def test_nothing_is_fetched_for_a_schema():
     # The suite refuses connections: a validator that went looking would fail otherwise than this.
     with pytest.raises(Exception, match=r"Unresolvable|https://a\.example/x"):
-        checked({"$ref": "https://a.example/x"}).structure(5)
+        compile_schema({"$ref": "https://a.example/x"}).structure(5)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers())
 def test_numbers_stay_equal_and_lose_no_digit(number):
-    made = checked({"type": "number"}).structure(number)
+    made = compile_schema({"type": "number"}).structure(number)
     assert made == number
     assert isinstance(made, int) or not float(made).is_integer() or abs(made) >= 2**53
 
@@ -426,7 +426,7 @@ def test_the_schema_written_takes_exactly_what_the_documents_own_takes(schema, d
     except RecursionError:
         return
     try:
-        checked(made).structure(value)
+        compile_schema(made).structure(value)
         taken = True
     except Mismatch:
         taken = False

@@ -38,7 +38,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
             message += " The index is good; the next run continues where this one stopped."
         shown = message
     else:
-        kind, message, code = described(error)
+        kind, message, code = describe_error(error)
         write_traceback(error, invocation)
         if isinstance(error, click.UsageError) and error.ctx is not None and not invocation.json:
             message += f"\n{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`."
@@ -61,7 +61,7 @@ def write_traceback(error: BaseException, invocation: Invocation) -> None:
         write_error(plain("".join(traceback.format_exception(error)).rstrip()))
 
 
-def described(error: BaseException) -> tuple[str, str, int]:
+def describe_error(error: BaseException) -> tuple[str, str, int]:
     """Return an error's kind, its message, and its exit code."""
     kind = type(error).__name__
     if isinstance(error, click.ClickException):

@@ -132,11 +132,11 @@ def run_options(*others: _Decorator) -> _Decorator:
     ]
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        def gathered(*arguments: Any, **values: Any) -> Any:
+        def gather(*arguments: Any, **values: Any) -> Any:
             options = RunOptions(**{field.name: values.pop(field.name) for field in fields(RunOptions)})
             return command(*arguments, options=options, **values)
 
-        made: Callable[..., Any] = update_wrapper(gathered, command)
+        made: Callable[..., Any] = update_wrapper(gather, command)
         for option in reversed(added):
             made = option(made)
         return made

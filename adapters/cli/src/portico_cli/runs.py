@@ -136,7 +136,7 @@ async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) 
     found = _matching(runs, wanted)
     if queue is not None and (not found or (wanted == LAST and wanted not in runs)):
         try:
-            jobs = await _queued(queue, 1 if wanted == LAST else _MOST_WAITING)
+            jobs = await _list_jobs(queue, 1 if wanted == LAST else _MOST_WAITING)
         except StoreError:
             jobs = []  # reading the runs tells that the queue cannot be read
         runs += sorted({each.name for each in jobs} - set(runs))
@@ -166,7 +166,7 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     problem = ""
     if queue is not None:
         try:
-            queued = [] if name is not None else [each.name for each in await _queued(queue, limit)]
+            queued = [] if name is not None else [each.name for each in await _list_jobs(queue, limit)]
             names = list(dict.fromkeys([*names, *queued]))
             jobs = {each.name: each for each in await queue.status(names, body=True) if each is not None}
             workers = await queue.workers()
@@ -174,7 +174,7 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
             problem = str(error)
     runs = [await read_run(store, each, jobs.get(each)) for each in reversed(names)]
     if jobs:
-        runs.sort(key=_begun_at, reverse=True)
+        runs.sort(key=_sort_key, reverse=True)
     return Listing(runs[:limit], workers, problem)
 
 
@@ -214,12 +214,12 @@ async def _read_journal(store: RunStore, name: str) -> RunEntry:
     return RunEntry(name, shown, entries, state)
 
 
-async def _queued(queue: JobQueue, limit: int) -> list[JobStatus]:
+async def _list_jobs(queue: JobQueue, limit: int) -> list[JobStatus]:
     """Return the newest jobs that may have no run in the journal, the newest first."""
     return await queue.jobs("pursuit", states=_LISTED, limit=limit)
 
 
-def _begun_at(entry: RunEntry) -> tuple[datetime, str]:
+def _sort_key(entry: RunEntry) -> tuple[datetime, str]:
     at = entry.run_state.started_at if entry.run_state is not None else ""
     return parse_time((entry.job.submitted_at if entry.job is not None else "") or at), entry.name
 

@@ -45,7 +45,7 @@ def choose_sources(
     added: dict[str, Path] = {}
     folders: list[str] = []
     for path in docs:
-        known = _configured_as(configured, path)
+        known = _find_source(configured, path)
         name = known or _fresh_name("docs" if len(docs) == 1 else path.resolve().name, configured, added)
         if known is None:
             added[name] = path
@@ -80,7 +80,7 @@ def nothing_to_search(command: str) -> Misused:
     )
 
 
-def _configured_as(application: Application, path: Path) -> str | None:
+def _find_source(application: Application, path: Path) -> str | None:
     for entry in application.configuration.entries(port_named("TextSearch")):
         own = entry.settings.get("path")
         if entry.use == _DOCUMENTS and isinstance(own, str):

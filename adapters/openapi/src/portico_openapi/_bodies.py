@@ -13,7 +13,7 @@ from urllib.parse import quote
 from portico import Parameter
 from portico_openapi import _styles
 from portico_openapi._documents import Target
-from portico_openapi._errors import Unusable, Within, described, flag, mapping, shown, text
+from portico_openapi._errors import Unusable, Within, describe, flag, mapping, show, text
 from portico_openapi._names import word
 from portico_openapi._parameters import new_parameter
 from portico_openapi._schemas import Schemas, behind
@@ -65,7 +65,7 @@ def content_of(value: Any) -> FileContent:
     given = value if isinstance(value, Mapping) else {"base64": value}
     filename, media_type = given.get("filename"), given.get("media_type")
     if media_type and not is_media_type(media_type):
-        raise Unwritable(f"{shown(media_type)!r} is no media type")
+        raise Unwritable(f"{show(media_type)!r} is no media type")
     if isinstance(words := given.get("text"), str):
         return FileContent(encode(words), filename, media_type)
     if not isinstance(words := given.get("base64"), str):
@@ -154,11 +154,11 @@ def write_multipart(value: Any, encodings: Mapping[str, Encoding], media_type: s
 
 
 def _part(name: str, value: Any, encoding: Encoding) -> bytes:
-    disposition = f'Content-Disposition: form-data; name="{_quoted(name)}"'
+    disposition = f'Content-Disposition: form-data; name="{_escape(name)}"'
     content_type = encoding.content_type
     if encoding.file or isinstance(value, bytes):
         content, filename, media_type = content_of(value)
-        disposition += f'; filename="{_quoted(filename or name)}"'
+        disposition += f'; filename="{_escape(filename or name)}"'
         content_type = media_type or content_type or _OCTETS
     else:
         if isinstance(value, dict | list | tuple):
@@ -168,7 +168,7 @@ def _part(name: str, value: Any, encoding: Encoding) -> bytes:
     return encode(head) + b"\r\n\r\n" + content
 
 
-def _quoted(name: str) -> str:
+def _escape(name: str) -> str:
     """Escape a name as HTML forms do: three characters only."""
     return name.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")
 
@@ -229,13 +229,13 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
     with Within("requestBody"):
         target = schemas.documents.follow(operation["requestBody"], base)
         if type(target.value) is not dict:
-            raise Unusable(f"expected an object, not {described(target.value)}")
+            raise Unusable(f"expected an object, not {describe(target.value)}")
         content = mapping(target.value, "content")
-        media_type, kind = _chosen(content)
+        media_type, kind = _choose_form(content)
         with Within("content", media_type):
             media = schemas.documents.follow(content[media_type], target.uri)
             if type(media.value) is not dict:
-                raise Unusable(f"expected an object, not {described(media.value)}")
+                raise Unusable(f"expected an object, not {describe(media.value)}")
             kind, schema = _body_schema(kind, media_type, media, schemas)
             encodings: dict[str, Encoding] = {}
             if kind in _FORMS and schema.get("properties"):
@@ -259,7 +259,7 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
     return Body(media_type, kind, required, (whole,), None, encodings)
 
 
-def _chosen(content: Mapping[str, Any]) -> tuple[str, _Kind]:
+def _choose_form(content: Mapping[str, Any]) -> tuple[str, _Kind]:
     """Return the media type into which arguments go best; of the kinds of JSON, the plain one first."""
     names = ("application/json", "*/*", "application/*", "application/merge-patch+json")
 
@@ -269,7 +269,7 @@ def _chosen(content: Mapping[str, Any]) -> tuple[str, _Kind]:
 
     kinds = [(media_type, kind) for media_type in content if (kind := _kind(media_type)) is not None]
     if not kinds:
-        reason = f"none of {', '.join(map(shown, content))} can be written" if content else "it has no content"
+        reason = f"none of {', '.join(map(show, content))} can be written" if content else "it has no content"
         raise Unusable(reason, ("content",))
     return min(kinds, key=rank)
 
@@ -301,7 +301,7 @@ def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) 
                 raise Unusable(f"a form is an object, and its schema is of {' or '.join(types)}")
             kind = "text"
     if kind == "text" and not _SIMPLE.issuperset(types):
-        schema = {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
+        schema = {"type": "string", "description": f"The whole body, as {show(media_type)}."}
     return kind, schema
 
 
@@ -333,7 +333,7 @@ def _form_properties(
         with Within("encoding", name):
             one = schemas.documents.follow(declared.get(name), media.uri).value or {}
             if type(one) is not dict:
-                raise Unusable(f"expected an object, not {described(one)}")
+                raise Unusable(f"expected an object, not {describe(one)}")
             encoding = _encoding(one, kind)
         properties[name], encodings[name] = part, encoding
         if kind == "multipart":
@@ -362,13 +362,13 @@ def _encoding(declared: Mapping[str, Any], kind: _Kind) -> Encoding:
     named = [one.strip() for one in (text(declared, "contentType") or "*").split(",")]
     content_type = next((one for one in named if "*" not in one), None)
     if content_type is not None and not is_media_type(content_type):
-        raise Unusable(f"{shown(content_type)!r} is no media type")
+        raise Unusable(f"{show(content_type)!r} is no media type")
     style, explode, reserved = text(declared, "style"), flag(declared, "explode"), flag(declared, "allowReserved")
     if kind == "multipart" or (style is None and explode is None and reserved is None):
         return Encoding(content_type)
     style = style or "form"
     if style not in ("form", "spaceDelimited", "pipeDelimited", "deepObject"):
-        raise Unusable(f"the style {shown(style)!r} is none of a form")
+        raise Unusable(f"the style {show(style)!r} is none of a form")
     return Encoding(None, style, style == "form" if explode is None else explode, reserved is True)
 
 

@@ -23,7 +23,7 @@ from portico.errors import (
 from portico.plugins import HttpResponse
 from portico_openapi._bodies import Body
 from portico_openapi._client import Client, Outgoing, no_answer
-from portico_openapi._errors import Unusable, shown
+from portico_openapi._errors import Unusable, show
 from portico_openapi._parameters import Parts, Sent
 from portico_openapi._responses import RequestFailed, Responses
 from portico_openapi._security import Credentials, Scheme
@@ -82,7 +82,7 @@ class Call:
         try:
             return None if self.method == "head" else self.responses.value(label, answer.body)
         except ValueError as error:
-            advice = f"Expected JSON, got {shown(label) or 'an answer without a label'}."
+            advice = f"Expected JSON, got {show(label) or 'an answer without a label'}."
             hidden = self.credentials.hidden
             raise answer.error(self._label, ResponseInvalid, hidden=hidden, advice=advice) from error
 
@@ -128,7 +128,7 @@ class Call:
             if ".." in words or words == ["."]:
                 name = next((name for name, value in values.items() if value in segment), "path")
                 argument = next((sent.parameter.name for sent in self.sent if sent.name == name), name)
-                faults.append(f"{argument}: {shown(unquote(segment))!r} in a path would lead elsewhere")
+                faults.append(f"{argument}: {show(unquote(segment))!r} in a path would lead elsewhere")
         return path
 
     def _headers(self, parts: Parts, content_type: str | None) -> tuple[tuple[str, str], ...]:
@@ -189,7 +189,7 @@ class Call:
             attempt += 1
 
 
-def written_path(path: str) -> str:
+def encode_path(path: str) -> str:
     """Return a document's path as it is sent: percent-encoded outside of its variables, without a fragment."""
     parts = re.split(r"(\{[^{}]*\})", path.partition("#")[0])
     return "".join(part if number % 2 else quote(part, safe=_KEPT_IN_A_PATH) for number, part in enumerate(parts))

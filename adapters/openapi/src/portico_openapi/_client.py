@@ -10,8 +10,8 @@ import httpx
 
 from portico.errors import LimitExceeded, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
 from portico.plugins import HttpResponse
-from portico_openapi._errors import Unusable, shortened
-from portico_openapi._servers import joined, origin_of, shown_origin
+from portico_openapi._errors import Unusable, shorten
+from portico_openapi._servers import format_origin, origin_of, resolve_url
 
 _MOST_REDIRECTS = 5
 _MOST_OF_AN_ERROR = 65_536
@@ -29,7 +29,7 @@ class Outgoing:
     content: bytes | None = None
     secret_query: tuple[str, ...] = ()
 
-    def redirected(self, status: int, target: str) -> Outgoing:
+    def redirect(self, status: int, target: str) -> Outgoing:
         """Return the request to the place that a redirect names. Raises `Unusable` where the body would be lost."""
         secrets = tuple(pair for pair in self.secret_query if pair not in target)
         if status == 303 and self.method != "HEAD":
@@ -71,10 +71,10 @@ class Client:
             location = answer.headers.get("location")
             if answer.status not in (301, 302, 303, 307, 308) or location is None:
                 return answer, outgoing.url
-            target = joined(outgoing.url, location)
+            target = resolve_url(outgoing.url, location)
             if not may_follow(target):
-                raise Unusable(f"it redirects to {shown_origin(target)}, which is not followed")
-            outgoing = outgoing.redirected(answer.status, target)
+                raise Unusable(f"it redirects to {format_origin(target)}, which is not followed")
+            outgoing = outgoing.redirect(answer.status, target)
         raise Unusable(f"it redirects more than {_MOST_REDIRECTS} times")
 
     async def fetch(self, seconds: float, url: str, maximum_bytes: int) -> tuple[bytes, str]:
@@ -93,7 +93,7 @@ class Client:
         except LimitExceeded as error:
             raise Unusable(str(error)) from error
         if answer.status != 200:
-            raise Unusable(str(answer.error(shown_origin(came_from))).rstrip("."))
+            raise Unusable(str(answer.error(format_origin(came_from))).rstrip("."))
         return answer.body, came_from
 
     async def _exchange(self, outgoing: Outgoing, seconds: float, maximum_bytes: int) -> HttpResponse:
@@ -157,8 +157,8 @@ async def _content(response: httpx.Response, maximum_bytes: int, *, cut: bool) -
 
 def no_answer(said: str, url: str, error: Exception, seconds: float) -> ServiceError:
     """Return the error for a request that got no whole answer. The words of the client may hold no secret."""
-    origin = shown_origin(url)
-    reason = shortened(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
+    origin = format_origin(url)
+    reason = shorten(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
     if isinstance(error, TimeoutError | httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return ServiceTimeout(f"{said} failed: {origin} gave no whole answer within {seconds:g} seconds.")
     if isinstance(error, httpx.DecodingError):

@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 import yaml
 
 from portico.errors import ConfigurationError
-from portico_openapi._errors import Unusable, shown
+from portico_openapi._errors import Unusable, show
 from portico_openapi._servers import origin_of
 
 _MOST_HOPS = 50
@@ -61,7 +61,7 @@ class Documents:
             try:
                 known = self._known[base, reference] = self._resolve(reference, base)
             except Unusable as error:
-                raise Unusable(f"{shown(reference)!r}{error}", ("$ref",)) from None
+                raise Unusable(f"{show(reference)!r}{error}", ("$ref",)) from None
         return known
 
     def follow(self, value: Any, base: str) -> Target:
@@ -92,7 +92,7 @@ class Documents:
                 value, tokens = self._values[uri], deque(pointer.split("/")[1:])
                 continue
             else:
-                raise Unusable(f" leads nowhere: there is no {shown(key)!r}")
+                raise Unusable(f" leads nowhere: there is no {show(key)!r}")
             tokens.popleft()
         return Target(value, uri, pointer)
 
@@ -110,13 +110,13 @@ class Documents:
         return uri, pointer
 
 
-def located(document: Path | str) -> str | Path:
+def parse_location(document: Path | str) -> str | Path:
     """Tell a URL from a file.
 
     Settings make paths of the configuration relative to its folder, a URL too: it stands behind the folder then,
     and its two slashes have become one.
 
-    >>> located(Path("/etc/app/https:/api.example/openapi.json"))
+    >>> parse_location(Path("/etc/app/https:/api.example/openapi.json"))
     'https://api.example/openapi.json'
     """
     url = str(document)
@@ -126,7 +126,7 @@ def located(document: Path | str) -> str | Path:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", url) is None:
         return Path(document)
     if not url.casefold().startswith(("http://", "https://")):
-        raise ConfigurationError(f"The document {shown(url)!r} cannot be read: give a file or an http(s) URL.")
+        raise ConfigurationError(f"The document {show(url)!r} cannot be read: give a file or an http(s) URL.")
     return urldefrag(url).url
 
 
@@ -263,13 +263,13 @@ class _Composer:
         """Return the value that an event begins, and the number of values in it, aliases counted."""
         if type(event) is yaml.AliasEvent:
             if event.anchor not in self.anchors:
-                raise Unusable(f"{_line(event)}: the alias {shown(event.anchor)!r} has no value before it")
+                raise Unusable(f"{_line(event)}: the alias {show(event.anchor)!r} has no value before it")
             return self.anchors[event.anchor]
         made: tuple[Any, int]
         if type(event) is yaml.ScalarEvent:
-            made = _resolved(event), 1
+            made = _read_scalar(event), 1
         elif event.tag is not None and event.tag not in _CONTAINERS:
-            raise Unusable(f"{_line(event)}: the tag {shown(event.tag)!r} is not one of JSON's kinds")
+            raise Unusable(f"{_line(event)}: the tag {show(event.tag)!r} is not one of JSON's kinds")
         elif depth >= _DEEPEST:
             raise Unusable(f"{_line(event)}: it nests deeper than {_DEEPEST} levels")
         else:
@@ -284,7 +284,7 @@ class _Composer:
         size = 1
         while type(event := next(self.events)) is not yaml.SequenceEndEvent:
             value, more = self.value(event, depth + 1)
-            size = _bounded(size + more, event)
+            size = _check_size(size + more, event)
             made.append(value)
         return made, size
 
@@ -296,7 +296,7 @@ class _Composer:
             is_merge = type(event) is yaml.ScalarEvent and event.value == "<<" and event.implicit[0]
             key = self.key(event)
             value, more = self.value(next(self.events), depth + 1)
-            size = _bounded(size + more, event)
+            size = _check_size(size + more, event)
             if is_merge:
                 parts = value if type(value) is list else [value]
                 if any(type(part) is not dict for part in parts):
@@ -322,13 +322,13 @@ class _Composer:
         raise Unusable(f"{_line(event)}: a key is text, not a list or an object")
 
 
-def _bounded(size: int, event: Any) -> int:
+def _check_size(size: int, event: Any) -> int:
     if size > _MOST_NODES:
         raise Unusable(f"{_line(event)}: it holds more than {_MOST_NODES:,} values, aliases counted")
     return size
 
 
-def _resolved(event: Any) -> Any:
+def _read_scalar(event: Any) -> Any:
     """Return the value of a scalar."""
     word: str = event.value
     tag = event.tag
@@ -338,7 +338,7 @@ def _resolved(event: Any) -> Any:
     elif tag in _TEXTS:
         return word
     elif tag not in _PLAIN:
-        raise Unusable(f"{_line(event)}: the tag {shown(tag)!r} is not one of JSON's kinds")
+        raise Unusable(f"{_line(event)}: the tag {show(tag)!r} is not one of JSON's kinds")
     if word in _WORDS:
         return _WORDS[word]
     if word[0] in _NUMBERS_BEGIN and len(word) <= _LONGEST_NUMBER:
@@ -370,7 +370,7 @@ def parse(content: bytes) -> tuple[dict[str, Any], list[str]]:
         value = read_json(text) if beginning == "{" else read_yaml(text)
     except (ValueError, Unusable) as error:
         raise Unusable(f"it is not {'JSON' if beginning == '{' else 'YAML'}: {error}") from error
-    return _examined(value)
+    return _examine(value)
 
 
 def read_json(text: str) -> Any:
@@ -391,7 +391,7 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
 
 
-def _examined(value: Any) -> tuple[dict[str, Any], list[str]]:
+def _examine(value: Any) -> tuple[dict[str, Any], list[str]]:
     """Walk once through everything: its depth and its references. Shared parts are seen once."""
     if type(value) is not dict:
         raise Unusable("it holds one value where an object is expected")

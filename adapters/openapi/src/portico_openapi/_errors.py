@@ -22,7 +22,7 @@ class Unusable(Exception):
         super().__init__(reason)
 
     def __str__(self) -> str:
-        keys = (f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in self.keys)
+        keys = (f"[{key}]" if isinstance(key, int) else f".{show(key)}" for key in self.keys)
         place = "".join(keys).lstrip(".")
         return f"{place}: {self.reason}" if place else self.reason
 
@@ -65,21 +65,21 @@ def _member(parent: Mapping[str, Any], key: str, kind: type[T], noun: str) -> T 
     value = parent.get(key)
     if value is None or type(value) is kind:
         return value
-    raise Unusable(f"expected {noun}, not {described(value)}", (key,))
+    raise Unusable(f"expected {noun}, not {describe(value)}", (key,))
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """Show a value of a document in an error: its kind, or itself when short."""
     kinds: dict[type, str] = {dict: "an object", list: "a list", type(None): "nothing"}
-    return kinds.get(type(value)) or repr(shown(value) if isinstance(value, str) else value)[:_SHOWN]
+    return kinds.get(type(value)) or repr(show(value) if isinstance(value, str) else value)[:_SHOWN]
 
 
-def shown(word: str) -> str:
+def show(word: str) -> str:
     """Cut a word of a document to what a message can hold."""
-    return shortened(" ".join(word.split()), _SHOWN)
+    return shorten(" ".join(word.split()), _SHOWN)
 
 
-def shortened(words: str, most: int) -> str:
+def shorten(words: str, most: int) -> str:
     """Cut text to ``most`` characters, at a space where there is one."""
     if len(words) <= most:
         return words

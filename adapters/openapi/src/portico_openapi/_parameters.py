@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from portico import Parameter
 from portico_openapi import _styles
-from portico_openapi._errors import Unusable, Within, described, flag, listing, mapping, shortened, shown, text
+from portico_openapi._errors import Unusable, Within, describe, flag, listing, mapping, shorten, show, text
 from portico_openapi._names import parameter_names
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable, is_json, is_text
-from portico_openapi._validation import checked
+from portico_openapi._validation import compile_schema
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple",),
@@ -96,7 +96,7 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
     names_in_path = re.findall(r"\{([^{}]*)\}", path)
     for name in names_in_path:
         if ("path", name) not in found:
-            raise Unusable(f"the path names {{{shown(name)}}}, and no parameter describes it")
+            raise Unusable(f"the path names {{{show(name)}}}, and no parameter describes it")
     usable = {
         (location, name): part
         for (location, name), part in found.items()
@@ -106,31 +106,31 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
     arguments = parameter_names(list(usable))
     made = []
     for argument, ((location, name), (part, base)) in zip(arguments, usable.items(), strict=True):
-        with Within(f"the {location} parameter {shown(name)!r}"):
-            made.append(_sent(argument, (location, name), part, base, schemas))
+        with Within(f"the {location} parameter {show(name)!r}"):
+            made.append(_read_one(argument, (location, name), part, base, schemas))
     return made
 
 
 def _identity(parameter: Any) -> tuple[str, str]:
     if type(parameter) is not dict:
-        raise Unusable(f"expected a parameter, not {described(parameter)}")
+        raise Unusable(f"expected a parameter, not {describe(parameter)}")
     name, location = text(parameter, "name"), text(parameter, "in")
     if not name:
         raise Unusable("it has no name")
     if location is None or location not in _STYLES:
-        raise Unusable(f"it is in {described(location)}; a parameter is in path, query, header or cookie")
+        raise Unusable(f"it is in {describe(location)}; a parameter is in path, query, header or cookie")
     if len(name) > _LONGEST_NAME:
         raise Unusable(f"its name has more than {_LONGEST_NAME} characters")
     if location == "header" and not TOKEN.fullmatch(name):
-        raise Unusable(f"{shown(name)!r} is no name of a header")
+        raise Unusable(f"{show(name)!r} is no name of a header")
     return location, name
 
 
-def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], base: str, schemas: Schemas) -> Sent:
+def _read_one(argument: str, identity: tuple[str, str], part: Mapping[str, Any], base: str, schemas: Schemas) -> Sent:
     location, name = identity
     style = text(part, "style") or _STYLES[location][0]
     if style not in _STYLES[location]:
-        raise Unusable(f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
+        raise Unusable(f"the style {show(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
     explode = flag(part, "explode")
     content: Literal["json", "text"] | None = None
     schema, inner = part.get("schema"), ("schema",)
@@ -141,7 +141,7 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
         media_type = next(iter(sorted(media, key=lambda one: not is_json(one))))
         content = "json" if is_json(media_type) else "text"
         if content == "text" and not is_text(media_type):
-            raise Unusable(f"its content is {shown(media_type)}; JSON and text can be written")
+            raise Unusable(f"its content is {show(media_type)}; JSON and text can be written")
         value, base, _ = schemas.documents.follow(media[media_type], base)
         schema = value.get("schema") if type(value) is dict else None
         inner = (f"content.{media_type}.schema",)
@@ -158,7 +158,7 @@ def new_parameter(
 ) -> Parameter:
     """Return a parameter of a compiled schema; the first of ``about`` that has a description describes it."""
     words = next((text for part in about if (text := part.get("description"))), "")
-    words = shortened(words.strip(), _LONGEST_TEXT) if isinstance(words, str) else ""
+    words = shorten(words.strip(), _LONGEST_TEXT) if isinstance(words, str) else ""
     if any(part.get("deprecated") is True for part in about):
         words = f"Deprecated. {words}".rstrip()
-    return Parameter(name, words, checked(schema), required, schema.get("default", _NOT_GIVEN))
+    return Parameter(name, words, compile_schema(schema), required, schema.get("default", _NOT_GIVEN))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from portico.errors import ServiceError
 from portico_openapi._documents import read_json
-from portico_openapi._errors import Unusable, Within, described, mapping, shown
+from portico_openapi._errors import Unusable, Within, describe, mapping, show
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import is_json, is_media_type, is_text, name_of
 
@@ -49,9 +49,9 @@ class Responses:
         named = self.kinds - {"nothing"}
         kind = next(iter(named)) if len(named) == 1 else _kind_of(content_type)
         if kind == "json":
-            return read_json(_decoded(content_type, content))
+            return read_json(_decode(content_type, content))
         if kind == "text":
-            return _decoded(content_type, content)
+            return _decode(content_type, content)
         return {"media_type": name_of(content_type), "base64": base64.b64encode(content).decode("ascii")}
 
 
@@ -66,7 +66,7 @@ def read_responses(operation: Mapping[str, Any], base: str, schemas: Schemas) ->
         with Within("responses", status):
             target = schemas.documents.follow(declared[status], base)
             if type(target.value) is not dict:
-                raise Unusable(f"expected an object, not {described(target.value)}")
+                raise Unusable(f"expected an object, not {describe(target.value)}")
             found.append(_best(mapping(target.value, "content"), target.uri, schemas))
     media_types = dict.fromkeys(media_type for media_type, _, _ in found if media_type and "*" not in media_type)
     kinds = frozenset(kind for _, kind, _ in found)
@@ -80,7 +80,7 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
         return "", "nothing", {"type": "null"}
     media_type = min(content, key=lambda one: (not is_json(one), not is_text(one)))
     if not is_media_type(media_type):
-        raise Unusable(f"{shown(media_type)!r} is no media type", ("content",))
+        raise Unusable(f"{show(media_type)!r} is no media type", ("content",))
     if not is_json(media_type):
         return (
             (media_type, "text", {"type": "string"})
@@ -90,7 +90,7 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
     with Within("content", media_type):
         media = schemas.documents.follow(content[media_type], base)
         if type(media.value) is not dict and media.value is not None:
-            raise Unusable(f"expected an object, not {described(media.value)}")
+            raise Unusable(f"expected an object, not {describe(media.value)}")
         schema = (media.value or {}).get("schema")
         with Within("schema"):
             return media_type, "json", schemas.compile(schema, media.uri)
@@ -117,7 +117,7 @@ def _kind_of(content_type: str) -> _Kind:
     return "json" if is_json(content_type) else "bytes"
 
 
-def _decoded(content_type: str, content: bytes) -> str:
+def _decode(content_type: str, content: bytes) -> str:
     """Return an answer's text, by the charset that its label names; UTF-8 without one."""
     found = re.search(r"charset\s*=\s*\"?([^\s;\"]+)", content_type, re.IGNORECASE)
     try:

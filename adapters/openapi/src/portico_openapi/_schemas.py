@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, TypeAlias
 
 from portico_openapi._documents import Documents, Target
-from portico_openapi._errors import Unusable, Within, described, shortened, shown
+from portico_openapi._errors import Unusable, Within, describe, shorten, show
 from portico_openapi._names import word
 
 _LONGEST_TEXT = 2_000
@@ -54,7 +54,7 @@ def behind(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def compiled_pattern(pattern: str) -> re.Pattern[str] | None:
+def compile_pattern(pattern: str) -> re.Pattern[str] | None:
     """Compile a pattern of ECMA-262 as Python has it; None where Python has not."""
     if len(pattern) > _LONGEST_PATTERN:
         return None
@@ -135,7 +135,7 @@ class Schemas:
             if definition.name in found:
                 continue
             if definition.problem is not None:
-                raise Unusable(f"{shown(definition.target.pointer.lstrip('/') or 'a document')}: {definition.problem}")
+                raise Unusable(f"{show(definition.target.pointer.lstrip('/') or 'a document')}: {definition.problem}")
             found[definition.name] = definition.schema
             stack += reversed(definition.names)
         self._closures[names] = found
@@ -207,7 +207,7 @@ class Schemas:
         if schema is False:
             return False
         if type(schema) is not dict:
-            raise Unusable(f"expected a schema, not {described(schema)}")
+            raise Unusable(f"expected a schema, not {describe(schema)}")
         if depth > _DEEPEST:
             raise Unusable(f"it nests deeper than {_DEEPEST} schemas")
         if "$ref" in schema:
@@ -217,7 +217,7 @@ class Schemas:
             # One part with texts beside it: how 3.0 writes a description beside a reference.
             written = _with_texts(self._inside("allOf", parts[0], base, depth), schema)
         elif parts and (joined := self._parts_of_object(schema, base, depth)) is not None:
-            written = self._joined_object(schema, joined, depth)
+            written = self._write_object(schema, joined, depth)
         else:
             written = self._keywords(schema, base, depth)
         return _nullable(written) if schema.get("nullable") is True else written
@@ -245,7 +245,7 @@ class Schemas:
             elif key == "properties":
                 written[key] = self._properties(value, base, depth, hidden)
             elif key == "required":
-                if names := _required(value, hidden):
+                if names := _read_required(value, hidden):
                     written[key] = names
             elif key in _CHOICES or key == "prefixItems" or (key == "items" and type(value) is list):
                 parts = self._list(key, value, base, depth)
@@ -258,7 +258,7 @@ class Schemas:
                 written[key] = {
                     name: self._inside(name, part, base, depth)
                     for name, part in value.items()
-                    if key == "dependentSchemas" or compiled_pattern(name)
+                    if key == "dependentSchemas" or compile_pattern(name)
                 }
             else:
                 _write_simple(key, value, written)
@@ -274,13 +274,13 @@ class Schemas:
     def _list(self, key: str, value: Any, base: str, depth: int) -> list[Any]:
         with Within(key):
             if type(value) is not list:
-                raise Unusable(f"expected a list, not {described(value)}")
+                raise Unusable(f"expected a list, not {describe(value)}")
             return [self._inside(number, part, base, depth) for number, part in enumerate(value)]
 
     def _properties(self, value: Any, base: str, depth: int, hidden: set[str]) -> dict[str, Any]:
         with Within("properties"):
             if type(value) is not dict:
-                raise Unusable(f"expected an object, not {described(value)}")
+                raise Unusable(f"expected an object, not {describe(value)}")
             return {name: self._inside(name, part, base, depth) for name, part in value.items() if name not in hidden}
 
     def _hidden_properties(self, schema: Mapping[str, Any], base: str) -> set[str]:
@@ -346,14 +346,14 @@ class Schemas:
             stack += [(choice, uri) for choice in reversed(choices)]
         return parts
 
-    def _joined_object(self, schema: Mapping[str, Any], parts: _Parts, depth: int) -> Any:
+    def _write_object(self, schema: Mapping[str, Any], parts: _Parts, depth: int) -> Any:
         """Write the parts as one object: what they inherit first, then what is the schema's own."""
         hidden = {name for part, uri in parts for name in self._hidden_properties(part, uri)}
         properties: dict[str, Any] = {}
         required: list[str] = []
         for part, uri in [*parts[1:], parts[0]]:
             properties |= self._properties(part.get("properties") or {}, uri, depth, hidden)
-            required += _required(part.get("required"), hidden)
+            required += _read_required(part.get("required"), hidden)
         written: dict[str, Any] = {"type": "object"} if any("type" in part for part, _ in parts) else {}
         written["properties"] = properties
         if required:
@@ -368,11 +368,11 @@ def _types(value: Any) -> dict[str, Any]:
     names = value if type(value) is list else [value]
     for name in names:
         if type(name) is not str or name not in _TYPES:
-            raise Unusable(f"{described(name)} is no type of JSON Schema", ("type",))
+            raise Unusable(f"{describe(name)} is no type of JSON Schema", ("type",))
     return {"type": value} if names else {}
 
 
-def _required(value: Any, hidden: set[str]) -> list[str]:
+def _read_required(value: Any, hidden: set[str]) -> list[str]:
     names = [name for name in value if type(name) is str] if type(value) is list else []
     return [name for name in dict.fromkeys(names) if name not in hidden]
 
@@ -381,7 +381,7 @@ def _write_simple(key: str, value: Any, written: dict[str, Any]) -> None:
     """Write a keyword that holds no schema, unless its value makes no sense."""
     is_number = type(value) in (int, float)
     if key in _TEXTS and type(value) is str:
-        written[key] = shortened(value, _LONGEST_TEXT)
+        written[key] = shorten(value, _LONGEST_TEXT)
     elif key in _COUNTS and is_number and value >= 0 and value == int(value):
         written[key] = int(value)
     elif key == "example" and _is_small(value):
@@ -391,7 +391,7 @@ def _write_simple(key: str, value: Any, written: dict[str, Any]) -> None:
         or (key in _NUMBERS and is_number and (key != "multipleOf" or value > 0))
         or (key in ("enum", "examples") and type(value) is list and value and _is_small(value))
         or (key in ("const", "default") and _is_small(value))
-        or (key == "pattern" and type(value) is str and compiled_pattern(value))
+        or (key == "pattern" and type(value) is str and compile_pattern(value))
         or (key == "dependentRequired" and type(value) is dict and all(map(_are_names, value.values())))
     ):
         written[key] = value

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret
 from portico_openapi._documents import Documents
-from portico_openapi._errors import Unusable, described, listing, shown, text
+from portico_openapi._errors import Unusable, describe, listing, show, text
 from portico_openapi._parameters import TOKEN
 
 _Place: TypeAlias = Literal["header", "query", "cookie"]
@@ -68,7 +68,7 @@ class Credentials:
             place = f"functions.{name}.{'secret_headers' if isinstance(value, Secret) else 'headers'}.{header}"
             if not TOKEN.fullmatch(header):
                 raise ConfigurationError(f"{place}: this is no name of a header.")
-            _require_sendable(place, _revealed(value))
+            _require_sendable(place, _reveal(value))
         known_secrets = [*secrets.values(), *(value for value in headers.values() if isinstance(value, Secret))]
         forms = {form for secret in known_secrets for form in _forms_of(secret.reveal())}
         self.hidden = tuple(Secret(form) for form in forms if len(form) >= _SHORTEST_HIDDEN)
@@ -100,7 +100,7 @@ class Credentials:
         missing: list[str] = []
         for requirement in requirements:
             if type(requirement) is not dict:
-                missing.append(f"which the document does not tell: it has {described(requirement)} for an object")
+                missing.append(f"which the document does not tell: it has {describe(requirement)} for an object")
                 continue
             lacking = [reason for name in requirement if (reason := self._lacking(name)) is not None]
             if lacking:
@@ -116,11 +116,11 @@ class Credentials:
         if name in self._secrets:
             return None
         if isinstance(scheme, Scheme):
-            return None if scheme.place == "header" and self.fills("header", scheme.key, ()) else shown(name)
+            return None if scheme.place == "header" and self.fills("header", scheme.key, ()) else show(name)
         if self.fills("header", "Authorization", ()):
             return None
         problem = f"cannot be used here: {scheme}" if scheme else "is not described by the document"
-        return f"{shown(name)}, which {problem}"
+        return f"{show(name)}, which {problem}"
 
     def secret_of(self, scheme: Scheme) -> str:
         """Return what a scheme sends, to be put on the wire and nowhere else."""
@@ -128,7 +128,7 @@ class Credentials:
 
     def fixed_headers(self) -> list[tuple[str, str]]:
         """Return the headers of the settings, to be put on the wire and nowhere else."""
-        return [(name, _revealed(value)) for name, value in self._headers.items()]
+        return [(name, _reveal(value)) for name, value in self._headers.items()]
 
     def fills(self, location: str, name: str, schemes: tuple[Scheme, ...]) -> bool:
         """Return whether a parameter is filled by the settings, so that no caller need know it."""
@@ -138,7 +138,7 @@ class Credentials:
         return (location, name) in filled
 
 
-def _revealed(value: str | Secret) -> str:
+def _reveal(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value
 
 
@@ -157,19 +157,19 @@ def _require_sendable(place: str, value: str) -> None:
 
 def _scheme(name: str, value: Any) -> Scheme:
     if type(value) is not dict:
-        raise Unusable(f"expected an object, not {described(value)}")
+        raise Unusable(f"expected an object, not {describe(value)}")
     kind = text(value, "type")
     if kind == "apiKey":
         place, key = text(value, "in"), text(value, "name")
         if place not in _PLACES or not key:
             raise Unusable("an apiKey has a name, and is in header, query or cookie")
         if place != "query" and not TOKEN.fullmatch(key):
-            raise Unusable(f"{shown(key)!r} is no name of a {place}")
+            raise Unusable(f"{show(key)!r} is no name of a {place}")
         return Scheme(name, _PLACES[place], key)
     word = text(value, "scheme") or "" if kind == "http" else "Bearer"
     if kind not in ("http", "oauth2", "openIdConnect"):
-        raise Unusable(f"schemes of the type {described(kind)} are not known here")
+        raise Unusable(f"schemes of the type {describe(kind)} are not known here")
     if not TOKEN.fullmatch(word) or word.casefold() == "digest":
-        raise Unusable(f"the http scheme {shown(word)!r} is not known here")
+        raise Unusable(f"the http scheme {show(word)!r} is not known here")
     usual = word.capitalize()
     return Scheme(name, "header", "Authorization", usual if usual in ("Basic", "Bearer") else word)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from portico.errors import ConfigurationError, nearest
-from portico_openapi._errors import Unusable, Within, described, listing, mapping, shown, text
+from portico_openapi._errors import Unusable, Within, describe, listing, mapping, show, text
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
@@ -40,10 +40,10 @@ def origin_of(url: str) -> tuple[str, str, int] | None:
     return parts.scheme, parts.hostname, port or _PORTS[parts.scheme]
 
 
-def joined(base: str, reference: str) -> str:
+def resolve_url(base: str, reference: str) -> str:
     """Return the URL that a reference means (RFC 3986), without its fragment; an empty text for none.
 
-    >>> joined("https://a.example/b?c=1", "/d#e"), joined("https://a.example", "http://[")
+    >>> resolve_url("https://a.example/b?c=1", "/d#e"), resolve_url("https://a.example", "http://[")
     ('https://a.example/d', '')
     """
     try:
@@ -52,7 +52,7 @@ def joined(base: str, reference: str) -> str:
         return ""
 
 
-def shown_origin(url: str) -> str:
+def format_origin(url: str) -> str:
     """Return the origin of a URL as people write it."""
     origin = origin_of(url)
     if origin is None:
@@ -86,7 +86,7 @@ class Servers:
             number = int(setting or 0)
             if setting is not None and not 0 <= number < len(servers):
                 raise Unusable(f"there is no server {number}: the document has {len(servers)}, counted from 0")
-            return self._filled(servers[number] if servers else {"url": "/"})
+            return self._fill(servers[number] if servers else {"url": "/"})
         except Unusable as error:
             if setting is not None or self._variables:
                 raise ConfigurationError(f"{self._place}: {error}.") from error
@@ -102,7 +102,7 @@ class Servers:
         if own is None or self._for_all:
             return self.chosen, True
         with Within("servers", 0):
-            server = self._filled(own[0])
+            server = self._fill(own[0])
         return server, isinstance(self.chosen, Server) and server.origin == self.chosen.origin
 
     def require_known_variables(self) -> None:
@@ -115,10 +115,10 @@ class Servers:
                     f"{self._place}_variables: no server has a variable {variable!r}; nearest: {near}."
                 )
 
-    def _filled(self, server: Any) -> Server:
+    def _fill(self, server: Any) -> Server:
         """Return a server of the document with values for the variables of its URL."""
         if type(server) is not dict:
-            raise Unusable(f"expected an object, not {described(server)}")
+            raise Unusable(f"expected an object, not {describe(server)}")
         url = text(server, "url")
         if url is None:
             raise Unusable("it has no url")
@@ -130,10 +130,10 @@ class Servers:
             one = mapping(declared, variable)
             given = self._variables.get(variable, one.get("default"))
             if not isinstance(given, str | int | float) or isinstance(given, bool):
-                raise Unusable(f"the variable {shown(variable)!r} of its URL has no value; set it in server_variables")
+                raise Unusable(f"the variable {show(variable)!r} of its URL has no value; set it in server_variables")
             options = [str(option) for option in listing(one, "enum")]
             if variable in self._variables and options and str(given) not in options:
-                raise Unusable(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, options))}")
+                raise Unusable(f"the variable {show(variable)!r} is one of {', '.join(map(show, options))}")
             return str(given)
 
         return _server(_VARIABLE.sub(value, url), self._base)
@@ -146,16 +146,16 @@ def _server(url: str, base: str = "") -> Server:
         parts = urlsplit(whole)
         userinfo = parts.username is not None or parts.password is not None
     except ValueError as error:
-        raise Unusable(f"{shown(url)!r} is no URL: {error}") from None
+        raise Unusable(f"{show(url)!r} is no URL: {error}") from None
     if not parts.scheme and not parts.netloc:
-        raise Unusable(f"{shown(url)!r} is relative to a document that has no URL")
+        raise Unusable(f"{show(url)!r} is relative to a document that has no URL")
     if parts.scheme not in _PORTS:
-        raise Unusable(f"{shown(url)!r} is not an http or https URL")
+        raise Unusable(f"{show(url)!r} is not an http or https URL")
     origin = origin_of(whole)
     if origin is None:
-        raise Unusable(f"{shown(url)!r} names no host or no possible port")
+        raise Unusable(f"{show(url)!r} names no host or no possible port")
     if userinfo:
         raise Unusable("a user name or password in its URL is not taken; set `credentials`")
     if parts.query or parts.fragment or _UNSAFE.search(whole):
-        raise Unusable(f"{shown(url)!r} has a query, a fragment or characters that a base URL cannot have")
+        raise Unusable(f"{show(url)!r} has a query, a fragment or characters that a base URL cannot have")
     return Server(whole.rstrip("/"), origin)

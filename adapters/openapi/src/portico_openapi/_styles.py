@@ -115,7 +115,7 @@ def simple(value: Any, *, explode: bool, write: Callable[[str], str] = percent) 
     >>> simple(["blue", "black"], explode=True)
     'blue,black'
     """
-    return "" if is_undefined(value) else _joined(value, ",", explode=explode, write=write)
+    return "" if is_undefined(value) else _join(value, ",", explode=explode, write=write)
 
 
 def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool = False) -> list[str]:
@@ -135,11 +135,11 @@ def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool = 
     elif explode and isinstance(value, list | tuple):
         pairs = ((name, part) for part in value)
     else:
-        return [f"{percent(name)}={_joined(value, _DELIMITERS.get(style, ','), explode=False, write=write)}"]
+        return [f"{percent(name)}={_join(value, _DELIMITERS.get(style, ','), explode=False, write=write)}"]
     return [f"{percent(key)}={write(scalar(part))}" for key, part in pairs if part is not None]
 
 
-def _joined(value: Any, delimiter: str, *, explode: bool, write: Callable[[str], str]) -> str:
+def _join(value: Any, delimiter: str, *, explode: bool, write: Callable[[str], str]) -> str:
     """Join what is inside a value: ``a,b``, ``k,v,k,v`` or, exploded, ``k=v,k=v``."""
     if isinstance(value, Mapping):
         joint = "=" if explode else delimiter

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from portico.plugins import Compiled, Fault, Mismatch
-from portico_openapi._errors import shortened
-from portico_openapi._schemas import compiled_pattern
+from portico_openapi._errors import shorten
+from portico_openapi._schemas import compile_pattern
 
 
 class _Enough(Exception):
@@ -26,7 +26,7 @@ _MOST_EXACT = 2**53
 _MOST_SHOWN = 200
 
 
-def checked(schema: Mapping[str, Any]) -> Compiled:
+def compile_schema(schema: Mapping[str, Any]) -> Compiled:
     """Return a schema with a function that checks JSON values, and gives them as they are.
 
     Formats annotate only. Numbers without a fraction become integers, which they are in JSON.
@@ -43,7 +43,7 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
     return Compiled(schema, structure, _same)
 
 
-def unchecked(schema: Mapping[str, Any]) -> Compiled:
+def compile_unchecked(schema: Mapping[str, Any]) -> Compiled:
     """Return a schema that only tells what is to be expected: values are given as they are."""
     return Compiled(schema, _same, _same)
 
@@ -72,11 +72,11 @@ def _validator_class() -> Any:
     from jsonschema.validators import extend
 
     def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
-        compiled = compiled_pattern(wanted)
+        compiled = compile_pattern(wanted)
         if isinstance(instance, str) and compiled and not compiled.search(instance):
             yield ValidationError("does not match")
 
-    def counted(keyword: Any) -> Any:
+    def count_steps(keyword: Any) -> Any:
         def check(validator: Any, wanted: Any, instance: Any, schema: Any) -> Any:
             steps = _steps.get()
             steps[0] -= 1
@@ -87,7 +87,7 @@ def _validator_class() -> Any:
         return check
 
     keywords = {**Draft202012Validator.VALIDATORS, "pattern": pattern}
-    return extend(Draft202012Validator, {name: counted(keyword) for name, keyword in keywords.items()})
+    return extend(Draft202012Validator, {name: count_steps(keyword) for name, keyword in keywords.items()})
 
 
 def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
@@ -123,15 +123,15 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
             yield from (Fault((*path, name), "a value", "nothing") for name in wanted if name not in value)
         elif keyword == "additionalProperties":
             known = error.schema.get("properties", {})
-            patterns = [compiled_pattern(pattern) for pattern in error.schema.get("patternProperties", {})]
+            patterns = [compile_pattern(pattern) for pattern in error.schema.get("patternProperties", {})]
             for key in value:
                 if key not in known and not any(pattern and pattern.search(key) for pattern in patterns):
-                    names = shortened(", ".join(islice(known, _MOST_FAULTS)), _MOST_SHOWN)
+                    names = shorten(", ".join(islice(known, _MOST_FAULTS)), _MOST_SHOWN)
                     yield Fault((*path, key), f"one of {names}" if known else "no keys", "an unknown key")
         elif error.context:
             yield from _of_alternatives(error, path, definitions)
         else:
-            yield _fault(path, _expected(keyword or "", wanted), value)
+            yield _fault(path, _describe_rule(keyword or "", wanted), value)
 
 
 def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any]) -> Iterator[Fault]:
@@ -146,17 +146,17 @@ def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mappi
         yield from min(inner, key=len)
 
 
-def _expected(keyword: str, wanted: Any) -> str:
+def _describe_rule(keyword: str, wanted: Any) -> str:
     if keyword == "type":
         return " or ".join([wanted] if isinstance(wanted, str) else wanted)
     if keyword in ("enum", "const"):
         options = ", ".join(map(repr, wanted if keyword == "enum" else [wanted]))
-        return shortened(f"one of {options}" if ", " in options else options, _MOST_SHOWN)
+        return shorten(f"one of {options}" if ", " in options else options, _MOST_SHOWN)
     if not keyword:
         return "nothing here"  # A schema that is false has no keyword.
     if isinstance(wanted, dict | list):
         return f"a value that the rule {keyword!r} allows"
-    return f"{keyword} {shortened(str(wanted), _MOST_SHOWN)}"
+    return f"{keyword} {shorten(str(wanted), _MOST_SHOWN)}"
 
 
 def _fault(path: tuple[str | int, ...], expected: str, value: Any) -> Fault:

@@ -15,17 +15,17 @@ from portico import Function, FunctionPlugin
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
-from portico_openapi._calls import Call, written_path
+from portico_openapi._calls import Call, encode_path
 from portico_openapi._client import Client
-from portico_openapi._documents import Documents, located, read_documents
-from portico_openapi._errors import Unusable, described, mapping, shortened, shown
+from portico_openapi._documents import Documents, parse_location, read_documents
+from portico_openapi._errors import Unusable, describe, mapping, shorten, show
 from portico_openapi._names import function_names
 from portico_openapi._parameters import read_parameters
 from portico_openapi._responses import read_responses
 from portico_openapi._schemas import Schemas
 from portico_openapi._security import Credentials
 from portico_openapi._servers import Server, Servers
-from portico_openapi._validation import unchecked
+from portico_openapi._validation import compile_unchecked
 from portico_openapi.config import OpenAPISettings
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Operation:
     @property
     def label(self) -> str:
         """Method and path, as people write them; a path holds no secret."""
-        return f"{self.method.upper()} {shown(self.path)}".strip() or "a path without a name"
+        return f"{self.method.upper()} {show(self.path)}".strip() or "a path without a name"
 
     @property
     def id(self) -> str | None:
@@ -122,14 +122,14 @@ def _in_item(documents: Documents, path: str, item: Any) -> list[Operation]:
     found: dict[str, Operation] = {}
     for part, base in parts:
         if type(part) is not dict:
-            raise Unusable(f"expected the operations of a path, not {described(part)}")
+            raise Unusable(f"expected the operations of a path, not {describe(part)}")
         for method in part:
             if method in _METHODS:
                 found.setdefault(method, Operation(method, path, part, part[method], base))
     return list(found.values())
 
 
-def selected(entries: Sequence[str], operations: Sequence[Operation], setting: str) -> set[Operation]:
+def select(entries: Sequence[str], operations: Sequence[Operation], setting: str) -> set[Operation]:
     """Return the operations that any of the entries means.
 
     An entry is an operation id, a function's name or a tag, ``*`` standing for anything; or a path, a method before
@@ -183,7 +183,7 @@ class OpenAPIFunctions:
         """
         settings = self._settings
         fetch = partial(self._client.fetch, settings.timeout)
-        location = located(settings.document)
+        location = parse_location(settings.document)
         documents = await read_documents(location, fetch, settings.maximum_document_bytes)
         plugin, lost = await asyncio.to_thread(_Making(name, str(location), documents, settings, self._client).plugin)
         self.lost = lost
@@ -220,7 +220,7 @@ class _Making:
     def plugin(self) -> tuple[FunctionPlugin, tuple[LostOperation, ...]]:
         operations = operations_of(self._documents, self._paths)
         settings = {
-            setting: selected(getattr(self._settings, setting), operations, f"functions.{self._name}.{setting}")
+            setting: select(getattr(self._settings, setting), operations, f"functions.{self._name}.{setting}")
             for setting in ("include", "exclude", "effects", "no_effects")
         }
         functions, lost = [], []
@@ -247,7 +247,7 @@ class _Making:
             raise Unusable(operation.problem)
         value, base = operation.value, operation.base
         if type(value) is not dict:
-            raise Unusable(f"expected an operation, not {described(value)}")
+            raise Unusable(f"expected an operation, not {describe(value)}")
         server, trusted = self._servers.of(value, operation.item)
         schemes = self._credentials.choose(value, self._documents.root)
         lacking = None
@@ -256,7 +256,7 @@ class _Making:
             schemes = ()
         elif schemes and not trusted and isinstance(server, Server):
             lacking = (
-                f"its server {shown(server.url)!r} is of another origin than the document's, where alone secrets go. "
+                f"its server {show(server.url)!r} is of another origin than the document's, where alone secrets go. "
                 "Configure the document once more, with this `server`."
             )
             schemes = ()
@@ -271,7 +271,7 @@ class _Making:
             name=f"{self._name}-{operation.name}",
             label=operation.label,
             method=operation.method,
-            path=written_path(operation.path),
+            path=encode_path(operation.path),
             sent=tuple(sent),
             body=body,
             responses=responses,
@@ -290,7 +290,7 @@ class _Making:
             plugin=self._name,
             description=_description(operation, lacking),
             parameters=[*(one.parameter for one in sent), *(body.parameters if body else ())],
-            returns=unchecked(responses.schema),
+            returns=compile_unchecked(responses.schema),
             effects=effects,
             tags=frozenset(operation.tags),
         )
@@ -301,9 +301,9 @@ def _is_old(root: Mapping[str, Any], place: str) -> bool:
     written = root.get("openapi")
     if (version := re.match(r"3\.(\d{1,2})(?:\.|$)", str(written))) is not None:
         return version[1] == "0"
-    found = f"`openapi` is {described(written)}; expected 3.0 or 3.1"
+    found = f"`openapi` is {describe(written)}; expected 3.0 or 3.1"
     if "swagger" in root:
-        found = f"it is Swagger {described(root['swagger'])}; convert it to OpenAPI 3"
+        found = f"it is Swagger {describe(root['swagger'])}; convert it to OpenAPI 3"
     raise ConfigurationError(f"{place} is no OpenAPI 3 document: {found}.")
 
 
@@ -314,13 +314,13 @@ def _about(root: Mapping[str, Any]) -> str:
     texts = (found.get("title"), found.get("description") or found.get("summary"))
     title, words = (text.strip() if isinstance(text, str) else "" for text in texts)
     first = " ".join(words.split("\n\n")[0].split())
-    return shortened(f"{_sentence(title)} {first}".strip(), _LONGEST_DESCRIPTION)
+    return shorten(f"{_sentence(title)} {first}".strip(), _LONGEST_DESCRIPTION)
 
 
 def _description(operation: Operation, lacking: str | None) -> str:
     texts = [operation.value.get(key) for key in ("summary", "description")]
     said = list(dict.fromkeys(_sentence(text.strip()) for text in texts if isinstance(text, str) and text.strip()))
-    words = shortened("\n\n".join(said) or f"{operation.label}.", _LONGEST_DESCRIPTION)
+    words = shorten("\n\n".join(said) or f"{operation.label}.", _LONGEST_DESCRIPTION)
     if operation.value.get("deprecated") is True:
         words = f"Deprecated. {words}"
     return f"{words}\n\nIt cannot be called: {lacking}" if lacking else words

@@ -41,7 +41,7 @@ def command(invocation: Invocation, name: str | None) -> None:
     plugins, commands = application.plugins, usable_commands(application.commands)
     packages = plugins.packages
     if name is not None:
-        packages = _named(plugins, name)
+        packages = _find_packages(plugins, name)
         if invocation.json:
             write_json({"packages": [_details_to_json(package, commands) for package in packages]})
         else:
@@ -62,7 +62,7 @@ def command(invocation: Invocation, name: str | None) -> None:
             write_traceback(package.error, invocation)
 
 
-def _named(plugins: Plugins, name: str) -> tuple[Package, ...]:
+def _find_packages(plugins: Plugins, name: str) -> tuple[Package, ...]:
     """Return the packages of that entry point or distribution, or else those that register the name.
 
     Raises ``Misused`` with the nearest names if there is none.

@@ -81,7 +81,7 @@ def command(
     else:
         goals = [(read_goal(goal), None if given is None else read_value(given, "--input"))]
     application = choose_sources(invocation, overrides=overrides_of(planner, None)).application
-    work = _Work(invocation, application, goals, planner, None if name is None else _checked_name(name))
+    work = _Work(invocation, application, goals, planner, None if name is None else _check_name(name))
     names = run_async(work.submit)
     # With --wait there is one object at the end, which has the names too.
     if not (wait and invocation.json):
@@ -117,7 +117,7 @@ def _goal(line: str, place: str) -> tuple[str, Any]:
     return goal.strip(), made.get("input")
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> str:
     from portico import Run
 
     try:
@@ -161,7 +161,7 @@ class _Work:
         async with self._open() as (_, queue, store):
             with Progress("Waiting for a worker…") as progress:
                 status = await follow(queue, store, name, progress)
-            return await ended_run(self.invocation, store, status)
+            return await read_outcome(self.invocation, store, status)
 
     async def follow_all(self, names: list[str]) -> list[RunEntry]:
         """Follow runs until all have ended."""
@@ -205,7 +205,7 @@ async def _look(queue: JobQueue, names: Iterable[str]) -> AsyncIterator[list[Job
         pause = min(pause * _GROWTH, _LATER)
 
 
-async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) -> Ended:
+async def read_outcome(invocation: Invocation, store: RunStore, status: JobStatus) -> Ended:
     """Return how a run ended, as its journal says.
 
     Raises `RunFailed` if it failed or was cancelled, and notes in ``invocation`` what resumes it.

@@ -224,9 +224,9 @@ class Working:
         }
         self._kernel.middleware.step.append(self._gate)
         self._failed = asyncio.get_running_loop().create_future()
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self._queue.work(handlers, emit=self._heard))]
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self._queue.work(handlers, emit=self._note_status))]
         if until_empty:
-            tasks.append(asyncio.create_task(self._emptied(kinds)))
+            tasks.append(asyncio.create_task(self._wait_until_empty(kinds)))
         try:
             await asyncio.wait((*tasks, self._failed), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -255,7 +255,7 @@ class Working:
             await asyncio.Event().wait()
         return await proceed()
 
-    async def _emptied(self, kinds: Collection[str]) -> None:
+    async def _wait_until_empty(self, kinds: Collection[str]) -> None:
         while True:
             # A queue that cannot be reached now is not empty.
             with suppress(StoreUnavailable):
@@ -273,7 +273,7 @@ class Working:
             self._jobs[job.name].outcome = (state, reason if isinstance(reason, str) else None)
         return result
 
-    def _heard(self, status: JobStatus) -> None:
+    def _note_status(self, status: JobStatus) -> None:
         if status.state == "running":
             self._attempts[status.name] = status.attempts
             return

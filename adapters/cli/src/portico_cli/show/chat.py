@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from portico import Citation, ToolCall
-from portico_cli.failures import described, write_error
+from portico_cli.failures import describe_error, write_error
 from portico_cli.show.answer import citation_lines, citations_to_json, usage_to_json, warning_lines
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import Hanging, markdown
@@ -71,7 +71,7 @@ class PlainScreen:
 
     def failed(self, error: BaseException) -> None:
         """Show why there is no answer."""
-        write_error(f"Error: {plain(described(error)[1])}")
+        write_error(f"Error: {plain(describe_error(error)[1])}")
 
     def note(self, words: str) -> None:
         """Show a remark beside the conversation."""
@@ -95,8 +95,8 @@ class JsonScreen(PlainScreen):
         tools = [
             {
                 "name": each.call.name,
-                "arguments": _parsed(each.call.arguments),
-                "error" if each.result.error else "result": _parsed(each.result.content),
+                "arguments": _parse_json(each.call.arguments),
+                "error" if each.result.error else "result": _parse_json(each.result.content),
                 "seconds": round(each.seconds, 3),
             }
             for each in turn.tools
@@ -114,7 +114,7 @@ class JsonScreen(PlainScreen):
 
     def failed(self, error: BaseException) -> None:
         """Write the error in place of the turn."""
-        kind, message, _ = described(error)
+        kind, message, _ = describe_error(error)
         write_json({"error": {"type": kind, "message": plain(message)}}, indent=None)
 
 
@@ -174,7 +174,7 @@ class TerminalScreen(PlainScreen):
 
     def failed(self, error: BaseException) -> None:
         """Show why there is no answer."""
-        self._end_turn(Hanging(safe_text("Error: ", "bold red").append_text(safe_text(described(error)[1]))))
+        self._end_turn(Hanging(safe_text("Error: ", "bold red").append_text(safe_text(describe_error(error)[1]))))
 
     def _end_turn(self, *lines: RenderableType) -> None:
         self.close()
@@ -241,7 +241,7 @@ def call_words(call: ToolCall) -> str:
     return " ".join(f"{call.name} {call.arguments}".split())
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text or "{}")
     except (ValueError, RecursionError):

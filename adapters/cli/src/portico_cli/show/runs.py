@@ -40,7 +40,7 @@ def run_table(runs: Sequence[RunEntry]) -> RenderableType:
             Text(each.state, style=STATES[each.state].style),
             plain(" ".join((each.goal or each.problem)[:_LONGEST].split())),
             plain(state.planner) if state else "",
-            f"{len(_top(state.results))}/{_planned(state)}" if state else "",
+            f"{len(_top(state.results))}/{_count_planned(state)}" if state else "",
             *([plain(host_of(each.worker or ""))] if workers else []),
             age(at, datetime.now(UTC)) if at else "",
         )
@@ -106,7 +106,7 @@ def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
         "goal": each.goal,
         "planner": state.planner if state else None,
         "steps_done": len(_top(state.results)) if state else 0,
-        "steps_planned": _planned(state) if state else 0,
+        "steps_planned": _count_planned(state) if state else 0,
         "started_at": state.started_at if state else None,
         "updated_at": state.updated_at if state else None,
         "reason": ((state.reason if state else "") or each.problem) or None,
@@ -164,7 +164,7 @@ def age(at: str, now: datetime) -> str:
     return next((f"{int(seconds // size)} {unit}" for size, unit in _AGES if seconds >= size), "0 s")
 
 
-def _planned(state: RunState) -> int:
+def _count_planned(state: RunState) -> int:
     return len({step.id for plan in state.plans for step in plan.steps} | _top(state.results))
 
 

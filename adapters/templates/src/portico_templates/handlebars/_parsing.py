@@ -319,7 +319,7 @@ class _Parser:
             self._trim_block(tag, elses, self._close(tag))
             return nodes.Decorator(tag.call, program)
         if is_inverted and self.token.name == "OPEN_INVERSE_CHAIN":
-            raise self._wrong(f"This does not fit {self._opened(tag)}.")
+            raise self._wrong(f"This does not fit {self._describe_tag(tag)}.")
         is_chained = self.token.name == "OPEN_INVERSE_CHAIN"
         inverse = self._inverse(elses)
         self._trim_block(tag, elses, self._close(tag), is_inverted=is_inverted, is_chained=is_chained)
@@ -350,7 +350,7 @@ class _Parser:
             self._advance()
         end = self.token
         if end.name != "END_RAW_BLOCK" or end.text != tag.call.path.original:
-            raise self._wrong(f"This does not close {self._opened(tag, 'raw block')}.")
+            raise self._wrong(f"This does not close {self._describe_tag(tag, 'raw block')}.")
         self._advance()
         self._trim_block(tag, [], (self.index - 1, self.index - 1))
         return nodes.Block(tag.call, program)
@@ -361,17 +361,17 @@ class _Parser:
             message = f"The block is not closed: {{{{/{original}}}}} is missing."
             raise self._wrong_at(message, tag.call.at, self.tokens[tag.last].end)
         if opening.name != "OPEN_ENDBLOCK":
-            raise self._wrong(f"This does not fit {self._opened(tag)}.")
+            raise self._wrong(f"This does not fit {self._describe_tag(tag)}.")
         self._advance()
         path, _ = self._helper_name()
         end = self._expect("CLOSE", opening)
         if path.original != original:
-            message = f"{{{{/{path.original}}}}} does not close {self._opened(tag)}."
+            message = f"{{{{/{path.original}}}}} does not close {self._describe_tag(tag)}."
             raise self._wrong_at(message, opening.at, end.end)
         self.opened.pop()
         return first, self.index - 1
 
-    def _opened(self, tag: _Tag, what: str = "block") -> str:
+    def _describe_tag(self, tag: _Tag, what: str = "block") -> str:
         line = self.source.count("\n", 0, tag.call.at) + 1
         return f"the {what} {tag.call.path.original!r}, opened in line {line}"
 

@@ -194,7 +194,7 @@ def _built_in(unit: Unit, call: nodes.Call, body: Body | None, inverse: Body | N
     getters = [compile_value(unit, call.params[0])]
     if name == "each":
         loop = _Loop(unit.setup.values, body, inverse)
-        return compound_step(getters, loop.entered, in_order=in_order, now=loop.write)
+        return compound_step(getters, loop.choose_bodies, in_order=in_order, now=loop.write)
     if name == "with":
         return compound_step(getters, _with(body, inverse), in_order=in_order)
     if name == "unless":
@@ -217,7 +217,7 @@ def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
     else:
         unit.find_partial(written)  # Its mistakes are found now.
 
-    def entered(scope: Scope, write: Write, *arguments: Any) -> Iterator[Entered]:
+    def choose_bodies(scope: Scope, write: Write, *arguments: Any) -> Iterator[Entered]:
         values = list(arguments)
         name = unit.setup.values.text(values.pop(0)) if written is None else written
         context = values.pop(0) if call.params else scope.context
@@ -258,7 +258,7 @@ def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
         run.count(body.cost)
         yield body, Scope(context, parent, data, params, inner_around, run, scope.jobs), None, write
 
-    return compound_step(getters, entered, in_order=unit.in_order)
+    return compound_step(getters, choose_bodies, in_order=unit.in_order)
 
 
 def _as_mapping(values: Values, context: Any) -> Mapping[str, Any]:
@@ -369,7 +369,7 @@ def _message(unit: Unit, call: nodes.Call, body: Body | None, *, in_order: bool)
         unit.refuse('A message has a role: {{#message role="user"}}.', call)
     put = _value_writer(unit, call, escapes=False)
 
-    def entered(scope: Scope, write: Write, *values: Any) -> Iterator[Entered]:
+    def choose_bodies(scope: Scope, write: Write, *values: Any) -> Iterator[Entered]:
         write(Own("<message"))
         for name, value in zip(names, values, strict=True):
             if name == "role" and (value is None or value is MISSING or value == ""):
@@ -382,17 +382,17 @@ def _message(unit: Unit, call: nodes.Call, body: Body | None, *, in_order: bool)
             yield body, scope.copy(), None, write
         write(Own("</message>"))
 
-    return compound_step(getters, entered, in_order=in_order)
+    return compound_step(getters, choose_bodies, in_order=in_order)
 
 
 def _if(body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:
-    def entered(scope: Scope, write: Write, value: Any, include_zero: Any = False) -> Iterator[Entered]:
+    def choose_bodies(scope: Scope, write: Write, value: Any, include_zero: Any = False) -> Iterator[Entered]:
         is_zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
         chosen = body if is_true(value) or (is_zero and is_true(include_zero)) else inverse
         if chosen is not None:
             yield chosen, scope.copy(), None, write
 
-    return entered
+    return choose_bodies
 
 
 def _if_now(body: Body | None, inverse: Body | None) -> Callable[[Any, Scope, Write], None]:
@@ -416,30 +416,30 @@ def _if_now(body: Body | None, inverse: Body | None) -> Callable[[Any, Scope, Wr
 
 
 def _with(body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:
-    def entered(scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
+    def choose_bodies(scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
         if not is_empty(value):
             if body is not None:
                 yield body, scope.inner(value), (value,), write
         elif inverse is not None:
             yield inverse, scope.copy(), None, write
 
-    return entered
+    return choose_bodies
 
 
 def _section(values: Values, body: Body | None, inverse: Body | None) -> Callable[..., Iterator[Entered]]:
     """Return a block over what a name or a function gives: a list is repeated, true and false choose."""
     loop = _Loop(values, body, inverse)
 
-    def entered(scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
+    def choose_bodies(scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
         if is_array(value):
-            yield from loop.entered(scope, write, value)
+            yield from loop.choose_bodies(scope, write, value)
         elif value is None or value is MISSING or value is False:
             if inverse is not None:
                 yield inverse, scope.copy(), None, write
         elif body is not None:
             yield body, scope.copy() if value is True else scope.inner(value), None, write
 
-    return entered
+    return choose_bodies
 
 
 class _Loop:
@@ -456,7 +456,7 @@ class _Loop:
         """Write the block at once."""
         body = self.body
         if type(value) is not list or not value or body is None:
-            for chosen, inner, params, _ in self.entered(scope, write, value):
+            for chosen, inner, params, _ in self.choose_bodies(scope, write, value):
                 chosen.enter(inner, write, params)
             return
         # The usual case; one scope serves until a call is left to do in it.
@@ -482,7 +482,7 @@ class _Loop:
                 inner.params = ((item, index), scope.params)
             run(inner, write)
 
-    def entered(self, scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
+    def choose_bodies(self, scope: Scope, write: Write, value: Any) -> Iterator[Entered]:
         """Yield the body for each item, or the inverse where there is none."""
         items, keys = self._items(value, scope)
         if not items:

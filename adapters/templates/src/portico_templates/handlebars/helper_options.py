@@ -64,7 +64,7 @@ class Options:
         parts: list[Any] = []
         given = None if values is None else tuple(values)
         if self._is_async:
-            return self._awaited(body, scope, parts, given)
+            return self._render(body, scope, parts, given)
         if body is not None:
             if not body.in_order:
                 body.enter(scope, parts.append, given)
@@ -73,14 +73,14 @@ class Options:
                     f"The block calls functions or sets variables, and the helper {self.name!r} is not asynchronous: "
                     f"write it as `async def` and await its `options.fn()`."
                 )
-        return self._joined(parts)
+        return self._join(parts)
 
-    async def _awaited(self, body: Body | None, scope: Scope, parts: list[Any], values: tuple[Any, ...] | None) -> str:
+    async def _render(self, body: Body | None, scope: Scope, parts: list[Any], values: tuple[Any, ...] | None) -> str:
         if body is not None:
             await body.enter_in_order(scope, parts.append, values)
             await perform_jobs(scope.jobs)
-        return self._joined(parts)
+        return self._join(parts)
 
-    def _joined(self, parts: list[Any]) -> str:
+    def _join(self, parts: list[Any]) -> str:
         run = self._scope.run
         return OfBlock(split_values(flatten(parts, run.limits.characters, run.name)))

@@ -62,12 +62,12 @@ def _range(values: Values, run: Run, first: Any, last: Any) -> list[int]:
 
 
 def _add(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return _bounded(sum(map(_number, arguments)))
+    return _check_size(sum(map(_number, arguments)))
 
 
 def _subtract(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     first, *others = [_number(value) for value in arguments] or [0]
-    return _bounded(first - sum(others))
+    return _check_size(first - sum(others))
 
 
 def _equals(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -81,7 +81,7 @@ def _equals(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[s
         return False
 
 
-def _compared(holds: Callable[[Any, Any], bool]) -> Helper:
+def _make_comparison(holds: Callable[[Any, Any], bool]) -> Helper:
     def compare(values: Values, run: Run, left: Any, right: Any) -> bool:
         try:
             return holds(_number(left), _number(right))
@@ -125,7 +125,7 @@ def _number(value: Any) -> int | float:
     raise ValueError(f"takes numbers, not {repr(value)[:40] if isinstance(value, str) else shown}.")
 
 
-def _bounded(number: int | float) -> int | float:
+def _check_size(number: int | float) -> int | float:
     if isinstance(number, int) and number.bit_length() > _MOST_BITS:
         raise ValueError("makes a number with too many digits.")
     return number
@@ -142,11 +142,11 @@ VALUES: Mapping[str, Helper] = {
     "equal": _equals,
     "equals": _equals,
     "get": _get,
-    "greaterThan": _compared(operator.gt),
-    "greaterThanOrEqual": _compared(operator.ge),
+    "greaterThan": _make_comparison(operator.gt),
+    "greaterThanOrEqual": _make_comparison(operator.ge),
     "json": _taking(1, lambda values, run, value: value if isinstance(value, str) else values.json(value)),
-    "lessThan": _compared(operator.lt),
-    "lessThanOrEqual": _compared(operator.le),
+    "lessThan": _make_comparison(operator.lt),
+    "lessThanOrEqual": _make_comparison(operator.le),
     "not": _taking(1, lambda values, run, value: not is_true(value)),
     "or": lambda values, run, arguments, named: any(map(is_true, arguments)),
     "range": _taking(2, _range),

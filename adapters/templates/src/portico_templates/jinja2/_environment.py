@@ -177,7 +177,7 @@ class PromptCode(CodeGenerator):
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
         """Write ``~``."""
-        self.write("environment.joined('', (")
+        self.write("environment.join('', (")
         for operand in node.nodes:
             self.visit(operand, frame)
             self.write(", ")
@@ -231,7 +231,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             keep_trailing_newline=True,
             optimized=False,
             undefined=Missing,
-            finalize=self.printed,
+            finalize=self.print_value,
             autoescape=False,
             loader=Partials(settings.partials, settings.folder),
             auto_reload=False,
@@ -256,7 +256,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     # What is printed.
 
-    def printed(self, value: Any) -> str:
+    def print_value(self, value: Any) -> str:
         """Write a value: as a value, but for what is the template's own."""
         if type(value) is str:
             text: str = Printed(value)
@@ -315,7 +315,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         check_growth(sum(map(len, parts)))
         return OwnText.of(split_values(parts))
 
-    def finished(self, parts: list[str]) -> str:
+    def finish(self, parts: list[str]) -> str:
         """Join all that was printed: to a `Prompt` where the template's own text may open a message."""
         check_growth(sum(map(len, parts)))
         pieces = split_values(parts)
@@ -323,7 +323,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return Prompt(pieces)
         return "".join([text for text, _ in pieces])
 
-    def joined(self, between: Any, values: Sequence[Any]) -> str:
+    def join(self, between: Any, values: Sequence[Any]) -> str:
         """Join values, as their texts; what is the template's own stays that."""
         if not any(isinstance(value, OwnText | Trusted) for value in (between, *values)):
             texts = [self.text(value) for value in values]
@@ -415,15 +415,15 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             check_growth(len(made))
             return made
         if name == "join":
-            return self.joined(of, list(args[0]) if args else [])
+            return self.join(of, list(args[0]) if args else [])
         if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
-            return self.replaced(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
+            return self.replace(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
             if isinstance(given, int):
                 check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))
         return getattr(str.__str__(of), name)(*args, **kwargs)
 
-    def replaced(self, text: str, old: str, new: str, count: int) -> str:
+    def replace(self, text: str, old: str, new: str, count: int) -> str:
         """Replace a text by another."""
         found = text.count(old) if len(new) > len(old) else 0
         check_growth(len(text) + found * len(new))
@@ -467,7 +467,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
             check_growth(len(left) + len(right))
             if isinstance(left, str) and isinstance(right, str):
-                return self.joined("", (left, right))
+                return self.join("", (left, right))
         return operator.add(left, right)
 
 

@@ -29,32 +29,32 @@ _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "s
 
 def prompt_filters() -> dict[str, Callable[..., Any]]:
     """Return the filters by name."""
-    filters = {name: _counted(name, filter) for name, filter in FILTERS.items() if name not in _LEFT_OUT}
-    escape = _counted("escape", _escape)
+    filters = {name: _limit(name, filter) for name, filter in FILTERS.items() if name not in _LEFT_OUT}
+    escape = _limit("escape", _escape)
     own: dict[str, Callable[..., Any]] = {
         "attr": _attr,
         "e": escape,
         "escape": escape,
         "format": _format,
-        "indent": _counted("indent", _indent),
+        "indent": _limit("indent", _indent),
         "join": _join,
         "replace": _replace,
         "safe": _safe,
         "string": _string,
         "sum": _sum,
-        "trim": _counted("trim", _trim),
-        "tojson": _counted("tojson", _tojson),
+        "trim": _limit("trim", _trim),
+        "tojson": _limit("tojson", _tojson),
     }
     return filters | own
 
 
-def _counted(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
+def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
     """Count what a filter goes through, and bound the numbers it is given."""
     position = 1 if hasattr(filter, "jinja_pass_arg") else 0
     largest = _LARGEST.get(name)
 
     @wraps(filter)
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         charge(args[position])
         if largest is not None:
             for given in (*args[position + 1 :], *kwargs.values()):
@@ -63,7 +63,7 @@ def _counted(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
                 charge(range(given) if isinstance(given, int) and given > 0 else None)
         return filter(*args, **kwargs)
 
-    return counted
+    return run
 
 
 @pass_environment
@@ -97,14 +97,14 @@ async def _join(context: EvalContext, value: Any, d: Any = "", attribute: Any = 
     environment: Any = context.environment
     elements = await _elements(environment, value, attribute)
     charge(elements)
-    return environment.joined(d, elements)
+    return environment.join(d, elements)
 
 
 @pass_environment
 def _replace(environment: PromptEnvironment, value: Any, old: Any, new: Any, count: int | None = None) -> Any:
     text = environment.text(value)
     charge(text)
-    return environment.replaced(text, environment.text(old), environment.text(new), -1 if count is None else count)
+    return environment.replace(text, environment.text(old), environment.text(new), -1 if count is None else count)
 
 
 @pass_environment
@@ -136,7 +136,7 @@ async def _elements(environment: PromptEnvironment, value: Any, attribute: Any) 
 @pass_environment
 def _trim(environment: PromptEnvironment, value: Any, chars: str | None = None) -> str:
     text: str = environment.own(value) if isinstance(value, OwnText | Trusted) else environment.text(value)
-    return text.trimmed(chars) if isinstance(text, OwnText) else text.strip(chars)
+    return text.trim(chars) if isinstance(text, OwnText) else text.strip(chars)
 
 
 @pass_environment

@@ -160,7 +160,7 @@ class OwnText(str):
         text.pieces = kept
         return text
 
-    def trimmed(self, characters: str | None) -> OwnText:
+    def trim(self, characters: str | None) -> OwnText:
         """Return the text without these characters, or blanks, at its ends."""
         start = len(self) - len(self.lstrip(characters))
         end = max(start, len(self.rstrip(characters)))

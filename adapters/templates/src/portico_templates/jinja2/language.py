@@ -293,7 +293,7 @@ class Jinja2Template:
             generated = self._template.root_render_func(self._template.new_context(dict(arguments)))
             async for part in generated:  # type: ignore[attr-defined]
                 parts.append(part)  # noqa: PERF401 - an async list comprehension is no faster here
-            return self._environment.finished(parts)
+            return self._environment.finish(parts)
         except Exception as error:
             if error is rendering.failure or isinstance(error, PorticoError):
                 raise

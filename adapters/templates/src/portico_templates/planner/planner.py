@@ -337,7 +337,7 @@ class HandlebarsPlanner:
         settings = self._settings
         number = task.plan_number(replans=settings.replans)
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
-        given = _given(task)
+        given = _find_variables(task)
         messages = build_messages(
             task,
             fitted.text,
@@ -345,14 +345,14 @@ class HandlebarsPlanner:
             instructions=settings.instructions,
             variables={name: value for name, (_, value) in given.items()},
         )
-        written = await self._written(task, messages, given, emit)
+        written = await self._write_template(task, messages, given, emit)
         if isinstance(written, Infeasible):
             return fitted.explain(written)
         arguments = {name: expression for name, (expression, _) in given.items()}
         step = Step(next(task.fresh_ids()), PlanTemplate(written, _LANGUAGE), arguments)
         return Plan(task.goal, (step,), From(step.id), {"plan": number})
 
-    async def _written(
+    async def _write_template(
         self, task: Task, messages: list[Message], given: Collection[str], emit: Emit
     ) -> str | Infeasible:
         settings = self._settings
@@ -380,7 +380,7 @@ class HandlebarsPlanner:
         return written
 
 
-def _given(task: Task) -> dict[str, tuple[Expression, Any]]:
+def _find_variables(task: Task) -> dict[str, tuple[Expression, Any]]:
     """Return the variables that the template has, each with its value: the input, and the results of what was done."""
     given: dict[str, tuple[Expression, Any]] = {}
     if task.input is not None:
