@@ -29,7 +29,7 @@ class Database:
 
     def __init__(self, settings: DbosSettings) -> None:
         self.settings = settings
-        # Event loops take the first lock too, so nobody blocks while holding it. The second is taken before the first.
+        # Event loops take `_lock`, so it is held for moments only. A thread that needs both takes `_opening` first.
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._opened: Opened | None = None

@@ -209,4 +209,4 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _ignore(event: Event) -> None:
-    """Tell no one."""
+    """Ignore what a call would hear."""
