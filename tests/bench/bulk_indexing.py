@@ -7,9 +7,9 @@ does, whose time is the network's and the accelerator's. 32 texts is what severa
 The workers are at work already: they have indexed another folder before, as those that run for days have. They look
 into the queue every quarter of a second (``poll``), as eight jobs of some 150 ms are ahead of each.
 
-    python tests/bench/bulk_indexing.py                      100,000 passages, at least 2.5 times as fast
-    python tests/bench/bulk_indexing.py --passages 10000     a small form; starting and ending weigh more there
-    python tests/bench/bulk_indexing.py --local              with wordllama in each process: no ratio is demanded
+    python -m tests.bench.bulk_indexing                      100,000 passages, at least 2.5 times as fast
+    python -m tests.bench.bulk_indexing --passages 10000     a small form; starting and ending weigh more there
+    python -m tests.bench.bulk_indexing --local              with wordllama in each process: no ratio is demanded
 
 Ends with one JSON object on a line. For each run it has the seconds, the processor seconds of the index and of the
 workers, and the cores that were busy: with as many as there are, the machine is what bounds it.
@@ -233,7 +233,14 @@ def main() -> int:
         write_documents(base / "first", FIRST_PASSAGES)
         embeddings = '[embeddings]\nuse = "wordllama"'
         if not given.local:
-            command = [sys.executable, __file__, "--serve", "--milliseconds", str(given.milliseconds)]
+            command = [
+                sys.executable,
+                "-m",
+                "tests.bench.bulk_indexing",
+                "--serve",
+                "--milliseconds",
+                str(given.milliseconds),
+            ]
             _, port = stack.enter_context(started(command))
             embeddings = (
                 '[embeddings]\nuse = "openai"\n[embeddings.openai]\nmodel = "bench"\n'

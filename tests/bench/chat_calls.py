@@ -1,4 +1,4 @@
-"""What a chat call costs, against the raw OpenAI client doing the same: `python tests/bench/chat_calls.py`.
+"""What a chat call costs, against the raw OpenAI client doing the same: `python -m tests.bench.chat_calls`.
 
 Both sides talk to one server on loopback, a process of its own that answers every request with bytes made beforehand:
 what is measured is the client. The sides take turns in short rounds, and the ratio is the median over the rounds, so

@@ -1,4 +1,4 @@
-"""What a durable step costs beside DBOS's own step: `python tests/bench/durable_steps.py`.
+"""What a durable step costs beside DBOS's own step: `python -m tests.bench.durable_steps`.
 
 The floor is a workflow of DBOS that calls `DBOS.run_step_async` as its documentation says, in DBOS's event loop, on the
 same database and the same connections. Ours is `execute` within `durable.run`, from an application's event loop.

@@ -1,6 +1,6 @@
 """What a cached embedding costs beside reading the same rows from SQLite by hand, and beside making them anew.
 
-    python tests/bench/embedding_cache.py
+    python -m tests.bench.embedding_cache
 
 prints one JSON line. Times are medians, in microseconds, of one call with so many texts. ``by_hand`` reads the same
 rows of the same file with one statement, in this thread, and puts them together: no hash, no check, no thread. ``work``

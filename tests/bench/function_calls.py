@@ -1,4 +1,4 @@
-"""What calling a function through the kernel costs beside awaiting it: `python tests/bench/function_calls.py`.
+"""What calling a function through the kernel costs beside awaiting it: `python -m tests.bench.function_calls`.
 
 The kinds take turns in short batches, and the ratio is the median over the rounds, so that a slow moment of the
 machine falls on all of them alike. The floor is a plain ``await`` of the same function with the same arguments. Two

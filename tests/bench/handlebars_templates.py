@@ -24,10 +24,7 @@ try:
 except ImportError:
     sys.exit("This compares with Jinja2, which is not installed here: `nox -s bench` installs it.")
 
-try:
-    from templates import ROUNDS, measured
-except ImportError:
-    from tests.bench.templates import ROUNDS, measured
+from tests.bench.templates import ROUNDS, measured
 
 LIMIT = 1.2
 RENDERINGS = 1_000

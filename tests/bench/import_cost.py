@@ -1,4 +1,4 @@
-"""What importing core costs, against importing asyncio: `nox -s bench` or `python tests/bench/import_cost.py`.
+"""What importing core costs, against importing asyncio: `nox -s bench` or `python -m tests.bench.import_cost`.
 
 Each sample is a fresh interpreter. The kinds take turns, so that a slow moment of the machine falls on all of
 them alike, and medians are compared. Two readings:

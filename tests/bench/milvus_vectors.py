@@ -1,6 +1,6 @@
 """What a search on Milvus costs beside pymilvus's own call for the same answer, in the same run.
 
-    python tests/bench/milvus_vectors.py
+    python -m tests.bench.milvus_vectors
 
 prints one JSON line. Milvus Lite answers both, in a folder that goes afterwards, so the times say what stands before
 a server and nothing of how fast one is. They are medians, in microseconds, of one query with a vector in hand; those

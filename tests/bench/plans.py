@@ -1,4 +1,4 @@
-"""What a plan costs beside what it does: `python tests/bench/plans.py`.
+"""What a plan costs beside what it does: `python -m tests.bench.plans`.
 
 - *five steps*: a plan in XML of five native functions is parsed, checked and run; the floor is ElementTree parsing the
   same text and five plain awaits. Held to a limit, and shown in its three parts.

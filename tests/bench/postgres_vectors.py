@@ -1,6 +1,6 @@
 """What a search in PostgreSQL costs beside the same SQL typed by hand through psycopg, in the same run.
 
-    python tests/bench/postgres_vectors.py [ROWS]
+    python -m tests.bench.postgres_vectors [ROWS]
 
 prints one JSON line, and ends with 1 where a limit is broken. Times are medians, in milliseconds, of one query with a
 vector in hand, 5 records wanted, of 100,000 with 256 dimensions, both sides in turn on the same tables: compared with
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
+from tests.bench.vector_search import clustered
 from tests.support.postgres_server import postgres_server
 
 from portico import VectorRecord, Vectors
@@ -35,11 +36,6 @@ from portico.search import Equal
 from portico_postgres._vector_searching import PackedDumper, PackedVector, pack_queries
 from portico_postgres.config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-
-try:
-    from vector_search import clustered
-except ImportError:
-    from tests.bench.vector_search import clustered
 
 __all__ = ["broken", "measure"]
 

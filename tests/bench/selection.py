@@ -1,6 +1,6 @@
 """What choosing a few of many functions costs: words, vectors, and the whole selection.
 
-    python tests/bench/selection.py [--full]
+    python -m tests.bench.selection [--full]
 
 prints one JSON line, for 1,000 and 10,000 functions, with `--full` for 100,000 too; `selection_vectors.py` has the
 vectors alone, beside NumPy. Times are medians, in milliseconds, of a context of one sentence and of three requests; the

@@ -1,6 +1,6 @@
 """What the vector half of choosing functions costs beside NumPy's own product and partition, in the same run.
 
-    python tests/bench/selection_vectors.py [--full]
+    python -m tests.bench.selection_vectors [--full]
 
 prints one JSON line, and ends with 1 where a limit is broken. Times are medians, in microseconds, of the 5 nearest
 functions to a vector in hand: of 1,000, compared with each, at most twice NumPy's; and of 20,000 along a graph, below
@@ -20,16 +20,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from tests.bench.vector_search import clustered
 
 from portico import FunctionSpec, Vectors
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
-
-try:
-    from vector_search import clustered
-except ImportError:
-    from tests.bench.vector_search import clustered
 
 __all__ = ["broken", "vector_half"]
 

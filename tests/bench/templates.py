@@ -1,4 +1,4 @@
-"""What rendering a prompt costs, against Jinja2: `nox -s bench` or `python tests/bench/templates.py`.
+"""What rendering a prompt costs, against Jinja2: `nox -s bench` or `python -m tests.bench.templates`.
 
 The prompt has five variables and one function call. Both sides are compiled before, and do the same: put in five
 texts, call one Python function with one of them, return a string. Jinja2 is the floor in its cheapest form: no

@@ -1,6 +1,6 @@
 """What a vector search costs beside NumPy's own product and selection, in the same run.
 
-    python tests/bench/vector_search.py
+    python -m tests.bench.vector_search
 
 prints one JSON line. Times are medians, in microseconds, of one query with a vector in hand.
 """
