@@ -32,6 +32,10 @@ class Result:
         raise AssertionError("a property was read")
 
 
+class Undeclared:
+    name = "an attribute, but no field"
+
+
 @attrs.frozen
 class Book:
     title: str
@@ -45,7 +49,7 @@ class Book:
             "r",
         ),
         ("{{#each many}}{{name}}={{link}} {{/each}}", "a=1 b= c=3 "),
-        ("{{#each mixed}}{{name}}|{{/each}}", "a|b||"),
+        ("{{#each mixed}}{{name}}|{{/each}}", "a|b||||"),
         ("{{#each result}}{{@key}}:{{this}} {{/each}}", "name:r link: "),
         ("{{book.title}} {{pair.left}}{{pair.[1]}} {{pair.count}}{{pair._fields}}", "T 12 "),
         ("{{texts.[0]}}{{texts.[1]}}{{texts.length}}{{texts.[-1]}}{{texts.append}}", "ab2"),
@@ -60,7 +64,7 @@ async def test_data_is_read_by_key_index_and_declared_field_only(render, source,
     data = {
         "result": Result("r"),
         "many": [Result("a", "1"), Result("b"), Result("c", "3")],
-        "mixed": [Result("a"), {"name": "b"}, {}],
+        "mixed": [Result("a"), {"name": "b"}, {}, Undeclared(), None],
         "book": Book("T"),
         "pair": Pair(1, 2),
         "texts": ["a", "b"],

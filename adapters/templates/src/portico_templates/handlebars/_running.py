@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico import Prompt
 from portico.errors import LimitExceeded
-from portico_templates.handlebars.values import MISSING
+from portico_templates.handlebars.values import MISSING, declared_fields
 
 if TYPE_CHECKING:
     from portico.ports import CallFunction
@@ -174,7 +174,7 @@ class Body:
     params: tuple[str, ...] = ()
     same_context: bool = field(default=False, kw_only=True)
     needs_data: bool = field(default=False, init=False)
-    steps: list[tuple[str, Step]] = field(default_factory=list, init=False)
+    steps: list[tuple[str, Step, str | None]] = field(default_factory=list, init=False)
     tail: str = field(default="", init=False)
     in_order: set[int] = field(default_factory=set, init=False)
     inlines: list[tuple[str, Body]] = field(default_factory=list, init=False)
@@ -186,11 +186,11 @@ class Body:
         """Add a text."""
         self._text.append(text)
 
-    def add(self, step: Step, *, in_order: bool = False) -> None:
-        """Add a step."""
+    def add(self, step: Step, *, in_order: bool = False, field: str | None = None) -> None:
+        """Add a step; ``field`` of the context is written instead where it is a text."""
         if in_order:
             self.in_order.add(len(self.steps))
-        self.steps.append((Own("".join(self._text)), step))
+        self.steps.append((Own("".join(self._text)), step, field))
         self._text.clear()
 
     def close(self) -> None:
@@ -220,7 +220,7 @@ class Body:
             scope.params = (values, scope.params)
         if self.inlines:
             scope = self._with_inlines(scope)
-        for index, (text, step) in enumerate(self.steps):
+        for index, (text, step, _) in enumerate(self.steps):
             write(text)
             if index not in self.in_order:
                 step(scope, write)
@@ -247,11 +247,11 @@ class Body:
         return inner
 
 
-def _runner(steps: tuple[tuple[str, Step], ...], tail: str) -> Callable[[Scope, Write], None]:
+def _runner(steps: tuple[tuple[str, Step, str | None], ...], tail: str) -> Callable[[Scope, Write], None]:
     if not steps:
         return lambda scope, write: write(tail)
-    if len(steps) == 1:
-        text, only = steps[0]
+    if len(steps) == 1 and steps[0][2] is None:
+        text, only, _ = steps[0]
 
         # A separate function: CPython 3.11 is slow where the same code calls itself.
         def run_one(scope: Scope, write: Write) -> None:
@@ -261,11 +261,31 @@ def _runner(steps: tuple[tuple[str, Step], ...], tail: str) -> Callable[[Scope, 
 
         return run_one
 
+    # The last class and its fields; one name, since templates are rendered in several threads.
+    known: tuple[type, frozenset[str]] = (dict, frozenset())
+
     def run(scope: Scope, write: Write) -> None:
-        for text, step in steps:
+        nonlocal known
+        context = scope.context
+        kind: Any = type(context)
+        is_dict = kind is dict
+        last, names = known
+        if not is_dict and last is not kind:
+            names = frozenset(declared_fields(kind))
+            known = (kind, names)
+        for text, step, name in steps:
             if text:
                 write(text)
-            step(scope, write)
+            value = None
+            if name is not None:
+                if is_dict:
+                    value = context.get(name)
+                elif name in names:
+                    value = getattr(context, name, None)
+            if type(value) is str:
+                write(value)
+            else:
+                step(scope, write)
         if tail:
             write(tail)
 

@@ -21,7 +21,6 @@ from portico_templates.handlebars._expressions import (
     compile_call,
     compile_path,
     compile_value,
-    declares_field,
 )
 from portico_templates.handlebars._parsing import parse
 from portico_templates.handlebars._running import (
@@ -149,10 +148,8 @@ def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
     if not (is_variable or is_dotted):
         body.add(_write_step(compile_path(unit, path), put))
         return
-    step = _write_step(compile_bare(unit, call), put)
-    if is_variable and not setup.escapes and not name.isdecimal():
-        step = _write_field(name, step)
-    body.add(step)
+    is_plain = is_variable and not setup.escapes and not name.isdecimal()
+    body.add(_write_step(compile_bare(unit, call), put), field=name if is_plain else None)
 
 
 def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
@@ -319,27 +316,6 @@ def _write_step(get: Get, put: Put) -> Step:
     return step
 
 
-def _write_field(name: str, otherwise: Step) -> Step:
-    """Return the step that writes a field of the context which is a text; ``otherwise`` writes any other value."""
-    declaring: set[type] = set()
-
-    def step(scope: Scope, write: Write) -> None:
-        context = scope.context
-        kind = type(context)
-        if kind is dict:
-            value = context.get(name)
-        elif kind in declaring or declares_field(kind, name, declaring):
-            value = getattr(context, name, None)
-        else:
-            value = None
-        if type(value) is str:
-            write(value)
-        else:
-            otherwise(scope, write)
-
-    return step
-
-
 def _set(unit: Unit, call: nodes.Call) -> Step:
     """Return the step of ``{{set "name" value}}`` or ``{{set name="name" value=value}}``."""
     getters, names = compile_arguments(unit, call)
@@ -462,6 +438,7 @@ class _Loop:
         # The usual case; one scope serves until a call is left to do in it.
         scope.run.count(len(value) * self.cost)
         jobs, run, last = scope.jobs, body.run, len(value) - 1
+        context, needs_data, has_params = scope.context, self.needs_data, bool(body.params)
         begun = -1
         for index, item in enumerate(value):
             if item is MISSING:
@@ -469,16 +446,16 @@ class _Loop:
             if len(jobs) != begun:
                 begun = len(jobs)
                 inner = Scope(None, scope, scope.data, scope.params, scope.around, scope.run, jobs)
-                if self.needs_data:
+                if needs_data:
                     data: dict[str, Any] = {}
                     inner.data = Data(data, scope.data)
             inner.context = item
-            inner.parent = scope.parent if item is scope.context else scope
-            if self.needs_data:
+            inner.parent = scope.parent if item is context else scope
+            if needs_data:
                 data["index"] = data["key"] = index
                 data["first"] = not index
                 data["last"] = index == last
-            if body.params:
+            if has_params:
                 inner.params = ((item, index), scope.params)
             run(inner, write)
 
