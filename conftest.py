@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,31 @@ def no_network() -> Iterator[None]:
 
         patch.setattr(socket, "getaddrinfo", getaddrinfo)
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fail a test that leaves the process changed: tests of other files would fail, depending on the order."""
+    before = process_state()
+    yield
+    after = process_state()
+    if after != before:
+        sys.setrecursionlimit(before[0])
+        os.chdir(before[1])
+        for name in {**before[2], **after[2]}:
+            logging.getLogger(name).setLevel(before[2].get(name, logging.NOTSET))
+        pytest.fail(f"recursion limit, folder or log levels were left changed: {after}, before: {before}")
+
+
+def process_state() -> tuple[int, Path, dict[str, int]]:
+    """Return the recursion limit, the working folder and the levels of our loggers that have one."""
+    loggers = logging.root.manager.loggerDict.items()
+    levels = {
+        name: logger.level
+        for name, logger in loggers
+        if name.startswith("portico") and isinstance(logger, logging.Logger) and logger.level
+    }
+    return sys.getrecursionlimit(), Path.cwd(), levels
 
 
 def guarded(method: Any) -> Any:

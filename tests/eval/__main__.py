@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 
 from tests.eval import handlebars, nestful, openapi, plans, retrieval, selection
@@ -45,4 +46,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    logging.getLogger("portico_openapi").setLevel(logging.ERROR)  # The result says what it lost.
     sys.exit(main())
