@@ -36,8 +36,11 @@ _AHEAD = 8
 """Jobs per worker that are under way, so that no worker waits for the next one."""
 _MOST = 64
 """The most jobs that are under way: their texts are in the memory of this process."""
+_FIRST_TEXTS = 1_024
 _FIRST_SECONDS = 1.0
-"""Seconds of work in this process before it looks for workers."""
+"""Texts or seconds of work in this process before it looks for workers."""
+_FORGET_AT_ONCE = 64
+"""Jobs that have ended are removed from the queue by so many."""
 _POLL = 0.1
 _LOOK = 1.0
 _SUDDEN = 2.0
@@ -206,8 +209,10 @@ class StoreFilling:
         self._say = say or (lambda sentence: None)
         self._turn = asyncio.Lock()
         self._seconds = 0.0
+        self._embedded = 0
         self._next_look = float("-inf")
         self._ends: dict[str, asyncio.Future[JobStatus | None]] = {}
+        self._ended: list[str] = []
         self._watching: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -222,6 +227,8 @@ class StoreFilling:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSING):
                     await self._take_back()
+                    if self._queue is not None:
+                        await self._forget(self._queue)
 
     async def each(self, batches: AsyncIterator[tuple[T, EmbeddingBatch]]) -> AsyncGenerator[tuple[T, int]]:
         """Fill in batches, several at once where there are workers.
@@ -270,12 +277,14 @@ class StoreFilling:
 
     async def _fill(self, batch: EmbeddingBatch) -> int:
         """Put a batch into the store, by a worker or here; return how many texts were embedded."""
-        queue = self._queue if self._seconds >= _FIRST_SECONDS else None
+        is_much = self._embedded >= _FIRST_TEXTS or self._seconds >= _FIRST_SECONDS
+        queue = self._queue if is_much else None
         if queue is not None and await self._count_workers(queue) and await self._fill_by_worker(queue, batch):
             return len(batch.texts)
         began = time.monotonic()
         embedded = await embed_batch(batch, self._embeddings, self._store, self._turn)
         self._seconds += time.monotonic() - began
+        self._embedded += embedded
         return embedded
 
     async def _count_workers(self, queue: JobQueue) -> int:
@@ -303,8 +312,9 @@ class StoreFilling:
         status = await end
         if status is None or status.state == "cancelled":
             return False
-        with suppress(StoreError):
-            await queue.forget([job.name])
+        self._ended.append(job.name)
+        if len(self._ended) >= _FORGET_AT_ONCE:
+            await self._forget(queue)
         if status.state == "failed":
             raise ServiceError(f"The worker {status.worker} could not embed for the index: {status.error}")
         # The batch is there as a whole or not at all, so one id tells.
@@ -382,6 +392,12 @@ class StoreFilling:
             if names and self._queue is not None:
                 await self._queue.cancel(names)
                 await self._queue.forget(names)
+
+    async def _forget(self, queue: JobQueue) -> None:
+        """Remove the jobs that have ended, with their texts, from the queue."""
+        names, self._ended = self._ended, []
+        with suppress(StoreError):
+            await queue.forget(names)
 
     def _stop_asking(self, error: StoreError | None = None) -> None:
         """Do without workers for a while."""

@@ -52,21 +52,33 @@ def reserve(last: int) -> None:
 class Recording:
     """The record of one run while this process works on it.
 
-    ``context`` is that of the workflow, whose ``loop`` is DBOS's. ``results`` were recorded before, as JSON by name.
+    ``context`` is that of the workflow, whose ``loop`` is DBOS's. ``load`` reads what was recorded before, when the
+    first action is executed: most jobs that are no runs have none.
     """
 
     def __init__(
-        self, run: str, place: str, loop: asyncio.AbstractEventLoop, context: Context, results: dict[str, str]
+        self,
+        run: str,
+        place: str,
+        loop: asyncio.AbstractEventLoop,
+        context: Context,
+        load: Callable[[], Awaitable[Recorded]],
     ) -> None:
         self.run = run
         self._place = place
         self._loop = loop
         self._context = context
-        self._results = results
+        self._load = load
+        self._loading = asyncio.Lock()
+        self._results: dict[str, str] | None = None
 
     async def execute(self, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         """Return the recorded result of ``name``, or execute ``action`` and record its result."""
-        recorded = self._results.get(name)
+        results = self._results
+        if results is None:
+            async with self._loading:
+                results = await self._loaded()
+        recorded = results.get(name)
         if recorded is not None:
             return json.loads(recorded)
         # The caller's loop and DBOS's meet in futures that belong to no loop.
@@ -96,8 +108,15 @@ class Recording:
         with suppress(InvalidStateError):  # the runner was closed, and `ended` says so
             result.set_result(text)
         if await asyncio.shield(asyncio.wrap_future(ended)):
-            self._results[name] = text
+            results[name] = text
         return value
+
+    async def _loaded(self) -> dict[str, str]:
+        if self._results is None:
+            recorded = await self._load()
+            self._context.run(reserve, recorded.last)
+            self._results = recorded.results
+        return self._results
 
     async def _step(self, name: str, began: Future[None], result: Future[str]) -> bool:
         """Record the result as a step, in DBOS's loop; return False if another worker has taken the run."""

@@ -19,7 +19,7 @@ from portico.errors import StoreError
 from portico.ports import Job, JobStatus
 from portico_dbos._database import Database
 from portico_dbos._names import PUT_BACK, RUN_KIND, body_of, json_text, name_of, status_of
-from portico_dbos._recording import Recording, Recordings, read_recorded, reserve
+from portico_dbos._recording import Recorded, Recording, Recordings, read_recorded
 
 if TYPE_CHECKING:
     from portico_dbos._opened import Opened
@@ -272,10 +272,13 @@ class Worker:
             task.add_done_callback(lambda _: self._tell(failed))
             raise JobFailed(failure)
         job = Job(name_of(id), kind, given)
-        recorded, _ = await self._patiently(lambda opened: read_recorded(opened, job.name, into=id))
-        reserve(recorded.last)
+
+        async def load() -> Recorded:
+            recorded, _ = await self._patiently(lambda opened: read_recorded(opened, job.name, into=id))
+            return recorded
+
         recording = Recording(
-            job.name, self._database.place, asyncio.get_running_loop(), contextvars.copy_context(), recorded.results
+            job.name, self._database.place, asyncio.get_running_loop(), contextvars.copy_context(), load
         )
 
         async def action() -> str:

@@ -15,7 +15,7 @@ from portico_dbos._database import Database
 from portico_dbos._errors import map_errors
 from portico_dbos._names import attempt_id, id_of, json_text, queue_of, status_of, statuses_of, workflow_of
 from portico_dbos._process import PROCESS, Begun, RunningDbos
-from portico_dbos._recording import Recording, Recordings, read_recorded
+from portico_dbos._recording import Recorded, Recording, Recordings, read_recorded
 from portico_dbos._worker import Worker as _Worker, remove_ended
 from portico_dbos.config import DbosSettings
 
@@ -227,7 +227,11 @@ class DbosRuns:
         try:
             recorded, number = await self._database.call(lambda opened: read_recorded(opened, run))
             begun = await self._begin(running, run, number)
-            recording = Recording(run, self._database.place, running.loop, begun.context, recorded.results)
+
+            async def load() -> Recorded:
+                return recorded
+
+            recording = Recording(run, self._database.place, running.loop, begun.context, load)
             failure: str | None = "it was cancelled"
             try:
                 with self._recordings.open(recording):
