@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from contextvars import Context
@@ -71,6 +71,7 @@ class Recording:
         self._load = load
         self._loading = asyncio.Lock()
         self._results: dict[str, str] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def execute(self, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         """Return the recorded result of ``name``, or execute ``action`` and record its result."""
@@ -81,33 +82,34 @@ class Recording:
         recorded = results.get(name)
         if recorded is not None:
             return json.loads(recorded)
-        # The caller's loop and DBOS's meet in futures that belong to no loop.
-        began: Future[None] = Future()
+        home = asyncio.get_running_loop()
+        began: asyncio.Future[None] = home.create_future()
+        ended: asyncio.Future[bool] = home.create_future()
         result: Future[str] = Future()
-        step = self._step(step_name(name), began, result)
+
+        def tell(*outcome: Any) -> None:
+            with suppress(RuntimeError):  # the caller's loop has ended
+                home.call_soon_threadsafe(_settle, began, ended, *outcome)
+
+        step = self._step(step_name(name), result, tell)
         try:
             # A copy for each: DBOS sets the step in it. The number is drawn from the workflow, which all of them share.
-            ended = self._context.copy().run(asyncio.run_coroutine_threadsafe, step, self._loop)
+            self._loop.call_soon_threadsafe(self._begin, step, context=self._context.copy())
         except RuntimeError as error:
             step.close()
             raise closed_error(self._place) from error
-
-        def fail(done: Future[bool]) -> None:
-            with suppress(InvalidStateError):
-                began.set_exception(closed_error(self._place) if done.cancelled() else done.exception())
-
-        ended.add_done_callback(fail)
         try:
-            await asyncio.wrap_future(began)
+            await began
             value = await action()
             text = json_text(value, f"the result of {name!r}")
         except BaseException:
             # Nothing is recorded: the action will be executed again.
             result.cancel()
+            ended.cancel()
             raise
         with suppress(InvalidStateError):  # the runner was closed, and `ended` says so
             result.set_result(text)
-        if await asyncio.shield(asyncio.wrap_future(ended)):
+        if await ended:
             results[name] = text
         return value
 
@@ -118,27 +120,48 @@ class Recording:
             self._results = recorded.results
         return self._results
 
-    async def _step(self, name: str, began: Future[None], result: Future[str]) -> bool:
-        """Record the result as a step, in DBOS's loop; return False if another worker has taken the run."""
+    def _begin(self, step: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(step)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _step(self, name: str, result: Future[str], tell: Callable[..., None]) -> None:
+        """Record the result as a step, in DBOS's loop, and tell the caller's; False if another worker has the run."""
         from dbos import DBOS, error as dbos_errors
 
         async def wait() -> str:
-            with suppress(InvalidStateError):  # the caller was cancelled
-                began.set_result(None)
+            tell()
             return await asyncio.wrap_future(result)
 
         try:
             with map_errors(self._place):
                 await DBOS.run_step_async({"name": name}, wait)
-        except asyncio.CancelledError as error:
-            raise closed_error(self._place) from error
+        except asyncio.CancelledError:
+            tell(closed_error(self._place))
+            raise
         except dbos_errors.DBOSWorkflowConflictIDError:
             # The action was executed, and the journal decides who may write it. Only this record is another's.
             _log.info("The step %r of %r ended after another worker took the run.", name, self.run)
-            return False
-        except dbos_errors.DBOSWorkflowCancelledError as error:
-            raise StoreBusy(f"The run {self.run!r} was cancelled at {self._place}.") from error
-        return True
+            tell(False)
+        except dbos_errors.DBOSWorkflowCancelledError:
+            tell(StoreBusy(f"The run {self.run!r} was cancelled at {self._place}."))
+        except Exception as error:  # noqa: BLE001 - raised in the caller's task
+            tell(error)
+        else:
+            tell(True)
+
+
+def _settle(began: asyncio.Future[None], ended: asyncio.Future[bool], *outcome: bool | Exception) -> None:
+    """Tell a caller that its step has begun, has ended or has failed. In the caller's loop."""
+    if not outcome:
+        if not began.done():
+            began.set_result(None)
+    elif isinstance(outcome[0], Exception):
+        waiting: asyncio.Future[Any] = ended if began.done() else began
+        if not waiting.done():
+            waiting.set_exception(outcome[0])
+    elif not ended.done():
+        ended.set_result(outcome[0])
 
 
 _AT_ONCE = 8
