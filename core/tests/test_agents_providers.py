@@ -266,3 +266,15 @@ async def test_what_cannot_be_added_is_told_with_whose_it_is(added: Any, words: 
     assert str(raised.value).startswith("the context provider Providing")
     assert words in str(raised.value)
     assert len(provider.outcomes) == 1
+
+
+async def test_providers_are_added_to_a_thread_and_its_branches_have_them() -> None:
+    agent = agent_with()
+    thread = Thread()
+    thread.context_providers.append(adding(instructions="Of the thread."))
+    branch = thread.branch()
+    branch.context_providers.append(adding(instructions="Of the branch."))
+    await agent.invoke("Hello", thread)
+    assert asked(agent)[0] == ("system", "Of the thread.")
+    await agent.invoke("Hello", branch)
+    assert asked(agent)[0] == ("system", "Of the thread.\n\nOf the branch.")

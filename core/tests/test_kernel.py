@@ -15,7 +15,9 @@ from portico._chat.messages import ToolCall, ToolResult
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._functions.middleware import FunctionInvocation, Middleware
 from portico._kernel import Kernel
+from portico._ports.chat_service import ChatService
 from portico._ports.planner import Planner
+from portico._ports.text_search import TextSearch
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
 from portico_testkit.strategies import json_values
 
@@ -86,6 +88,24 @@ def test_manuals_follow_what_is_added() -> None:
 def test_a_kernel_without_services_says_where_they_come_from() -> None:
     with pytest.raises(PluginNotInstalled, match=r"portico_host\.open"):
         Kernel().service(Planner)
+
+
+def test_a_kernel_takes_its_services_from_a_mapping() -> None:
+    kernel = Kernel(services={TextSearch: "docs", (TextSearch, "web"): "web", Planner: "planner"})
+    assert kernel.service(TextSearch) == "docs"
+    assert kernel.service(TextSearch, "web") == "web"
+    assert kernel.services is not None
+    assert kernel.services.names(TextSearch) == ("default", "web")
+    with pytest.raises(PluginNotInstalled, match=r"No ChatService was given.*none.*Kernel\(services="):
+        kernel.service(ChatService)
+    with pytest.raises(PluginNotInstalled, match=r"No TextSearch 'wiki' was given; there are: default, web"):
+        kernel.service(TextSearch, "wiki")
+
+
+@pytest.mark.parametrize("key", ["chat", (TextSearch, 1), ("TextSearch", "web")])
+def test_services_are_given_by_port_and_not_by_another_key(key: Any) -> None:
+    with pytest.raises(TypeError, match="by port"):
+        Kernel(services={key: "service"})
 
 
 class Sums:

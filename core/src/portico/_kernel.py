@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
@@ -11,7 +12,7 @@ from portico._functions.middleware import Middleware, call_function, call_with_m
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
     from portico._chat.messages import ToolCall, ToolResult
     from portico._plans.findings import Finding
@@ -55,13 +56,14 @@ class Kernel:
     'Hello Ada!'
 
     A kernel belongs to one event loop at a time; calls may run concurrently. ``services`` come from the host
-    (`portico_host.open`) or from the application. A ``function_selector`` chooses the functions for a model where there
-    are many; without one, a model gets all.
+    (`portico_host.open`), or are a mapping of instances: ``{ChatService: chat, (Planner, "mine"): planner}``. Without a
+    name, the first of a port is meant. A ``function_selector`` chooses the functions for a model where there are many;
+    without one, a model gets all. Raises ``TypeError`` for a mapping with another key.
     """
 
     def __init__(
         self,
-        services: Services | None = None,
+        services: Services | Mapping[Any, Any] | None = None,
         plugins: Iterable[FunctionPlugin] = (),
         *,
         middleware: Middleware | None = None,
@@ -75,7 +77,7 @@ class Kernel:
         template_languages: Iterable[TemplateLanguage] = (),
         function_selector: FunctionSelector | None = None,
     ) -> None:
-        self.services = services
+        self.services = _services_of(services)
         self.middleware = middleware or Middleware()
         self.schema_validator = schema_validator
         self.runner = runner
@@ -152,7 +154,9 @@ class Kernel:
     def service(self, port: Callable[..., P], name: str | None = None) -> P:
         """Return the service configured for a port, or the one of that name; see `Services.get` for errors."""
         if self.services is None:
-            raise PluginNotInstalled("This kernel has no services. Open one with portico_host.open().")
+            raise PluginNotInstalled(
+                "This kernel has no services. Open one with portico_host.open(), or give it some: Kernel(services={…})."
+            )
         return self.services.get(port, name)
 
     async def invoke(self, function: str | Function, /, **arguments: Any) -> Any:
@@ -479,3 +483,11 @@ class Kernel:
         from portico._runs.submitting import require_jobs
 
         return require_jobs(runner)
+
+
+def _services_of(given: Services | Mapping[Any, Any] | None) -> Services | None:
+    if not isinstance(given, Mapping):
+        return given
+    from portico._plugins.given import GivenServices
+
+    return GivenServices(given)

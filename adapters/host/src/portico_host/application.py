@@ -94,57 +94,68 @@ class Application:
             own.max_proposals, own.max_steps, own.max_refusals, own.max_seconds, own.step_seconds, own.step_attempts
         )
 
-    def services(self, sources: Sequence[str] | None = None) -> HostServices:
+    def services(self, sources: Sequence[str] | None = None, given: Mapping[Any, Any] | None = None) -> HostServices:
         """Return new services; use them as an async context manager.
 
         ``sources`` are the text searches to use, by the names of the configuration or of installed plugins
-        that need no settings; None means all that are configured.
+        that need no settings; None means all that are configured. ``given`` are instances, as in `open`.
         """
-        return HostServices(self.configuration, self.plugins, sources)
+        return HostServices(self.configuration, self.plugins, sources, given)
 
     @asynccontextmanager
     async def kernel(
-        self, sources: Sequence[str] | None = None, *, plugins: Iterable[FunctionPlugin] = ()
+        self,
+        sources: Sequence[str] | None = None,
+        *,
+        plugins: Iterable[FunctionPlugin | object] = (),
+        services: Mapping[Any, Any] | None = None,
     ) -> AsyncIterator[Kernel]:
         """Open a kernel with a function plugin for each source, those of ``[functions]``, and ``plugins``.
+
+        ``services`` and ``plugins`` are those of `open`.
 
         Every mistake in what is configured is raised first, all at once, as ``SettingsInvalid``; then any
         ``PluginError``. On leaving, services are closed in reverse order.
         """
-        from portico import Kernel
+        from portico import FunctionPlugin, Kernel
         from portico.ports import FunctionSelector, FunctionSource, PlanStore, Runner, TextSearch
         from portico.search import search_plugin
 
-        async with self.services(sources) as services:
-            services.prepare_all()
-            plan_store = _if_chosen(services, PlanStore)
+        async with self.services(sources, services) as made:
+            made.prepare_all()
+            plan_store = _if_chosen(made, PlanStore)
             if self.configuration.budget.reuse and plan_store is None:
                 place = self.configuration.place(("planner", "reuse"))
                 raise ConfigurationError(f"{place}: planner.reuse needs a store of plans: set `use` in [plans].")
             kernel = Kernel(
-                services,
-                schema_validator=_schema_validator(services),
-                runner=_if_chosen(services, Runner),
-                run_store=_run_store(services),
+                made,
+                schema_validator=_schema_validator(made),
+                runner=_if_chosen(made, Runner),
+                run_store=_run_store(made),
                 plan_store=plan_store,
                 budget=self.budget,
                 reuse=self.configuration.budget.reuse,
-                type_codecs=_type_codecs(services),
-                function_selector=_if_chosen(services, FunctionSelector),
+                type_codecs=_type_codecs(made),
+                function_selector=_if_chosen(made, FunctionSelector),
             )
-            inner = services.inner_sources() if sources is None else ()
-            for name in services.names(TextSearch):
-                made = search_plugin(
-                    services.get(TextSearch, name),
+            inner = made.inner_sources() if sources is None else ()
+            for name in made.names(TextSearch):
+                found = search_plugin(
+                    made.get(TextSearch, name),
                     _function_name(name),
                     codecs=kernel.type_codecs,
                     asked_by_planners=name not in inner,
                 )
-                _add(kernel, made, f"search.{name}")
-            for name in services.names(FunctionSource):
-                _add(kernel, await _load(services, name), f"functions.{name}")
+                _add(kernel, found, f"search.{name}")
+            for name in made.names(FunctionSource):
+                _add(kernel, await _load(made, name), f"functions.{name}")
             for plugin in plugins:
-                _add(kernel, plugin, f"the application's {plugin.name}")
+                own = (
+                    plugin
+                    if isinstance(plugin, FunctionPlugin)
+                    else FunctionPlugin.of(plugin, codecs=kernel.type_codecs)
+                )
+                _add(kernel, own, f"the application's {own.name}")
             yield kernel
 
     def settings(self) -> tuple[EffectiveSetting, ...]:
@@ -227,9 +238,16 @@ def open(
     *,
     overrides: Mapping[str, Any] | None = None,
     sources: Sequence[str] | None = None,
+    services: Mapping[Any, Any] | None = None,
+    plugins: Iterable[FunctionPlugin | object] = (),
 ) -> AbstractAsyncContextManager[Kernel]:
-    """Open a kernel: `load` and `Application.kernel` in one."""
-    return load(config, overrides).kernel(sources)
+    """Open a kernel: `load` and `Application.kernel` in one.
+
+    ``services`` are instances of the application, ``{ChatService: chat, (TextSearch, "wiki"): search}``. They take the
+    place of what is configured, and stay the application's to close. ``plugins`` are function plugins, or objects,
+    classes and modules with marked functions. Raises ``TypeError`` for services with another key.
+    """
+    return load(config, overrides).kernel(sources, plugins=plugins, services=services)
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
@@ -311,6 +329,8 @@ async def _load(services: HostServices, name: str) -> FunctionPlugin:
     except PorticoError:
         raise
     except Exception as error:
+        if name in services.given(FunctionSource.__name__):
+            raise
         offer = services.prepare(FunctionSource.__name__, name).offer
         raise blame(offer, f"functions.{name} could not be loaded", error) from error
 

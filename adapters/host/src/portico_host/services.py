@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, nearest
+from portico.plugins import Services
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, Configuration, Entry, default_settings
 from portico_host.fields import settings_fields
@@ -36,10 +37,26 @@ class HostServices:
     """The services of one application, as `portico.plugins.Services` has it.
 
     ``sources`` limits the text searches that `names` lists, in that order; None lists all that are configured.
-    Use it as an async context manager, or call `aclose`. `get` may be called from any thread.
+    ``given`` are instances of the application, as `portico.Kernel` takes them. They take the place of what is
+    configured for the same port and name, or for the port where it has one service. They stay the application's to
+    close. Use it as an async context manager, or call `aclose`. `get` may be called from any thread.
     """
 
-    def __init__(self, configuration: Configuration, plugins: Plugins, sources: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        plugins: Plugins,
+        sources: Sequence[str] | None = None,
+        given: Mapping[Any, Any] | None = None,
+    ) -> None:
+        self._given: Services | None = None
+        self._given_names: dict[str, tuple[str, ...]] = {}
+        if given:
+            from portico import Kernel
+
+            self._given = instances = Kernel(given).services
+            ports = [key[0] if isinstance(key, tuple) else key for key in given]
+            self._given_names = {port.__name__: instances.names(port) for port in ports if instances is not None}
         self._configuration = configuration
         self._plugins = plugins
         self._sources = None if sources is None else tuple(dict.fromkeys(sources))
@@ -69,6 +86,9 @@ class HostServices:
         Raises ``ConfigurationError`` for settings that do not fit, or for a circle of services that stand on
         each other; a ``PluginError`` when the plugin cannot be used; ``RuntimeError`` after closing.
         """
+        own = self.given(port.__name__)
+        if self._given is not None and own and (name is None or name in own):
+            return self._given.get(port, name)
         with self._lock:
             prepared = self.prepare(port.__name__, name)
             key = (prepared.entry.port.name, prepared.entry.name)
@@ -77,18 +97,22 @@ class HostServices:
             return cast("P", self._made[key])
 
     def names(self, port: Callable[..., object]) -> tuple[str, ...]:
-        """Return the names that are configured for ``port``, the chosen or default one of a single port first.
+        """Return the names of what was given and configured for ``port``: given ones, then the chosen or default one.
 
         Those that are active without being configured follow.
         """
-        info = port_named(port.__name__)
+        own, info = self.given(port.__name__), port_named(port.__name__)
         if info.name == _SOURCES and self._sources is not None:
             return self._sources
         if self._configuration.is_off(info):
-            return ()
+            return own
         configured = [entry.name for entry in self._configuration.entries(info)]
         default = self._plugins.default_of(info) if self._configuration.use(info) is None else None
-        return tuple(dict.fromkeys([*([default] if default else []), *configured, *self.implicit(info.name)]))
+        return tuple(dict.fromkeys([*own, *([default] if default else []), *configured, *self.implicit(info.name)]))
+
+    def given(self, port: str) -> tuple[str, ...]:
+        """Return the names of the instances that the application gave for a port ("TextSearch")."""
+        return self._given_names.get(port, ())
 
     def inner_sources(self) -> frozenset[str]:
         """Return the configured text searches that another configured one stands on.
@@ -97,7 +121,7 @@ class HostServices:
         """
         info = port_named(_SOURCES)
         inner: set[str] = set()
-        for entry in self._configuration.entries(info):
+        for entry in self._not_given(info):
             try:
                 settings = self.prepare(info.name, entry.name).settings
             except PorticoError:
@@ -115,9 +139,14 @@ class HostServices:
         installed = self._plugins.names(info.name)
         if info.name == "TypeCodec":
             entries = self._configuration.entries(info)
-            configured = {name for entry in entries for name in (entry.use, entry.name)}
+            configured = {*self.given(port), *(name for entry in entries for name in (entry.use, entry.name))}
             return tuple(name for name in installed if name not in configured)
-        if info.name == "SchemaValidator" and len(installed) == 1 and self._configuration.use(info) is None:
+        if (
+            info.name == "SchemaValidator"
+            and not self.given(port)
+            and len(installed) == 1
+            and self._configuration.use(info) is None
+        ):
             return () if self._configuration.is_off(info) else installed
         return ()
 
@@ -160,16 +189,19 @@ class HostServices:
             raise first
 
     def list_chosen(self) -> tuple[tuple[str, str | None], ...]:
-        """Return port and name of everything that is configured to be used."""
+        """Return port and name of everything that is configured to be used, and was not given."""
         wanted: list[tuple[str, str | None]] = []
         for info in PORTS:
             if info.name == _SOURCES and self._sources is not None:
-                wanted += [(info.name, source) for source in self._sources]
+                wanted += [(info.name, source) for source in self._sources if source not in self.given(info.name)]
             elif info.many:
-                wanted += [(info.name, entry.name) for entry in self._configuration.entries(info)]
-            elif self._configuration.use(info) is not None:
+                wanted += [(info.name, entry.name) for entry in self._not_given(info)]
+            elif self._configuration.use(info) is not None and not self.given(info.name):
                 wanted.append((info.name, None))
         return tuple(wanted)
+
+    def _not_given(self, info: PortInfo) -> list[Entry]:
+        return [entry for entry in self._configuration.entries(info) if entry.name not in self.given(info.name)]
 
     async def aclose(self) -> None:
         """Close every service that was made, the latest first; a second call does nothing.

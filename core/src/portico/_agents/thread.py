@@ -291,7 +291,7 @@ class Thread:
         if self.budget is not None and (type(self.budget) is not int or self.budget < 1):
             raise ValueError(f"budget= is at least one token, not {self.budget!r}")
         self.reducer: HistoryReducer = options.get("reducer") or TrimHistory()
-        self.context_providers = tuple(options.get("context_providers", ()))
+        self.context_providers = list(options.get("context_providers", ()))
         self.count_tokens = options.get("count_tokens", estimated_message_tokens)
         self.when_busy = options.get("when_busy", "wait")
         if self.when_busy not in _WAYS:
