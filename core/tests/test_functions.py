@@ -372,3 +372,27 @@ def test_arguments_are_taken_just_when_the_manual_allows_them(data: st.DataObjec
     except ArgumentsInvalid:
         taken = False
     assert taken == (PlainSchemaValidator().compile(made.spec.parameters)(arguments) == [])
+
+
+def test_hints_may_name_what_the_function_around_defines():
+    @dataclass
+    class Inner:
+        city: str
+
+    @dataclass
+    class Local:
+        inner: Inner
+
+    def look(place: Local) -> Local:
+        return place
+
+    parameters = Function.of(look).spec.parameters["properties"]
+    assert parameters["place"]["properties"]["inner"]["properties"] == {"city": {"type": "string"}}
+
+
+def test_a_hint_whose_name_is_known_nowhere_is_named():
+    def look(place: Nowhere) -> str:  # noqa: F821
+        return ""
+
+    with pytest.raises(SchemaUnsupported, match=r"look.*'Nowhere'"):
+        Function.of(look)

@@ -19,7 +19,7 @@ from portico._chat.messages import Tool
 from portico._schema.coerce import structure_leniently
 from portico._schema.definitions import hoist, with_definitions
 from portico._schema.strict import StrictForm
-from portico._types.classes import note
+from portico._types.classes import note, resolve_hints
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
 from portico._types.docstrings import describe
@@ -473,7 +473,7 @@ def _hints(callable: Callable[..., Any]) -> dict[str, Any]:
     if isinstance(callable, type):
         raise TypeError(f"{callable.__qualname__} is a class: FunctionPlugin.of collects its functions")
     target = callable if inspect.isroutine(callable) else type(callable).__call__
-    return typing.get_type_hints(target, include_extras=True)
+    return resolve_hints(target)
 
 
 def _list_members(kind: type) -> list[str]:

@@ -164,7 +164,7 @@ def _compile_records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
     if record is not Any:
         try:
             return compile_type(list[record], codecs)
-        except (SchemaUnsupported, NameError):
+        except SchemaUnsupported:
             # A hint may name a type that only a type checker imports.
             pass
     return Compiled({"type": "array"}, list, compile_type(list[Any], codecs).unstructure)

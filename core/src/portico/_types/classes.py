@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
+from contextlib import suppress
 from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import Any
 
@@ -40,9 +42,29 @@ class Members:
     """Whether a value may lack fields, as that of a typed dictionary may."""
 
 
+def resolve_hints(target: Any) -> dict[str, Any]:
+    """Return the hints of a function or class; names of the function that defines it are known while that runs.
+
+    Raises ``SchemaUnsupported`` for a name that cannot be found.
+    """
+    with suppress(NameError):
+        return typing.get_type_hints(target, include_extras=True)
+    place = (target.__module__, target.__qualname__.rpartition(".<locals>.")[0])
+    frame = inspect.currentframe()
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_qualname) != place:
+        frame = frame.f_back
+    try:
+        return typing.get_type_hints(target, localns=frame and frame.f_locals, include_extras=True)
+    except NameError as error:
+        raise SchemaUnsupported(
+            f"The hints of {target.__qualname__} use the name {error.name!r}, which is not known there. Import it at "
+            "run time, not under TYPE_CHECKING, or define it at the top of the module."
+        ) from error
+
+
 def class_members(kind: Any) -> Members:
     """Return the fields of a dataclass, a typed dictionary or a named tuple."""
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = resolve_hints(kind)
     documentation = Documentation.of_class(kind)
     if typing.is_typeddict(kind):
         required = frozenset(required_keys(kind, hints))
