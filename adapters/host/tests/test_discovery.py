@@ -284,3 +284,76 @@ def test_commands_come_from_metadata_alone(site: Any, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PORTICO_DISABLE", "serve, portico-ape")
     assert portico_host.commands() == ()
     assert portico_host.discover().unmatched == (), "they are installed"
+
+
+MARKED = """
+    import pluggy
+    from portico.plugins import Registration
+
+    hookimpl = pluggy.HookimplMarker("portico")
+
+    class Plugin:
+        def __init__(self, name="mine"):
+            self.name = name
+
+        @hookimpl(specname="portico_text_searches", tryfirst=True)
+        def searches(self):
+            return [Registration(name=self.name, factory="portico_mine.search:Search", summary="Search.")]
+
+        @hookimpl
+        def portico_planners(self):
+            return [Registration(name=self.name, factory="portico_mine.search:Plans", summary="Plan.")]
+
+        def portico_text_searches(self):
+            return [Registration(name=f"{self.name}-too", factory="portico_mine.search:Search", summary="Search.")]
+
+    plugin = Plugin("made")
+    searches, portico_planners, portico_text_searches = plugin.searches, plugin.portico_planners, lambda: []
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "searches"),
+    [("Plugin", "mine", ("mine", "mine-too")), ("plugin", "made", ("made", "made-too")), ("", "made", ("made",))],
+    ids=["class", "object", "module"],
+)
+def test_marked_functions_of_a_module_an_object_or_a_class_are_hooks(
+    site: Any, entry: str, name: str, searches: tuple[str, ...]
+) -> None:
+    home = site.install("portico-mine", MARKED)
+    points = site.folder / "portico_mine-1.0.dist-info" / "entry_points.txt"
+    points.write_text(f"[portico]\nmine = {home}._plugin{entry and ':'}{entry}\n")
+    plugins = portico_host.discover()
+    found = package(plugins, "portico-mine")
+    assert (found.state, found.problem) == ("ok", None)
+    assert tuple(offer.name for offer in plugins.offers("TextSearch") if offer.package == "mine") == searches
+    assert plugins.offer("Planner", name).distribution == "portico-mine"
+
+
+@pytest.mark.parametrize(
+    ("mark", "problem"),
+    [
+        ("hookimpl", "Its function searches is not a hook and is not called."),
+        (
+            'hookimpl(specname="portico_text_search")',
+            "searches, marked as portico_text_search, is not a hook and is not called. The nearest is portico_text_sea",
+        ),
+    ],
+)
+def test_a_mark_that_names_no_hook_is_reported(site: Any, mark: str, problem: str) -> None:
+    site.install(
+        "portico-odd", f"import pluggy\nhookimpl = pluggy.HookimplMarker('portico')\n@{mark}\ndef searches(): ..."
+    )
+    found = package(portico_host.discover(), "portico-odd")
+    assert found.state == "broken"
+    assert problem in str(found.problem)
+
+
+def test_a_class_that_cannot_be_made_breaks_its_package_only(acme: Any) -> None:
+    home = acme.install("portico-odd", "class Plugin:\n    def __init__(self, needed): ...")
+    (acme.folder / "portico_odd-1.0.dist-info" / "entry_points.txt").write_text(
+        f"[portico]\nodd = {home}._plugin:Plugin\n"
+    )
+    plugins = portico_host.discover()
+    assert "needed" in str(package(plugins, "portico-odd").problem)
+    assert package(plugins, "portico-acme").state == "ok"

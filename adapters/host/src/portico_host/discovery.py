@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import EntryPoint, distributions
-from types import ModuleType
 from typing import Any
 
 from portico.errors import PluginBroken, nearest
@@ -131,9 +130,10 @@ def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: b
     state: State = "ok"
     try:
         import_quietly(entry.module)
-        module = entry.load()
-        hooks = _hooks_of(module, entry.name)
-        problems += map(problem, _lookalikes(module))
+        plugin = entry.load()
+        plugin = plugin() if inspect.isclass(plugin) else plugin
+        hooks = _hooks_of(plugin, entry.name)
+        problems += map(problem, _lookalikes(plugin))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
         hooks = []
         problems.append(problem(f"Its import failed: {sentence_of(error)}", error=error))
@@ -153,42 +153,48 @@ def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: b
         state = "empty"
         called = ", ".join(port.hook for port, _ in hooks)
         hooked = f"what {called} returns is empty."
-        bare = f"no function of {module.__name__} is a hook. The hooks are {', '.join(_hook_names())}."
+        bare = f"no function of {entry.value} is a hook. The hooks are {', '.join(_hook_names())}."
         problems.append(problem(f"It registers nothing: {hooked if called else bare}", severity="warning"))
     return Package(entry.name, distribution, version, state, tuple(problems), tuple(offers))
 
 
-def _hooks_of(module: Any, name: str) -> list[tuple[PortInfo, Callable[[], object]]]:
-    """Return the hooks that a module implements, in the order of the ports.
+def _hooks_of(plugin: Any, name: str) -> list[tuple[PortInfo, Callable[[], object]]]:
+    """Return the hooks that a module or an object implements, in the order of the ports.
 
-    Pluggy takes every function that is named as a hook is, marked or not.
+    Those are the functions that are named as a hook is, and those that ``pluggy.HookimplMarker("portico")`` marks.
     """
     from pluggy import PluginManager
 
     class HooksByName(PluginManager):
         def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
-            return {} if name in _hook_names() and inspect.isfunction(getattr(plugin, name, None)) else None
+            marks = super().parse_hookimpl_opts(plugin, name)
+            named = name in _hook_names() and inspect.isroutine(getattr(plugin, name, None))
+            return marks or ({} if named else None)
 
-    if not isinstance(module, ModuleType):
-        raise TypeError(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
     manager = HooksByName(_GROUP)
-    manager.register(module, name)
-    found = {caller.name: caller.get_hookimpls()[0].function for caller in manager.get_hookcallers(module) or ()}
-    return [(port, found[port.hook]) for port in PORTS if port.hook in found]
+    manager.register(plugin, name)
+    found = {caller.name: caller.get_hookimpls() for caller in manager.get_hookcallers(plugin) or ()}
+    return [(port, each.function) for port in PORTS for each in found.get(port.hook, ())]
 
 
 def _hook_names() -> list[str]:
     return sorted(port.hook for port in PORTS)
 
 
-def _lookalikes(module: ModuleType) -> Iterator[str]:
-    """Yield a sentence on each function that looks like a hook and is none."""
+def _lookalikes(plugin: Any) -> Iterator[str]:
+    """Yield a sentence on each function that looks like a hook, or is marked as one, and is none."""
     names = _hook_names()
-    for attribute, value in vars(module).items():
-        if attribute.startswith(_PREFIX) and inspect.isfunction(value) and attribute not in names:
-            close = nearest(attribute, names, count=1)
+    for attribute in dir(plugin):
+        value = getattr(plugin, attribute, None)
+        if not inspect.isroutine(value):
+            continue
+        marks = getattr(value, f"{_GROUP}_impl", None)
+        meant = (isinstance(marks, dict) and marks.get("specname")) or attribute
+        if meant not in names and (isinstance(marks, dict) or attribute.startswith(_PREFIX)):
+            close = nearest(meant, names, count=1)
             advice = f"The nearest is {close[0]}." if close else f"The hooks are {', '.join(names)}."
-            yield f"Its function {attribute} is not a hook and is not called. {advice}"
+            marked = f", marked as {meant}," if meant != attribute else ""
+            yield f"Its function {attribute}{marked} is not a hook and is not called. {advice}"
 
 
 def _read_registrations(port: PortInfo, result: Any) -> tuple[list[Registration], list[str]]:
