@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 import portico_host
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
-from portico.plans import Budget
+from portico.plans import Answer, Budget, Emit, Task
 from portico.ports import FunctionSource, HttpClient, PageReader, TextSearch
 
 pytestmark = pytest.mark.usefixtures("work")
@@ -119,6 +119,21 @@ async def test_services_are_closed_when_the_application_fails(acme: Any, configu
 
 def test_the_budget_is_that_of_the_planner_table(configured: Path) -> None:
     assert portico_host.load().budget == Budget(steps=12)
+
+
+async def test_planners_may_use_what_the_planner_table_says(acme: Any, configured: Path) -> None:
+    class Looking:
+        name = "looking"
+
+        async def propose(self, task: Task, *, emit: Emit) -> Answer:
+            return Answer(" ".join(each.name for each in task.functions))
+
+    chosen = {"include": ["tone", "other"], "exclude": ["other"]}
+    async with portico_host.open(overrides={"planner": chosen, "runs": {"use": "none"}}) as kernel:
+        assert (await kernel.run_goal("Look.", planner=Looking())).outcome.text == "tone-shout"  # type: ignore[union-attr]
+    async with portico_host.open(overrides={"planner": {"exclude": ["tone-shoot"]}, "runs": {"use": "none"}}) as kernel:
+        with pytest.raises(ConfigurationError, match="tone-shout"):
+            await kernel.run_goal("Look.", planner=Looking())
 
 
 def test_what_takes_effect_is_shown_with_its_origin_and_without_secrets(acme: Any, configured: Path) -> None:

@@ -58,7 +58,8 @@ class Kernel:
     A kernel belongs to one event loop at a time; calls may run concurrently. ``services`` come from the host
     (`portico_host.open`), or are a mapping of instances: ``{ChatService: chat, (Planner, "mine"): planner}``. Without a
     name, the first of a port is meant. A ``function_selector`` chooses the functions for a model where there are many;
-    without one, a model gets all. Raises ``TypeError`` for a mapping with another key.
+    without one, a model gets all. ``planner_include`` and ``planner_exclude`` name the functions and plugins that
+    planners may use and may not use. Raises ``TypeError`` for a mapping with another key.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class Kernel:
         plan_store: PlanStore | None = None,
         budget: Budget | None = None,
         reuse: bool = False,
+        planner_include: Iterable[str] | None = None,
+        planner_exclude: Iterable[str] = (),
         type_codecs: Iterable[TypeCodec] = (),
         template_languages: Iterable[TemplateLanguage] = (),
         function_selector: FunctionSelector | None = None,
@@ -85,6 +88,8 @@ class Kernel:
         self.plan_store = plan_store
         self.budget = budget
         self.reuse = reuse
+        self.planner_include = None if planner_include is None else tuple(planner_include)
+        self.planner_exclude = tuple(planner_exclude)
         self.function_selector = function_selector
         self.origin: Mapping[str, Any] | None = None  # what the application writes into the journal of new runs
         self.type_codecs = tuple(type_codecs)
@@ -342,26 +347,36 @@ class Kernel:
     async def run_goal(self, goal: str, **options: Unpack[RunOptions]) -> Run:
         """Run a goal until an answer, an infeasibility, a pause, or the end of the budget.
 
-        `RunOptions` has the options. Raises ``ValueError`` for a blank goal and a wrong name, ``RunError`` for a run
-        that the journal has already, ``PlanInvalid`` when the planner was refused too often in a row, ``StepFailed``
-        when a step failed and the planner proposes nothing new, ``LimitExceeded`` at the end of the budget,
-        ``StoreError`` when the journal cannot be written, ``TypeError`` for a wrong proposal and for plan middleware
-        that neither proceeds nor asks for approval, and what the planner and ``emit`` raise.
+        `RunOptions` has the options. Raises ``ValueError`` for a blank goal and a wrong name, ``FunctionNotFound`` for
+        an unknown function, ``RunError`` for a run that the journal has already, ``PlanInvalid`` when the planner was
+        refused too often in a row, ``StepFailed`` when a step failed and the planner proposes nothing new,
+        ``LimitExceeded`` at the end of the budget, ``StoreError`` when the journal cannot be written, ``TypeError`` for
+        a wrong proposal and for plan middleware that neither proceeds nor asks for approval, and what the planner and
+        ``emit`` raise.
         """
         from portico._runs.run import run_goal
 
         return await run_goal(self, goal, **options)
 
     async def propose(
-        self, goal: str, *, planner: Planner | str | None = None, budget: Budget | None = None, emit: Emit | None = None
+        self,
+        goal: str,
+        *,
+        planner: Planner | str | None = None,
+        budget: Budget | None = None,
+        emit: Emit | None = None,
+        functions: Collection[str] | None = None,
+        exclude: Collection[str] = (),
     ) -> Proposal:
         """Ask a planner for its first proposal, check it, and run nothing.
 
-        Raises ``ValueError`` for a blank goal, and what the planner and ``emit`` raise.
+        Raises ``ValueError`` for a blank goal, ``FunctionNotFound`` for an unknown function, and what the
+        planner and ``emit`` raise.
         """
+        from portico._runs.loop import allowed
         from portico._runs.run import propose
 
-        return await propose(self, goal, planner, budget, emit)
+        return await propose(self, goal, planner, allowed(self, functions, exclude), budget=budget, emit=emit)
 
     def approve_plans(self, decide: DecidePlan | None = None) -> None:
         """Pause each plan which ``decide`` does not approve before it runs; without ``decide``, pause every plan.

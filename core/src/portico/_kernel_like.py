@@ -33,6 +33,8 @@ class KernelLike(Protocol):
     plan_store: PlanStore | None
     budget: Budget | None
     reuse: bool
+    planner_include: tuple[str, ...] | None
+    planner_exclude: tuple[str, ...]
     function_selector: FunctionSelector | None
     origin: Mapping[str, Any] | None
     type_codecs: tuple[TypeCodec, ...]

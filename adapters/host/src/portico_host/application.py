@@ -135,6 +135,8 @@ class Application:
                 plan_store=plan_store,
                 budget=self.budget,
                 reuse=self.configuration.budget.reuse,
+                planner_include=self.configuration.budget.include,
+                planner_exclude=self.configuration.budget.exclude,
                 type_codecs=_type_codecs(made),
                 function_selector=_if_chosen(made, FunctionSelector),
             )

@@ -51,7 +51,7 @@ class SecretRules:
 
 @frozen
 class LoopBudget:
-    """The keys beside ``use`` in ``[planner]``: the budget of a run, whichever planner it uses."""
+    """The keys beside ``use`` in ``[planner]``: the budget and functions of a run, whichever planner it uses."""
 
     max_steps: int = setting(default=100, validator=validators.ge(1), metadata={"doc": "Steps that one run may run."})
     max_proposals: int = setting(
@@ -75,6 +75,12 @@ class LoopBudget:
             "doc": "How often a step is tried in all when it fails in a way that may pass, where its plan does not "
             "say; a function with effects is not tried again."
         },
+    )
+    include: tuple[str, ...] | None = setting(
+        default=None, metadata={"doc": "The only functions that a planner may use: names of functions or plugins."}
+    )
+    exclude: tuple[str, ...] = setting(
+        default=(), metadata={"doc": "Functions that no planner may use: names of functions or plugins."}
     )
     reuse: bool = setting(
         default=False,

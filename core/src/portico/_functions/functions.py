@@ -216,6 +216,21 @@ class FunctionSpec:
                 raise FunctionNotFound(name, list(full_names), meant=matches)
         raise FunctionNotFound(name, list(full_names))
 
+    @staticmethod
+    def find_names(names: Iterable[str], full_names: Collection[str]) -> Iterator[str]:
+        """Yield the full names of functions; the name of a plugin means all of its functions.
+
+        >>> list(FunctionSpec.find_names(["Clock", "rain"], ["Clock-now", "Clock-set", "Sky-rain", "Sky-snow"]))
+        ['Clock-now', 'Clock-set', 'Sky-rain']
+
+        Raises ``FunctionNotFound`` as `find_name` does, and ``TypeError`` for one text instead of several.
+        """
+        if isinstance(names, str):
+            raise TypeError(f"names of functions are several, not one text: write [{names!r}]")
+        for name in names:
+            inside = [] if name in full_names else [each for each in full_names if each.startswith(f"{name}-")]
+            yield from inside or (FunctionSpec.find_name(name, full_names),)
+
     @property
     def is_search(self) -> bool:
         """Whether it searches a source with a query."""

@@ -129,8 +129,8 @@ class Task:
         """Raise ``PlanError`` when there is no function to plan with."""
         if not self.functions:
             raise PlanError(
-                "There are no functions to plan with. Add some to the kernel, or name them under [functions] or "
-                "[search] in portico.toml."
+                "There are no functions to plan with. Add some to the kernel, name them under [functions] or [search] "
+                "in portico.toml, or leave out fewer with functions=, exclude= and those of [planner]."
             )
 
     def fresh_ids(self, taken: Collection[str] = ()) -> Iterator[str]:

@@ -70,6 +70,8 @@ class RunState:
     updated_at: str = ""
     input: Any = None
     budget: Budget | None = None
+    functions: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     pending: bool = False
     approved: bool = False
     reused: bool = False
@@ -147,6 +149,8 @@ class _Reading:
             started_at=str(first["at"]),
             input=first.get("input"),
             budget=None if budget is None else Budget(**budget),
+            functions=None if "functions" not in first else tuple(first["functions"]),
+            exclude=tuple(first.get("exclude", ())),
             origin=dict(first.get("origin", {})),
         )
         self.last: Mapping[str, Any] = first

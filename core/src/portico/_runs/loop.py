@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Usage
+from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate
@@ -20,12 +21,11 @@ from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json,
 from portico._runs.scheduling import Broken, PausedStep
 from portico._selection.offering import select_functions
 from portico._selection.selection import FunctionsOffered
-from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
+from portico.errors import ConfigurationError, FunctionNotFound, LimitExceeded, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Collection, Mapping
 
-    from portico._functions.functions import FunctionSpec
     from portico._kernel_like import KernelLike
     from portico._ports.planner import Planner
     from portico._runs.execution import Execution
@@ -37,10 +37,35 @@ FIXED = "plan"
 """The journal's name for the planner of a plan that runs by itself."""
 
 
+def allowed(
+    kernel: KernelLike, functions: Collection[str] | None, exclude: Collection[str]
+) -> Mapping[str, FunctionSpec]:
+    """Return the functions that planners may use, by what the kernel and the run include and exclude.
+
+    Raises ``FunctionNotFound`` for a name of the run, ``ConfigurationError`` for one of the kernel.
+    """
+    every = kept = kernel.specs
+    choices = (("", functions, exclude), ("[planner]", kernel.planner_include, kernel.planner_exclude))
+    for table, include, left_out in choices:
+        try:
+            included = every if include is None else {*FunctionSpec.find_names(include, every)}
+            excluded = {*FunctionSpec.find_names(left_out, every)}
+        except FunctionNotFound as error:
+            if not table:
+                raise
+            raise ConfigurationError(f"include and exclude of {table}: {error}") from error
+        kept = {name: spec for name, spec in kept.items() if name in included and name not in excluded}
+    return kept
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The ``functions`` that a planner sees, and how they were chosen; ``every`` are those of the kernel."""
+    """The ``functions`` that a planner sees, and how they were chosen.
 
+    ``every`` are those that the run may use, ``known`` those of the kernel.
+    """
+
+    known: Mapping[str, FunctionSpec]
     every: Mapping[str, FunctionSpec]
     functions: tuple[FunctionSpec, ...]
     specs: Mapping[str, FunctionSpec]
@@ -48,19 +73,20 @@ class Offer:
     hint: str = ""
 
     @classmethod
-    async def make(cls, kernel: KernelLike, planner: Planner, goal: str, emit: Emit) -> Offer:
-        """Choose by the goal what a planner sees; raises what the function selector raises.
+    async def make(
+        cls, kernel: KernelLike, planner: Planner, goal: str, emit: Emit, every: Mapping[str, FunctionSpec]
+    ) -> Offer:
+        """Choose by the goal which of ``every`` function a planner sees; raises what the function selector raises.
 
         Only the functions of a planner with ``asks_model = True`` are chosen. Others read the whole catalogue at no
         cost, and may look for a function that the goal does not mention.
         """
-        every = kernel.specs
         selector = kernel.function_selector if getattr(planner, "asks_model", False) else None
         if selector is None:
-            return cls(every, tuple(every.values()), every)
+            return cls(kernel.specs, every, tuple(every.values()), every)
         selection = await select_functions(selector, every, (goal,))
         if selection is None:
-            return cls(every, tuple(every.values()), every)
+            return cls(kernel.specs, every, tuple(every.values()), every)
         for name in selection.absent:
             kernel.function(name)
         emit(FunctionsOffered(selection))
@@ -71,7 +97,7 @@ class Offer:
             f"Of {selection.considered:,} functions the function selector {selector.name!r} chose {len(specs):,} for "
             "the goal, and the model saw no others."
         )
-        return cls(every, tuple(specs.values()), specs, selection, hint)
+        return cls(kernel.specs, every, tuple(specs.values()), specs, selection, hint)
 
     async def ask(self, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
         """Return the proposal of a planner. Where nothing is offered to its model, it is not asked.
@@ -88,9 +114,10 @@ class Offer:
     def explain(self, finding: Finding) -> Finding:
         """Return a finding; a function that exists and was not offered is not unknown."""
         name = finding.unknown_function
-        if name not in self.every or name in self.specs:
+        if name not in self.known or name in self.specs:
             return finding
-        return replace(finding, message=f"the function {name!r} was not offered. {self.hint}")
+        hint = self.hint if name in self.every else "This run leaves it out."
+        return replace(finding, message=f"the function {name!r} was not offered. {hint}")
 
 
 @dataclass(slots=True)
@@ -104,6 +131,8 @@ class Loop:
     context: Mapping[str, Any] | None = None
     input: Any = None
     reuse: bool = False
+    functions: Collection[str] | None = None
+    exclude: Collection[str] = ()
     usage: Usage = field(default_factory=Usage)
     services: list[str] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
@@ -116,6 +145,10 @@ class Loop:
     uncertain: tuple[Step, ...] = ()
     ends: float | None = None
     selection: Selection | None = None
+
+    def allowed(self) -> Mapping[str, FunctionSpec]:
+        """Return the functions that the run's planner may use."""
+        return allowed(self.execution.kernel, self.functions, self.exclude)
 
     def load(self, state: RunState) -> None:
         """Take over what an earlier process did."""
@@ -219,8 +252,8 @@ class Loop:
             return outcome
         offer: Offer | None = None
         while self.proposals < self.budget.proposals:
-            if offer is None or offer.every is not self.execution.kernel.specs:
-                offer = await Offer.make(self.execution.kernel, self.planner, self.goal, self.emit)
+            if offer is None or offer.known is not self.execution.kernel.specs:
+                offer = await Offer.make(self.execution.kernel, self.planner, self.goal, self.emit, self.allowed())
                 self.selection = offer.selection
             proposal = await offer.ask(self.planner, self._task(offer), self.emit)
             if isinstance(proposal, FinalOutcome):
@@ -252,7 +285,7 @@ class Loop:
         """Run the plan that was saved for the goal, if there is one that still can run."""
         kernel = self.execution.kernel
         assert kernel.plan_store is not None  # noqa: S101 - checked when the run began
-        found = await find_plan(kernel.plan_store, self.goal, kernel.specs)
+        found = await find_plan(kernel.plan_store, self.goal, self.allowed())
         if found is None:
             return None
         plan, saved_at = replace(found.plan, notes=None), found.saved.saved_at
@@ -260,7 +293,7 @@ class Loop:
             changes = ". ".join(map(str, found.stale))
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used. {changes}.")
             return None
-        wrong = [finding for finding in self._check(plan) if finding.severity == "error"]
+        wrong = [finding for finding in self._check(plan, self.allowed()) if finding.severity == "error"]
         if wrong:
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
@@ -283,7 +316,7 @@ class Loop:
         if plan.result is None or (self.input is not None and not reads_input):
             return
         try:
-            await kernel.plan_store.put(saved_plan(self.goal, plan, kernel.specs, planner=self.planner.name))
+            await kernel.plan_store.put(saved_plan(self.goal, plan, self.allowed(), planner=self.planner.name))
         except StoreError as error:
             self.execution.warnings.append(f"The plan could not be saved: {error}")
 

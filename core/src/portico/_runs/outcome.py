@@ -14,7 +14,7 @@ from portico._plans.findings import Finding
 from portico._plans.task import Answer, Budget, Infeasible, StepRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from portico._plans.plan import Plan
     from portico._plans.task import Emit
@@ -146,11 +146,13 @@ def outcome_of(body: Mapping[str, Any]) -> FinalOutcome | None:
 class SubmitOptions(TypedDict, total=False):
     """What can be given by name to `Kernel.submit` and `Kernel.submit_all`.
 
-    ``planner`` is the name of one that workers have; ``budget``, ``context`` and ``reuse`` are as `Kernel.run_goal`
-    takes them, and the context is JSON.
+    ``planner`` is the name of one that workers have; ``functions``, ``exclude``, ``budget``, ``context`` and ``reuse``
+    are as `Kernel.run_goal` takes them, and the context is JSON.
     """
 
     planner: str | None
+    functions: Collection[str] | None
+    exclude: Collection[str]
     budget: Budget | None
     context: Mapping[str, Any] | None
     reuse: bool | None
@@ -159,13 +161,16 @@ class SubmitOptions(TypedDict, total=False):
 class RunOptions(TypedDict, total=False):
     """What can be given by name to `Kernel.run_goal`.
 
-    ``planner`` is the name of one, or an object; by default the configured one. ``input`` is a JSON value; plans refer
-    to it as the step ``input``. ``emit`` is called with every event. ``reuse`` runs a plan that was saved for this goal
-    and these functions, and saves a plan that leads to an answer; by default the kernel's setting. ``run`` is a name
-    for the run in the journal.
+    ``planner`` is the name of one, or an object; by default the configured one. ``functions`` names the only functions
+    and plugins that it may use, ``exclude`` those that it may not; what the kernel leaves out stays out. ``input`` is a
+    JSON value; plans refer to it as the step ``input``. ``emit`` is called with every event. ``reuse`` runs a plan that
+    was saved for this goal and these functions, and saves a plan that leads to an answer; by default the kernel's
+    setting. ``run`` is a name for the run in the journal.
     """
 
     planner: Planner | str | None
+    functions: Collection[str] | None
+    exclude: Collection[str]
     input: Any
     budget: Budget | None
     context: Mapping[str, Any] | None

@@ -23,6 +23,7 @@ from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamage
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from portico._functions.functions import FunctionSpec
     from portico._kernel_like import KernelLike
 
 
@@ -109,16 +110,24 @@ async def run_goal(
     input = execution.results.get(INPUT)
     planner = _planner(kernel, given.get("planner"))
     loop = Loop(execution, goal, planner, execution.budget, given.get("context"), input, reuse)
+    loop.functions, loop.exclude = given.get("functions"), given.get("exclude", ())
+    loop.allowed()  # a wrong name is an error before the run is written down
     return await _begin(loop, None, budget, origin, named=run is not None)
 
 
 async def propose(
-    kernel: KernelLike, goal: str, planner: Planner | str | None, budget: Budget | None, emit: Emit | None
+    kernel: KernelLike,
+    goal: str,
+    planner: Planner | str | None,
+    every: Mapping[str, FunctionSpec],
+    *,
+    budget: Budget | None,
+    emit: Emit | None,
 ) -> Proposal:
-    """Ask a planner for its first proposal, check it, and run nothing."""
+    """Ask a planner for its first proposal of ``every`` function, check it, and run nothing."""
     chosen = _planner(kernel, planner)
     emit = emit or (lambda event: None)
-    offer = await Offer.make(kernel, chosen, require_goal(goal), emit)
+    offer = await Offer.make(kernel, chosen, require_goal(goal), emit, every)
     task = Task(goal, offer.functions, budget=require_budget(budget or kernel.budget or Budget()))
     outcome = await offer.ask(chosen, task, emit)
     findings: list[Finding] = []
@@ -192,6 +201,7 @@ async def resume(
         execution = _execution(kernel, run, budget or state.budget or kernel.budget, state.input, emit)
         execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, context, state.input)
+        loop.functions, loop.exclude = state.functions, state.exclude
         loop.load(state)
         execution.warnings += warnings
         execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
@@ -214,6 +224,8 @@ async def _begin(
             execution.listener(Event.RunStarted(execution.run, loop.goal, name))
         return await loop.run(plan)
     body: dict[str, Any] = {"goal": loop.goal, "planner": name}
+    body |= {"functions": list(loop.functions)} if loop.functions is not None else {}
+    body |= {"exclude": list(loop.exclude)} if loop.exclude else {}
     body |= {"input": loop.input} if loop.input is not None else {}
     body |= {"budget": asdict(budget)} if budget is not None else {}
     body |= {"origin": dict(origin)} if (origin := origin or execution.kernel.origin) else {}

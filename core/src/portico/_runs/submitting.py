@@ -33,6 +33,8 @@ JOB_VERSION = 1
 _MEMBERS: Mapping[str, type] = {
     "goal": str,
     "planner": str,
+    "functions": list,
+    "exclude": list,
     "input": object,
     "budget": dict,
     "context": dict,
@@ -66,6 +68,8 @@ def run_job(
     given = require_known(options, SubmitOptions.__annotations__, "an option of a submitted goal")
     if not isinstance(given.get("planner", ""), str):
         raise TypeError(f"a worker finds its planner by name, and has no {given['planner']!r}: give the planner's name")
+    for option in given.keys() & {"functions", "exclude"}:
+        given[option] = copy_json(given[option], option)
     if "budget" in given:
         given["budget"] = copy_json(asdict(require_budget(given["budget"])), "the budget")
     if "context" in given:

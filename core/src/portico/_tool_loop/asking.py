@@ -157,11 +157,9 @@ class Asking:
                 if named.setdefault(function.full_name, function) is not function:
                     raise ValueError(f"two functions are called {function.full_name!r}; a model cannot tell them apart")
         if choice.include is not None:
-            included = [FunctionSpec.find_name(name, named) for name in choice.include]
-            named = {name: named[name] for name in included}
-        for name in choice.exclude:
-            named.pop(FunctionSpec.find_name(name, named))
-        return tuple(named.values())
+            named = {name: named[name] for name in FunctionSpec.find_names(choice.include, named)}
+        left_out = frozenset(FunctionSpec.find_names(choice.exclude, named))
+        return tuple(function for name, function in named.items() if name not in left_out)
 
     def _each(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[Function]:
         if isinstance(functions, str | Function):
