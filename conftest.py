@@ -150,7 +150,11 @@ def process_state() -> tuple[int, Path, dict[str, int]]:
         for name, logger in loggers
         if name.startswith("portico") and isinstance(logger, logging.Logger) and logger.level
     }
-    return sys.getrecursionlimit(), Path.cwd(), levels
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # a test went into a folder and removed it
+        folder = Path()
+    return sys.getrecursionlimit(), folder, levels
 
 
 def guarded(method: Any) -> Any:

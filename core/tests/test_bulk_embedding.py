@@ -383,6 +383,37 @@ async def test_a_queue_that_can_forget_keeps_no_texts(store, embeddings) -> None
     assert not queue._entries
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_could_not_be_forgotten_is_forgotten_at_the_end(
+    store, embeddings, is_cancelled, monkeypatch
+) -> None:
+    monkeypatch.setattr(_bulk_embedding, "_FORGET_AT_ONCE", 3)
+    forgetting = asyncio.Event()
+
+    class Forgetting(MemoryJobQueue):
+        async def forget(self, names) -> None:
+            if not forgetting.is_set():
+                forgetting.set()
+                if is_cancelled:
+                    await asyncio.Event().wait()
+                raise StoreError("no connection to the queue")
+            for name in names:
+                del self._entries[name]
+
+    queue = Forgetting()
+    async with (
+        working(queue, Kernel(Given(embeddings, store))),
+        StoreFilling(HashingEmbeddings(16), store, queue=lambda: queue) as filling,
+    ):
+        filled = asyncio.create_task(all_of(filling, 2))
+        await asyncio.wait_for(forgetting.wait(), 10)
+        if is_cancelled:
+            filled.cancel()
+        await asyncio.wait({filled})
+        assert filled.cancelled() == is_cancelled
+    assert not queue._entries
+
+
 async def test_a_batch_that_somebody_cancels_is_embedded_here(queue, store, embeddings) -> None:
     async with (
         working(queue, Kernel(Given(HashingEmbeddings(16), store)), kind="other"),

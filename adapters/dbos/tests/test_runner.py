@@ -25,6 +25,7 @@ from portico.errors import StoreBusy, StoreError, StoreUnavailable
 from portico.plugins import Secret
 from portico.ports import Job, JobStatus
 from portico_dbos._opened import Opened
+from portico_dbos._process import PROCESS
 from portico_dbos._worker import tidy
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
@@ -108,6 +109,43 @@ async def test_closing_while_it_works_puts_the_jobs_back(opened: Open) -> None:
     (told,) = await runner.jobs.status(["j"])
     assert told is not None
     assert told.state == "waiting"
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_an_action_that_begins_while_the_runner_is_closed_fails_and_does_not_wait(
+    opened: Open, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dbos import DBOS
+
+    runner, reached, goes_on = opened(), threading.Event(), threading.Event()
+    destroy = DBOS.destroy
+
+    def destroy_late() -> None:
+        reached.set()
+        goes_on.wait(PATIENCE)
+        destroy()
+
+    async def end_with(closing: asyncio.Future[None]) -> None:
+        await closing
+
+    async def work() -> None:
+        running = PROCESS.running
+        assert running is not None
+        if late:
+            monkeypatch.setattr(DBOS, "destroy", destroy_late)
+        else:
+            running.loop.call_soon_threadsafe(goes_on.wait, PATIENCE)
+        closing = asyncio.ensure_future(runner.aclose())
+        await (until(reached.is_set) if late else asyncio.sleep(0.2))
+        # Its step begins after those that were there were cancelled, or is cancelled before it begins.
+        executing = asyncio.ensure_future(runner.execute("r", "s", partial(end_with, closing)))
+        await asyncio.sleep(0.1)
+        goes_on.set()
+        await closing
+        await asyncio.wait_for(executing, 10)
+
+    with pytest.raises(StoreError):
+        await runner.durable.run("r", work)
 
 
 async def test_a_worker_whose_end_is_cut_short_is_not_heard_of_again(opened: Open) -> None:

@@ -394,10 +394,14 @@ class StoreFilling:
                 await self._queue.forget(names)
 
     async def _forget(self, queue: JobQueue) -> None:
-        """Remove the jobs that have ended, with their texts, from the queue."""
+        """Remove the jobs that have ended, with their texts, from the queue; if that fails, the next time."""
         names, self._ended = self._ended, []
-        with suppress(StoreError):
+        try:
             await queue.forget(names)
+        except BaseException as error:
+            self._ended += names
+            if not isinstance(error, StoreError):
+                raise
 
     def _stop_asking(self, error: StoreError | None = None) -> None:
         """Do without workers for a while."""

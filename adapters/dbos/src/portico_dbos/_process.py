@@ -66,7 +66,7 @@ class RunningDbos:
         self._carry_out: CarryOut | None = None
         self._no_more = threading.Event()
         self._takers: list[threading.Thread] = []
-        self._thread = threading.Thread(target=self.loop.run_forever, name="portico-dbos-loop", daemon=True)
+        self._thread = threading.Thread(target=self._live, name="portico-dbos-loop", daemon=True)
         self._level = logging.getLogger("dbos").level
 
     def start(self) -> None:
@@ -215,11 +215,15 @@ class RunningDbos:
         if tasks:
             await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
 
+    def _live(self) -> None:
+        self.loop.run_forever()
+        # Somebody waits for what was begun meanwhile.
+        self.loop.run_until_complete(self._cancel_tasks())
+        self.loop.close()
+
     def _end_loop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_SECONDS_TO_STOP)
-        if not self._thread.is_alive():
-            self.loop.close()
 
 
 class Process:

@@ -94,7 +94,7 @@ class Recording:
         step = self._step(step_name(name), result, tell)
         try:
             # A copy for each: DBOS sets the step in it. The number is drawn from the workflow, which all of them share.
-            self._loop.call_soon_threadsafe(self._begin, step, context=self._context.copy())
+            self._loop.call_soon_threadsafe(self._begin, step, tell, context=self._context.copy())
         except RuntimeError as error:
             step.close()
             raise closed_error(self._place) from error
@@ -120,10 +120,15 @@ class Recording:
             self._results = recorded.results
         return self._results
 
-    def _begin(self, step: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, step: Coroutine[Any, Any, None], tell: Callable[..., None]) -> None:
+        def end(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled():  # perhaps before it began, so the step cannot tell
+                tell(closed_error(self._place))
+
         task = self._loop.create_task(step)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(end)
 
     async def _step(self, name: str, result: Future[str], tell: Callable[..., None]) -> None:
         """Record the result as a step, in DBOS's loop, and tell the caller's; False if another worker has the run."""
@@ -136,9 +141,6 @@ class Recording:
         try:
             with map_errors(self._place):
                 await DBOS.run_step_async({"name": name}, wait)
-        except asyncio.CancelledError:
-            tell(closed_error(self._place))
-            raise
         except dbos_errors.DBOSWorkflowConflictIDError:
             # The action was executed, and the journal decides who may write it. Only this record is another's.
             _log.info("The step %r of %r ended after another worker took the run.", name, self.run)
