@@ -24,7 +24,14 @@ from portico._search.results import (
     search_method,
 )
 from portico._search.web import AskedPage, FoundPage, WebSearchConnector
-from portico.errors import AuthenticationFailed, PorticoError, QuotaExceeded, ResponseInvalid, ServiceUnavailable
+from portico.errors import (
+    AuthenticationFailed,
+    PluginNotInstalled,
+    PorticoError,
+    QuotaExceeded,
+    ResponseInvalid,
+    ServiceUnavailable,
+)
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.strategies import json_values
@@ -349,9 +356,32 @@ async def test_a_request_that_fails_or_is_cancelled_makes_way_for_the_next() -> 
     assert await (await search.search("q")).list() == ["1"]
 
 
-async def test_without_services_a_search_says_what_is_missing() -> None:
-    with pytest.raises(ValueError, match="'numbers' was made without services"):
-        await Numbers(Settings(), None).search("q")
+async def test_without_services_a_search_makes_the_client_of_portico_web(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
+    with pytest.raises(PluginNotInstalled, match="'numbers' has no HTTP client: run `pip install portico-web`"):
+        await Numbers(Settings()).search("q")
+
+
+@dataclass
+class OwnSettings:
+    api_key: Secret
+    second: Secret | None = None
+    plain: str = "a"
+
+
+def test_a_connector_takes_the_values_of_its_settings() -> None:
+    class Own(Numbers):
+        settings_class = f"{__name__}:OwnSettings"
+
+    made = Own(api_key="k", plain="b").settings
+    assert made == OwnSettings(Secret("k"), plain="b")
+    assert Own(api_key=Secret("k"), second="2").settings.second == Secret("2")
+    with pytest.raises(TypeError, match="api_key"):
+        Own()
+    with pytest.raises(TypeError, match="settings or their values, and not plain"):
+        Own(made, plain="c")
+    with pytest.raises(TypeError, match="settings or their values, and not plain"):
+        Numbers(plain="c")
 
 
 async def test_a_further_method_pages_as_the_first_does() -> None:

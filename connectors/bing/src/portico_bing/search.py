@@ -39,9 +39,7 @@ class BingPage:
 class BingTextSearch(WebSearchConnector[BingPage]):
     """Search the web, and the news, with a service that speaks the Bing v7 interface.
 
-    >>> from portico.plugins import Secret
-    >>> from portico_bing.config import BingSettings
-    >>> search = BingTextSearch(BingSettings(api_key=Secret("k")), None)
+    >>> search = BingTextSearch(api_key="k")
     >>> sorted(search.capabilities.filter.fields["site"])
     ['AnyOf', 'Equal']
 
@@ -49,6 +47,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
     """
 
     name, page_size, capabilities = "bing", 50, WEB
+    settings_class = "portico_bing.config:BingSettings"
     advice: ClassVar = {
         401: "Check the key, `api_key_header` and `base_url`: Microsoft's own service ended on 2025-08-11.",
         404: "Check `base_url`. A query of more than about 1,500 characters is refused so, too.",

@@ -48,8 +48,7 @@ _WRONG_KEY = ("SUBSCRIPTION_TOKEN_INVALID", "SUBSCRIPTION_NOT_FOUND")
 class BraveTextSearch(WebSearchConnector[BravePage]):
     """Search the web with Brave.
 
-    >>> from portico_brave.config import BraveSettings, Secret
-    >>> search = BraveTextSearch(BraveSettings(Secret("BSA-1")), None)
+    >>> search = BraveTextSearch(api_key="BSA-1")
     >>> search.capabilities.filter.describe()
     'country (Equal), date (Range), freshness (Equal), language (Equal), safe_search (Equal), site (Equal)'
     >>> search.capabilities.most
@@ -60,6 +59,7 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
     """
 
     name, paging, page_size = "brave", "pages", 20
+    settings_class = "portico_brave.config:BraveSettings"
     support = FilterSupport.fields_of(*FORMS, offered=["site"], date=["Range"])
     capabilities = SearchCapabilities(support, most=200, query_characters=400, query_words=50)
 

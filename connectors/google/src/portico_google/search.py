@@ -35,9 +35,7 @@ _KINDS = {_QUOTA: QuotaExceeded, _RATE: RateLimited, _KEY: AuthenticationFailed}
 class GoogleTextSearch(WebSearchConnector[GooglePage]):
     """Search with a Programmable Search Engine: the web, or your own sites.
 
-    >>> from portico.plugins import Secret
-    >>> from portico_google.config import GoogleSettings
-    >>> search = GoogleTextSearch(GoogleSettings(api_key=Secret("k"), search_engine_id="0123:abc"), None)
+    >>> search = GoogleTextSearch(api_key="k", search_engine_id="0123:abc")
     >>> search.page_size, search.capabilities.most
     (10, 100)
 
@@ -45,6 +43,7 @@ class GoogleTextSearch(WebSearchConnector[GooglePage]):
     """
 
     name, capabilities = "google", WEB
+    settings_class = "portico_google.config:GoogleSettings"
     advice: ClassVar = {400: "Check the key, `search_engine_id` (the ID alone) and what was asked."}
 
     def request(self, page: AskedPage) -> HttpRequest:

@@ -43,14 +43,13 @@ _KINDS = {"lag|limit|busy": RateLimited, "internal|backend": ServiceUnavailable,
 class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
     """Search the pages of a wiki. The text is the introduction, and the place found if it is not in the introduction.
 
-    >>> from portico_mediawiki.config import MediaWikiSettings
-    >>> MediaWikiTextSearch(MediaWikiSettings(), None).capabilities.filter.describe()
+    >>> MediaWikiTextSearch().capabilities.filter.describe()
     'incategory (Equal), intitle (Equal), namespace (AnyOf, Equal)'
 
     ``metadata`` has ``suggestion``, ``rewrittenquery`` and ``warnings`` of the wiki.
     """
 
-    name = "mediawiki"
+    name, settings_class = "mediawiki", "portico_mediawiki.config:MediaWikiSettings"
     # TextExtracts gives the introductions of 20 pages at once; Wikimedia wants no more than 3 requests at a time.
     page_size, at_once = 20, 3
     advice: ClassVar = dict.fromkeys((403, 429), "Set `contact` to your e-mail: wikis want to know who asks.")

@@ -47,8 +47,7 @@ _LISTS = dict.fromkeys(("categories", "engines"), ("Equal", "AnyOf"))
 class SearxngTextSearch(WebSearchConnector[WebResult]):
     """Search the web through a SearXNG; the text is the engines' excerpt of a page.
 
-    >>> from portico_searxng.config import SearxngSettings
-    >>> SearxngTextSearch(SearxngSettings(base_url="http://127.0.0.1:8888"), None).capabilities.total_count
+    >>> SearxngTextSearch(base_url="http://127.0.0.1:8888").capabilities.total_count
     False
 
     ``metadata`` has ``answers``, ``corrections``, ``infoboxes``, ``suggestions`` and ``unresponsive_engines``. If
@@ -56,6 +55,7 @@ class SearxngTextSearch(WebSearchConnector[WebResult]):
     """
 
     name, paging = "searxng", "all pages"
+    settings_class = "portico_searxng.config:SearxngSettings"
     advice: ClassVar = {403: _JSON_OFF, 429: _LIMITER}
     support = FilterSupport.fields_of("language", "site", "time_range", offered=["site"], **_LISTS)
     capabilities = SearchCapabilities(support)

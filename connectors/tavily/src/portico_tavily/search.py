@@ -47,8 +47,7 @@ class TavilyPage:
 class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     """Search the web with Tavily.
 
-    >>> from portico_tavily.config import TavilySettings
-    >>> search = TavilyTextSearch(TavilySettings(Secret("tvly-1")), None)
+    >>> search = TavilyTextSearch(api_key="tvly-1")
     >>> sorted(search.capabilities.filter.fields)
     ['country', 'date', 'exclude_domains', 'site', 'time_range', 'topic']
     >>> search.capabilities.most
@@ -58,7 +57,7 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     ``UnsupportedOption`` for a query that is too long for Tavily.
     """
 
-    name, paging, page_size = "tavily", "pages", 20
+    name, paging, page_size, settings_class = "tavily", "pages", 20, "portico_tavily.config:TavilySettings"
     support = FilterSupport.fields_of(*FORMS, offered=["site"], **CLAUSES)
     capabilities = SearchCapabilities(support, most=20, query_characters=400)
 

@@ -16,6 +16,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cache
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -37,7 +38,7 @@ from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
 from portico._search.filters import Scalar, Wanted, split_filter
 from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
-from portico.errors import PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
+from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
 
 Record = TypeVar("Record")
 Found = TypeVar("Found")
@@ -197,12 +198,15 @@ class WebSearchConnector(SearchConnector[Record]):
     ...
     ...     def to_result(self, record):
     ...         return TextSearchResult(record["text"], record["title"], record["url"])
-    >>> Acme(settings=None, services=None).page_size
+    >>> Acme().page_size
     20
 
-    The class is its own factory. It takes the HTTP client of ``services`` when it first needs one. It asks for the
-    first page at once, for others as the stream is read. An answer that `read` does not expect is ``ResponseInvalid``.
-    An answer without success is the error that `failure` names, or that of its status.
+    The class is its own factory. Without ``settings``, the keyword arguments are the settings of the class
+    ``settings_class``: ``BingTextSearch(api_key="…")``; a `Secret` may be given as text. It takes the HTTP client of
+    ``services`` when it first needs one. Without services it makes the one of portico-web, which `aclose` closes; where
+    that is not installed, the search raises ``PluginNotInstalled``. It asks for the first page at once, for others as
+    the stream is read. An answer that `read` does not expect is ``ResponseInvalid``. An answer without success is the
+    error that `failure` names, or that of its status.
     """
 
     paging: ClassVar[Literal["results", "pages", "all pages"]] = "results"
@@ -214,10 +218,33 @@ class WebSearchConnector(SearchConnector[Record]):
     advice: ClassVar[Mapping[int, str]] = {}
     """What to do about an answer with a status, where the connector knows better than `HttpResponse.error`."""
 
-    def __init__(self, settings: Any, services: Services | None) -> None:
+    settings_class: ClassVar[str] = ""
+    """The class of the settings, "module:attribute", as its registration has it; empty for none."""
+
+    _client: Any = None
+
+    def __init__(self, settings: Any = None, services: Services | None = None, **values: Any) -> None:
+        if values or (settings is None and self.settings_class):
+            settings = self._own_settings(settings, values)
         self.settings = settings
         self._services = services
         self._slots: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+
+    @classmethod
+    def _own_settings(cls, settings: Any, values: dict[str, Any]) -> Any:
+        if settings is not None or not cls.settings_class:
+            raise TypeError(f"{cls.__name__} takes settings or their values, and not {', '.join(values)} here")
+        module, _, name = cls.settings_class.partition(":")
+        made = getattr(import_module(module), name)
+        hints = get_type_hints(made)
+        secret = {key for key in values if hints.get(key) in (Secret, Secret | None) and isinstance(values[key], str)}
+        return made(**{key: Secret(value) if key in secret else value for key, value in values.items()})
+
+    async def aclose(self) -> None:
+        """Close the HTTP client that the connector made for itself; that of the services stays open."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
     @abstractmethod
     def request(self, page: AskedPage) -> HttpRequest:
@@ -321,9 +348,7 @@ class WebSearchConnector(SearchConnector[Record]):
 
     async def _ask(self, request: HttpRequest, read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
         service = f"Text search {self.name!r}"
-        if self._services is None:
-            raise ValueError(f"{service} was made without services, so it has no HTTP client")
-        client = self._services.get(HttpClient)
+        client = self._own_client(service) if self._services is None else self._services.get(HttpClient)
         async with self._slot():
             response = await client.send(request)
         hidden = _secrets(request, self.settings)
@@ -343,6 +368,23 @@ class WebSearchConnector(SearchConnector[Record]):
                 why = printable(f"{type(error).__name__}: {error}", hidden)
         # Outside of the handler: the error itself may quote a secret.
         raise ResponseInvalid(f"{service} answered in another form than agreed: {why}. Check its address.")
+
+    def _own_client(self, service: str) -> HttpClient:
+        from importlib.metadata import entry_points
+
+        if self._client is None:
+            for point in entry_points(group="portico", name="web"):
+                # As the host does: the package says where its client is.
+                found = next(each for each in point.load().portico_http_clients() if each.name == "httpx")
+                module, _, name = found.factory.partition(":")
+                self._client = getattr(import_module(module), name)(None, None)
+                break
+            else:
+                raise PluginNotInstalled(
+                    f"{service} has no HTTP client: run `pip install portico-web`, or give services."
+                )
+        client: HttpClient = self._client
+        return client
 
     def _slot(self) -> AbstractAsyncContextManager[Any]:
         """Return what bounds the requests of this event loop."""
