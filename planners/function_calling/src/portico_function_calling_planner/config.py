@@ -32,8 +32,22 @@ class FunctionCallingSettings:
         validator=[validators.ge(60), validators.le(1_000_000)],
         metadata={"doc": "Tokens of one call's result in the prompt at most; a longer one is shortened, with a note."},
     )
+    instructions: str = field(
+        default="", metadata={"doc": "Your own text at the end of the instructions for the model."}
+    )
+    temperature: float | None = field(
+        default=None,
+        validator=validators.optional([validators.ge(0), validators.le(2)]),
+        metadata={"doc": "How freely the model writes, 0 to 2; the service's own value by default."},
+    )
+    top_p: float | None = field(
+        default=None,
+        validator=validators.optional([validators.ge(0), validators.le(1)]),
+        metadata={"doc": "Which share of the likely tokens is drawn from, 0 to 1; the service's own by default."},
+    )
     max_tokens: int | None = field(
         default=None,
         validator=validators.optional([validators.ge(16), validators.le(1_000_000)]),
         metadata={"doc": "Tokens of one reply at most; by default the service decides."},
     )
+    seed: int | None = field(default=None, metadata={"doc": "Asks for the same draw each time, of services that can."})

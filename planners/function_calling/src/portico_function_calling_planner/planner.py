@@ -168,13 +168,14 @@ def conversation(
     exchanges: Sequence[Exchange],
     *,
     infeasible: str,
+    instructions: str,
     last: bool,
     transcript_tokens: int,
     observation_tokens: int,
 ) -> list[Message]:
     """Return the messages of the next request. With ``last`` the model must answer now."""
     messages = [
-        Message.of("system", _INSTRUCTIONS.format(infeasible=infeasible)),
+        Message.of("system", f"{_INSTRUCTIONS.format(infeasible=infeasible)}\n\n{instructions}".strip()),
         Message.of("user", _goal_message(task, observation_tokens)),
     ]
     records = {record.step.id: record for record in task.steps}
@@ -468,16 +469,13 @@ class FunctionCallingPlanner:
             task,
             exchanges,
             infeasible=offer.infeasible,
+            instructions=self._settings.instructions,
             last=last,
             transcript_tokens=self._settings.transcript_tokens,
             observation_tokens=self._settings.observation_tokens,
         )
-        return ChatRequest(
-            tuple(messages),
-            tools=offer.tools,
-            tool_choice=ToolChoice("none" if last else "auto"),
-            max_tokens=self._settings.max_tokens,
-        )
+        request = Asking.request(messages, self._settings)
+        return replace(request, tools=offer.tools, tool_choice=ToolChoice("none" if last else "auto"))
 
     def _make_steps(self, reply: ChatReply, task: Task, offer: Offer, *, shown: str) -> tuple[list[Step], Exchange]:
         """Return steps for the calls that can be carried out; the others get an error."""

@@ -56,6 +56,7 @@ def conversation(
     spec: str,
     *,
     infeasible: str,
+    instructions: str,
     objects: bool,
     last: bool,
     transcript_tokens: int,
@@ -68,7 +69,7 @@ def conversation(
     form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
     form += f"\n\n{_REFERENCES}"
     messages = [
-        Message.of("system", f"{_AIM}\n\nThe functions:\n\n{spec}\n\n{form}"),
+        Message.of("system", f"{_AIM}\n\nThe functions:\n\n{spec}\n\n{form}\n\n{instructions}".strip()),
         Message.of("user", _goal(task, observation_tokens)),
     ]
     records = task.own_steps

@@ -216,15 +216,14 @@ class StepwisePlanner:
             task,
             offer.fitted.text,
             infeasible=offer.infeasible,
+            instructions=self._settings.instructions,
             objects=schema is not None,
             last=self._is_last_turn(task),
             transcript_tokens=self._settings.transcript_tokens,
             observation_tokens=self._settings.observation_tokens,
         )
         stops = schema is None and "stop" in chat.capabilities.sampling
-        request = ChatRequest(
-            tuple(messages), max_tokens=self._settings.max_tokens, stop=(OBSERVATION_STOP,) if stops else ()
-        )
+        request = replace(Asking.request(messages, self._settings), stop=(OBSERVATION_STOP,) if stops else ())
         if schema is None:
             return request
         strict = schema.form is not None

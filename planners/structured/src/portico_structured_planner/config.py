@@ -67,6 +67,9 @@ class StructuredSettings:
             "doc": "Characters of a text that the model writes, at most. OpenAI's strict mode has no such limit."
         },
     )
+    instructions: str = field(
+        default="", metadata={"doc": "Your own text at the end of the instructions for the model."}
+    )
     max_tokens: int | None = field(
         default=1_500,
         validator=_TOKENS,
@@ -75,8 +78,11 @@ class StructuredSettings:
     temperature: float | None = field(
         default=None,
         validator=validators.optional([validators.ge(0)]),
-        metadata={"doc": "How freely the model chooses; not set: as the chat service has it."},
+        metadata={"doc": "How freely the model writes, 0 to 2; the service's own value by default."},
     )
-    seed: int | None = field(
-        default=None, metadata={"doc": "Seed of the chat service's sampling, where it takes one; not set: its own."}
+    top_p: float | None = field(
+        default=None,
+        validator=validators.optional([validators.ge(0), validators.le(1)]),
+        metadata={"doc": "Which share of the likely tokens is drawn from, 0 to 1; the service's own by default."},
     )
+    seed: int | None = field(default=None, metadata={"doc": "Asks for the same draw each time, of services that can."})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
-from portico import ChatRequest, FunctionSpec, Message
+from portico import FunctionSpec, Message
 from portico.errors import PlanError, SchemaUnsupported
 from portico.plans import (
     INPUT,
@@ -60,11 +60,15 @@ _MOST_FAULTS = 12
 _FAILURES = 4
 
 
-def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool) -> list[Message]:
+def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool, instructions: str) -> list[Message]:
     """Return the first messages: the rules, then the goal and the steps so far."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
-    system = f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + f"\n{arguments}\n\nThe functions:\n{spec}"
+    system = (
+        f"{_RULES}- "
+        + "\n- ".join([_CALL, *ends])
+        + f"\n{arguments}\n\nThe functions:\n{spec}\n\n{instructions}".strip()
+    )
     parts = [f"The goal: {task.goal}"]
     if task.input is not None:
         parts.append(
@@ -182,7 +186,9 @@ class _PlanWriter:
         spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
         returns = {each.name: each.returns for each in self.task.functions}
         form = self.form(spec.functions)
-        self.messages = opening_messages(self.task, spec.text, form, held=self.held)
+        self.messages = opening_messages(
+            self.task, spec.text, form, held=self.held, instructions=self.settings.instructions
+        )
         while True:
             following, reply = await self.next(form)
             if isinstance(following, Infeasible):
@@ -257,14 +263,12 @@ class _PlanWriter:
     async def next(self, form: StepForm) -> tuple[Next, str]:
         """Ask until a step is valid; return it with the reply. Raises ``PlanError``."""
         settings = self.settings
-        request = ChatRequest(
-            tuple(self.messages),
+        request = replace(
+            Asking.request(self.messages, settings),
             response_schema=form.schema if self.held else None,
             response_name="step",
             response_strict=form.strict,
-            temperature=settings.temperature,
             max_tokens=settings.max_tokens if "max_tokens" in self.chat.capabilities.sampling else None,
-            seed=settings.seed,
         )
         return await Asking.until_usable(
             self.chat,
