@@ -148,6 +148,25 @@ async def test_an_action_that_begins_while_the_runner_is_closed_fails_and_does_n
         await runner.durable.run("r", work)
 
 
+async def test_a_run_that_ends_while_the_runner_is_closed_has_its_result(opened: Open) -> None:
+    runner, goes_on, closings = opened(), threading.Event(), list[asyncio.Future[None]]()
+
+    async def work() -> str:
+        running = PROCESS.running
+        assert running is not None
+        running.loop.call_soon_threadsafe(goes_on.wait, PATIENCE)
+        closings.append(asyncio.ensure_future(runner.aclose()))
+        await asyncio.sleep(0.2)
+        asyncio.get_running_loop().call_later(0.1, goes_on.set)
+        return "done"
+
+    running = asyncio.ensure_future(runner.durable.run("r", work))
+    await asyncio.wait([running], timeout=PATIENCE)
+    await asyncio.gather(*closings)
+    assert not running.cancelled()
+    assert await running == "done"
+
+
 async def test_a_worker_whose_end_is_cut_short_is_not_heard_of_again(opened: Open) -> None:
     runner, began = opened(), asyncio.Event()
 

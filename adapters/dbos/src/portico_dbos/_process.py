@@ -203,7 +203,13 @@ class RunningDbos:
         except RuntimeError as error:
             work.close()
             raise closed_error(self.database.place) from error
-        return await asyncio.wrap_future(done)
+        try:
+            return await asyncio.wrap_future(done)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise closed_error(self.database.place) from error
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
