@@ -12,6 +12,7 @@ from portico_host.configuration import LoopBudget, PluginChoice, SecretRules
 from portico_host.discovery import discover
 from portico_host.loading import settings_class_of
 from portico_host.schema import settings_schema
+from portico_host.shapes import FunctionShape, ParameterShape, SourceShape
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -45,6 +46,13 @@ def _port(port: PortInfo, offers: list[tuple[str, Any]]) -> Iterator[str]:
     yield f"`{port.key}` names the {port.noun}: {names}.{default}{told}\n"
     if port.table == "planner":
         yield from _rows(settings_schema(LoopBudget))
+    if port.name == "TextSearch":
+        yield "The functions of each source have these keys too. A package's own setting of the same name wins.\n"
+        yield from _rows(settings_schema(SourceShape))
+        about = "A function in place of the usual ones. What it leaves out is as the source says; both filters apply."
+        yield from _table("[search.NAME.functions.FUNCTION]", about, FunctionShape, "###")
+        about = "One parameter that becomes a filter."
+        yield from _table("[search.NAME.parameters.PARAMETER]", about, ParameterShape, "###")
     for name, offer in offers:
         cls = settings_class_of(offer)
         if cls is not None:
@@ -56,8 +64,8 @@ def _port(port: PortInfo, offers: list[tuple[str, Any]]) -> Iterator[str]:
             yield from _rows(settings_schema(cls))
 
 
-def _table(heading: str, about: str, cls: type[Any]) -> Iterator[str]:
-    yield f"## `{heading}`\n"
+def _table(heading: str, about: str, cls: type[Any], level: str = "##") -> Iterator[str]:
+    yield f"{level} `{heading}`\n"
     yield f"{about}\n"
     yield from _rows(settings_schema(cls))
 

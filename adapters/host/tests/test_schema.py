@@ -296,7 +296,9 @@ def test_what_a_chosen_service_cannot_do_without_must_be_there(site: Any, work: 
 def parts(schema: Any) -> Iterator[dict[str, Any]]:
     if isinstance(schema, dict):
         yield schema
-        schema = list(schema.values())
+        # A setting may have the name of a keyword: what stands under `properties` is no schema itself.
+        names = schema.get("properties", {})
+        schema = [*names.values(), *(part for key, part in schema.items() if key != "properties")]
     for part in schema if isinstance(schema, list) else ():
         yield from parts(part)
 

@@ -95,8 +95,8 @@ def test_nothing_configured_and_no_default_says_where_to_set_it(acme: Any) -> No
 
 
 def test_settings_of_a_plugin_without_settings_are_a_mistake(acme: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"search\.p\.count: is not known: 'plain' has no settings"):
-        services({"search": {"p": {"use": "plain", "count": 3}}}).get(TextSearch, "p")
+    with pytest.raises(ConfigurationError, match=r"search\.p\.many: is not known: 'plain' has no settings"):
+        services({"search": {"p": {"use": "plain", "many": 3}}}).get(TextSearch, "p")
 
 
 def test_a_misspelt_table_of_settings_is_not_passed_over(acme: Any, work: Path) -> None:

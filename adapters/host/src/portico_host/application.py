@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico.errors import ConfigurationError, PorticoError
+from portico.errors import ConfigurationError, PorticoError, UnsupportedOption
 from portico.plugins import Secret
 from portico.ports import PORTS
 from portico_host.configuration import (
@@ -29,6 +29,7 @@ from portico_host.packages import Plugins, port_named
 from portico_host.problems import Problem, SettingsInvalid, problems_of, write_key
 from portico_host.schema import configuration_schema, offered_schema
 from portico_host.services import HostServices
+from portico_host.shapes import SHAPING, SourceShape, shape_functions
 from portico_host.tree import NONE, Given
 
 if TYPE_CHECKING:
@@ -119,7 +120,6 @@ class Application:
         """
         from portico import FunctionPlugin, Kernel
         from portico.ports import FunctionSelector, FunctionSource, PlanStore, Runner, TextSearch
-        from portico.search import search_plugin
 
         async with self.services(sources, services) as made:
             made.prepare_all()
@@ -142,13 +142,8 @@ class Application:
             )
             inner = made.inner_sources() if sources is None else ()
             for name in made.names(TextSearch):
-                found = search_plugin(
-                    made.get(TextSearch, name),
-                    _function_name(name),
-                    codecs=kernel.type_codecs,
-                    asked_by_planners=name not in inner,
-                )
-                _add(kernel, found, f"search.{name}")
+                options = {"codecs": kernel.type_codecs, "asked_by_planners": name not in inner}
+                _add(kernel, self._shape(made, name, options), f"search.{name}")
             for name in made.names(FunctionSource):
                 _add(kernel, await _load(made, name), f"functions.{name}")
             for plugin in plugins:
@@ -203,6 +198,19 @@ class Application:
     def schema(self) -> dict[str, Any]:
         """Return JSON Schema of `portico.toml` for the installed packages."""
         return configuration_schema(self.plugins)
+
+    def _shape(self, services: HostServices, name: str, options: dict[str, Any]) -> FunctionPlugin:
+        """Make the functions of a source; a shape that it does not take is a mistake of the configuration."""
+        from portico.ports import TextSearch
+
+        search, shape = services.get(TextSearch, name), services.shape(name)
+        try:
+            return shape_functions(search, _function_name(name), shape, **options)
+        except (ValueError, UnsupportedOption) as error:
+            if shape == SourceShape():
+                raise
+            key = ("search", name)
+            raise ConfigurationError(f"{self.configuration.place(key)}: {write_key(key)}: {error}") from error
 
     def _literal_secrets(self) -> Iterator[Problem]:
         for port in PORTS:
@@ -383,7 +391,8 @@ def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> I
     for name, value in entry.settings.items():
         key = (*entry.key, name)
         member = fields.get(name)
-        visible = _mask(value) if member is None or holds_secret(member.hint) else _plain(value)
+        shapes = member is None and entry.port.name == "TextSearch" and name in SHAPING
+        visible = _plain(value) if shapes or (member and not holds_secret(member.hint)) else _mask(value)
         yield EffectiveSetting(write_key(key), visible, configuration.place(key))
     unchosen = configuration.use(entry.port) is None and entry.use == entry.port.default
     embedded = default_settings(entry.port.name, entry.use) if unchosen else {}

@@ -24,6 +24,7 @@ from portico_host.fields import bare, is_settings_class, json_value, limit, opti
 from portico_host.loading import blame, settings_class_of
 from portico_host.packages import Offer, Plugins
 from portico_host.settings import ARRAYS, TABLES
+from portico_host.shapes import SourceShape
 from portico_host.tree import NONE
 
 _SCALARS: Mapping[Any, Mapping[str, Any]] = {
@@ -89,7 +90,8 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
     choices = _choices(port, plugins)
     if port.many:
         required = [] if names_what_it_uses(port) else ["use"]
-        named = [_named_entry(name, summary, schema, required) for name, (summary, schema) in choices.items()]
+        shaping = settings_schema(SourceShape)["properties"] if port.name == "TextSearch" else {}
+        named = [_named_entry(name, summary, schema, required, shaping) for name, (summary, schema) in choices.items()]
         entry = {
             "type": "object",
             "description": f"A {port.noun}: which one to use, and its settings.",
@@ -157,8 +159,10 @@ def _choices(port: PortInfo, plugins: Plugins) -> dict[str, tuple[str, dict[str,
     return found
 
 
-def _named_entry(name: str, summary: str, schema: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    properties = {"use": {"const": name, "description": summary}, **schema["properties"]}
+def _named_entry(
+    name: str, summary: str, schema: Mapping[str, Any], required: list[str], shaping: Mapping[str, Any]
+) -> dict[str, Any]:
+    properties = {"use": {"const": name, "description": summary}, **shaping, **schema["properties"]}
     return {**_object(properties, [*required, *schema.get("required", ())]), "description": summary}
 
 

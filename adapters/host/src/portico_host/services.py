@@ -18,6 +18,7 @@ from portico_host.fields import settings_fields
 from portico_host.loading import blame, factory_of, settings_class_of
 from portico_host.packages import Offer, Plugins, port_named
 from portico_host.problems import Problem, SettingsInvalid
+from portico_host.shapes import SHAPING, SourceShape
 from portico_host.tree import NONE
 
 P = TypeVar("P")
@@ -26,11 +27,12 @@ _SOURCES = "TextSearch"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An entry with its plugin and its structured settings: all but made."""
+    """An entry with its plugin and its structured settings: all but made. ``shape`` is that of a source's functions."""
 
     entry: Entry
     offer: Offer
     settings: Any = field(repr=False)
+    shape: SourceShape
 
 
 class HostServices:
@@ -155,6 +157,20 @@ class HostServices:
         entry = self._configuration.entry(port_named(port), name)
         return entry is not None and bool(entry.settings)
 
+    def shape(self, name: str) -> SourceShape:
+        """Return how the functions of a source are shaped, also where an instance takes the place of that source."""
+        if name not in self.given(_SOURCES):
+            return self.prepare(_SOURCES, name).shape
+        entry = self._configuration.entry(port_named(_SOURCES), name)
+        if entry is None:
+            return SourceShape()
+        try:
+            values = {key: value for key, value in entry.settings.items() if key in SHAPING}
+            shape: SourceShape = self._structurer.structure(SourceShape, values)
+        except SettingsInvalid as error:
+            raise self._configuration.locate(entry, error) from None
+        return shape
+
     def prepare(self, port: str, name: str | None = None) -> Prepared:
         """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
         with self._lock:
@@ -165,7 +181,7 @@ class HostServices:
             key = (info.name, entry.name)
             if key not in self._prepared:
                 offer = self._offer(entry)
-                self._prepared[key] = Prepared(entry, offer, self._settings(entry, offer))
+                self._prepared[key] = Prepared(entry, offer, *self._settings(entry, offer))
             return self._prepared[key]
 
     def prepare_all(self) -> None:
@@ -290,20 +306,27 @@ class HostServices:
                 raise PluginNotInstalled(Problem(cause, mend)) from None
             raise
 
-    def _settings(self, entry: Entry, offer: Offer) -> Any:
+    def _settings(self, entry: Entry, offer: Offer) -> tuple[Any, SourceShape]:
+        """Structure a plugin's settings, and what `[search.NAME]` says of functions beside them."""
         cls = settings_class_of(offer)
         raw: dict[str, Any] = dict(entry.settings)
-        if cls is None:
-            if raw:
-                problems = [Problem(f"is not known: {entry.use!r} has no settings.", key=(key,)) for key in raw]
-                raise self._configuration.locate(entry, SettingsInvalid(problems))
-            return None
+        own = {member.key for member in settings_fields(cls)} if cls else set()
+        keys = SHAPING - own if entry.port.name == _SOURCES else frozenset()
+        shaping = {key: raw.pop(key) for key in keys & raw.keys()}
         if self._configuration.use(entry.port) is None and entry.use == entry.port.default:
             raw = default_settings(entry.port.name, entry.use) | raw
-        try:
-            return self._structurer.structure(cls, raw)
-        except SettingsInvalid as error:
-            raise self._configuration.locate(entry, error) from None
+        made: list[Any] = []
+        problems: list[Problem] = []
+        for kind, values in ((cls, raw), (SourceShape, shaping)):
+            try:
+                made.append(self._structurer.structure(kind, values, keys) if kind else None)
+            except SettingsInvalid as error:
+                problems += error.problems
+        if cls is None:
+            problems += [Problem(f"is not known: {entry.use!r} has no settings.", key=(key,)) for key in raw]
+        if problems:
+            raise self._configuration.locate(entry, SettingsInvalid(problems))
+        return made[0], made[1]
 
     def _make(self, prepared: Prepared) -> Any:
         if prepared in self._making:

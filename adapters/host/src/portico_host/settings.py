@@ -138,8 +138,8 @@ class Structurer:
         register(lambda hint: union_members(hint) is not None, lambda _: self._union)
         register(lambda hint: bare(hint) is not hint, self._bare)
 
-    def structure(self, cls: type[Any], values: Mapping[str, Any]) -> Any:
-        """Return an instance of ``cls``.
+    def structure(self, cls: type[Any], values: Mapping[str, Any], beside: Iterable[str] = ()) -> Any:
+        """Return an instance of ``cls``; ``beside`` are keys that may stand beside its own, for messages.
 
         Raises `SettingsInvalid` with every problem; their keys begin in ``values``. It carries no secret, nor the
         original error that might.
@@ -147,7 +147,7 @@ class Structurer:
         try:
             return self._converter.structure(values, cls)
         except Exception as error:  # noqa: BLE001 - validators of other packages raise what they like
-            problems = list(_problems(error))
+            problems = list(_problems(error, beside=beside))
         raise SettingsInvalid([replace(each, cause=self.secrets.scrub(each.cause)) for each in problems])
 
     def _scalar(self, value: Any, hint: Any) -> Any:
@@ -234,6 +234,10 @@ class Structurer:
                 return self._converter.structure(value, member)
             except Exception:  # noqa: BLE001, S112 - the next alternative may fit
                 continue
+        tables = [member for member in some if is_settings_class(member) or _kind(member) in TABLES]
+        if len(tables) == 1 and isinstance(parse(value), Mapping):
+            # A table is meant: say what is wrong inside of it.
+            return self._converter.structure(value, tables[0])
         raise SettingsInvalid.of(describe_type(hint), kind_of(value) if holds_secret(hint) else show(value))
 
 
@@ -264,7 +268,7 @@ def _refuse(_: Any, hint: Any) -> Any:
     raise SettingsInvalid([Problem(f"cannot be set: no file has values of the type {hint!r}.")])
 
 
-def _problems(error: BaseException, key: Key = ()) -> Iterator[Problem]:
+def _problems(error: BaseException, key: Key = (), beside: Iterable[str] = ()) -> Iterator[Problem]:
     """Yield every problem in what cattrs, a validator or one of the readers above raised."""
     if isinstance(error, SettingsInvalid):
         for each in error.problems:
@@ -276,7 +280,7 @@ def _problems(error: BaseException, key: Key = ()) -> Iterator[Problem]:
             name = next((key for key, member in fields.items() if member.name in notes), None)
             if isinstance(part, ForbiddenExtraKeysError):
                 for extra in sorted(map(str, part.extra_fields)):
-                    yield Problem(unknown_word(extra, fields, "a setting here"), key=(*key, extra))
+                    yield Problem(unknown_word(extra, [*fields, *beside], "a setting here"), key=(*key, extra))
             elif name and isinstance(part, KeyError):
                 about = f" ({fields[name].doc.rstrip('.')})" if fields[name].doc else ""
                 yield Problem(f"is missing; expected {describe_type(fields[name].hint)}{about}.", key=(*key, name))

@@ -90,8 +90,9 @@ def search_plugin(
     ('Paint-find', ['query'])
 
     ``functions`` are ``Search``, ``GetTextSearchResults``, ``GetSearchResults`` and further methods of the connector
-    (`search_methods`). A mapping gives them other names, which ``descriptions`` uses too. Each function takes
-    ``query`` and the options of a search: ``count`` (1 to ``most``) and ``skip`` (0 to 1,000).
+    (`search_methods`). A mapping gives them other names, which ``descriptions`` uses too; one that it leaves out
+    says ``description``, then what its kind does. Each function takes ``query`` and the options of a search: ``count``
+    (1 to ``most``) and ``skip`` (0 to 1,000).
 
     ``parameters`` are the further ones: a description, or a `SearchParameter`. Without it, they are the fields that the
     source offers. For ``query``, ``count`` and ``skip`` it gives other descriptions, or None to leave an option out.
@@ -116,6 +117,7 @@ def search_plugin(
     for function, kind in chosen.items():
         method = _find_method(search, name, kind)
         capabilities = method.capabilities or search.capabilities
+        usual = method.description or f"{kind} of {name}."
         filters = _filter_parameters(parameters, capabilities)
         source = f"Text search {search.name!r}" + ("" if kind in _FUNCTIONS else f" ({kind})")
         for sample in (None, *(each.clause(() if each.many else "") for each in filters.values())):
@@ -126,7 +128,7 @@ def search_plugin(
                 function,
                 call,
                 plugin=name,
-                description=descriptions.get(function) or method.description or f"{kind} of {name}.",
+                description=descriptions.get(function) or f"{description or ''} {usual}".lstrip(),
                 parameters=call.parameters(parameters or {}, capabilities),
                 returns=_compile_records(method.record_type, tuple(codecs)),
                 tags=frozenset({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else ()),

@@ -1,0 +1,146 @@
+"""The keys of ``[search.NAME]`` that shape the functions of a source, whichever search it uses."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import asdict, field as setting, fields_dict, frozen
+
+if TYPE_CHECKING:
+    from portico import Function, FunctionPlugin
+    from portico.ports import TextSearch
+    from portico.search import Filter, SearchParameter
+
+_Scalar = str | bool | int | float
+_TYPES = {"strings": list[str], "integer": int, "number": float, "boolean": bool, "date": dt.date}
+
+
+@frozen
+class RangeShape:
+    """A table in a filter: the bounds that a field keeps within."""
+
+    at_least: str | int | float | None = None
+    at_most: str | int | float | None = None
+    above: str | int | float | None = None
+    below: str | int | float | None = None
+
+
+@frozen
+class ParameterShape:
+    """A parameter that becomes a filter, as ``portico.search.SearchParameter`` is in code."""
+
+    description: str = setting(metadata={"doc": "What the model reads."})
+    field: str | None = setting(default=None, metadata={"doc": "The field of the source; the parameter's name."})
+    type: Literal["string", "strings", "integer", "number", "boolean", "date"] = setting(
+        default="string", metadata={"doc": "What its values are; `strings` keeps any of several."}
+    )
+    values: tuple[_Scalar, ...] = setting(default=(), metadata={"doc": "All values that it may have."})
+    required: bool = setting(default=False, metadata={"doc": "Whether a call must give it."})
+    default: _Scalar | tuple[str, ...] | None = setting(default=None, metadata={"doc": "The value otherwise."})
+    bound: Literal["at_least", "at_most"] | None = setting(
+        default=None, metadata={"doc": "A bound in place of equality, as for dates."}
+    )
+
+    def declare(self) -> SearchParameter:
+        """Return the parameter in core's form."""
+        from portico.search import SearchParameter
+
+        many, default = self.type == "strings", self.default
+        fallback = [default] if many and isinstance(default, str) else default
+        return SearchParameter(
+            **asdict(self, recurse=False) | {"type": _TYPES.get(self.type, str), "default": fallback}
+        )
+
+
+@frozen
+class _Shape:
+    description: str = setting(default="", metadata={"doc": "What there is to find, for models and planners."})
+    filter: dict[str, _Scalar | tuple[_Scalar, ...] | RangeShape] = setting(
+        factory=dict,
+        metadata={"doc": "Always applies: for each field a value, a list of values or a range (`at_least`, …)."},
+    )
+    count: int | None = setting(default=None, metadata={"doc": "Results of a call that does not say how many; 2."})
+    skip: int | None = setting(default=None, metadata={"doc": "Best results that such a call leaves out; 0."})
+    most: int | None = setting(default=None, metadata={"doc": "Results that a call may ask for; 1,000."})
+    parameters: dict[str, str | Literal[False] | ParameterShape] | None = setting(
+        default=None,
+        metadata={"doc": "What a model may set: a description, `false` to leave it out, or a table for a filter."},
+    )
+
+
+@frozen
+class FunctionShape(_Shape):
+    """``[search.NAME.functions.FUNCTION]``: one function; what it does not say is as the source says."""
+
+    use: str = setting(default="GetTextSearchResults", metadata={"doc": "The search function that it is made of."})
+
+
+@frozen
+class SourceShape(_Shape):
+    """What `[search.NAME]` may say beside the settings of the search that it uses."""
+
+    functions: tuple[str, ...] | dict[str, FunctionShape] = setting(
+        default=("Search", "GetTextSearchResults", "GetSearchResults"),
+        metadata={"doc": "The functions there are: names, or a table for each function of your own."},
+    )
+
+
+SHAPING = frozenset(fields_dict(SourceShape))
+"""The keys; a search that has a setting of the same name keeps it."""
+
+
+def shape_functions(search: TextSearch, name: str, shape: SourceShape, **options: Any) -> FunctionPlugin:
+    """Make the function plugin of a source; ``options`` are further ones of ``search_plugin``.
+
+    Raises what ``search_plugin`` raises for a shape that the source does not take.
+    """
+    from portico import FunctionPlugin
+    from portico.search import search_plugin
+
+    chosen = shape.functions
+    functions = chosen if isinstance(chosen, Mapping) else {each: FunctionShape(use=each) for each in chosen}
+    about = shape.description or None
+    made: list[Function] = []
+    for function, own in functions.items():
+        made += search_plugin(
+            search,
+            name,
+            description=about,
+            functions={function: own.use},
+            descriptions={function: own.description} if own.description else None,
+            filter=_join(shape, own),
+            **options,
+            **_inherit(shape, own),
+        )
+    return FunctionPlugin(name, tuple(made), about or f"Search {name}.")
+
+
+def _inherit(*shapes: _Shape) -> dict[str, Any]:
+    """Return what the last shape says, or else the one before it."""
+    said: dict[str, Any] = {}
+    for shape in shapes:
+        inherited = {key: getattr(shape, key) for key in ("count", "skip", "most", "parameters")}
+        said |= {key: value for key, value in inherited.items() if value is not None}
+    if parameters := said.get("parameters"):
+        said["parameters"] = {
+            name: each.declare() if isinstance(each, ParameterShape) else each or None
+            for name, each in parameters.items()
+        }
+    return said
+
+
+def _join(*shapes: _Shape) -> Filter | None:
+    from portico.search import And
+
+    parts = tuple(_clause(*item) for shape in shapes for item in shape.filter.items())
+    return And(parts) if len(parts) > 1 else parts[0] if parts else None
+
+
+def _clause(name: str, value: Any) -> Filter:
+    from portico.search import AnyOf, Equal, Range
+
+    if isinstance(value, RangeShape):
+        return Range(name, **asdict(value))
+    return AnyOf(name, value) if isinstance(value, tuple) else Equal(name, value)

@@ -1,0 +1,147 @@
+"""What `[search.NAME]` says of the functions of a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import portico_host
+from portico import And, AnyOf, Equal, Range
+from portico.errors import ArgumentsInvalid, ConfigurationError
+from portico.ports import TextSearch
+
+PLUGIN = """
+from portico.plugins import Registration
+
+def portico_text_searches():
+    def of(name, **more):
+        return Registration(name=name, factory="portico_pages.search:Pages", summary="Search pages.", **more)
+    return [of("pages"), of("counting", settings="portico_pages.search:Settings")]
+"""
+
+SEARCH = """
+from dataclasses import dataclass, field
+
+from portico import SearchCapabilities, SearchConnector, SearchResults, TextSearchResult
+from portico.search import FilterSupport
+
+@dataclass(frozen=True)
+class Settings:
+    count: str = field(default="none", metadata={"doc": "What to count."})
+
+class Pages(SearchConnector[str]):
+    name = "pages"
+    capabilities = SearchCapabilities(
+        FilterSupport.fields_of(
+            "site", language=("Equal", "AnyOf"), year=("Range",), date=("Range",), offered=("site",)
+        )
+    )
+    def __init__(self, settings, services):
+        self.settings, self.asked = settings, []
+    async def fetch(self, query, options):
+        self.asked.append(options)
+        return SearchResults([query] * options.top)
+    def to_text(self, record):
+        return record
+    def to_result(self, record):
+        return TextSearchResult(record)
+"""
+
+
+@pytest.fixture
+def write(site: Any, work: Path) -> Any:
+    site.install("portico-pages", PLUGIN, {"search": SEARCH})
+    return (work / "portico.toml").write_text
+
+
+async def test_a_source_has_its_words_filter_count_and_functions_from_the_file(write: Any) -> None:
+    write(
+        '[search.blogs]\nuse = "pages"\ndescription = "Posts of the team."\nfunctions = ["GetTextSearchResults"]\n'
+        'count = 3\nfilter = { site = "blogs.example", language = ["en", "de"], year = { at_least = 2020 } }\n'
+        "[search.blogs.parameters]\nquery = 'A few words.'\ncount = false\nskip = false\n"
+        "since = { description = 'The first day.', field = 'date', type = 'date', bound = 'at_least' }\n"
+    )
+    async with portico_host.open() as kernel:
+        assert list(kernel.functions) == ["blogs-GetTextSearchResults"], "nothing unrestricted stands beside it"
+        function = kernel.function("blogs-GetTextSearchResults")
+        assert function.description.startswith("Posts of the team. ")
+        assert kernel.plugins["blogs"].description == "Posts of the team."
+        words = {name: each["description"] for name, each in function.spec.parameters["properties"].items()}
+        assert words == {"query": "A few words.", "since": "The first day."}
+        assert len(await kernel.invoke_json(function, {"query": "q", "since": "2026-01-31"})) == 3
+        fixed = And((Equal("site", "blogs.example"), AnyOf("language", ("en", "de")), Range("year", at_least=2020)))
+        (asked,) = _search(kernel, "blogs").asked
+        assert asked.filter == And((fixed, Range("date", at_least="2026-01-31")))
+
+
+async def test_several_shaped_functions_of_one_source_stand_in_place_of_the_unshaped_ones(write: Any) -> None:
+    write(
+        '[search.web]\nuse = "pages"\ndescription = "The web."\nfilter = { language = "en" }\ncount = 4\nmost = 5\n'
+        '[search.web.functions.blogs]\nuse = "Search"\ndescription = "Find posts."\n'
+        "filter = { site = 'blogs.example' }\ncount = 1\n[search.web.functions.pages]\n"
+    )
+    async with portico_host.open() as kernel:
+        assert list(kernel.functions) == ["web-blogs", "web-pages"]
+        assert kernel.function("web-blogs").description == "Find posts."
+        assert [spec.name for spec in kernel.specs.values() if spec.is_search] == ["web-pages"]
+        assert await kernel.invoke_json("web-blogs", {"query": "q"}) == ["q"]
+        assert len(await kernel.invoke_json("web-pages", {"query": "q"})) == 4
+        assert [options.filter for options in _search(kernel, "web").asked] == [
+            And((Equal("language", "en"), Equal("site", "blogs.example"))),
+            Equal("language", "en"),
+        ]
+        with pytest.raises(ArgumentsInvalid, match="count: must be 1 to 5"):
+            await kernel.invoke_json("web-blogs", {"query": "q", "count": 6})
+
+
+async def test_a_setting_of_the_package_wins_over_the_hosts_key_of_that_name(write: Any) -> None:
+    write('[search.web]\nuse = "counting"\ncount = "words"\nfunctions = ["Search"]\n')
+    async with portico_host.open() as kernel:
+        assert _search(kernel, "web").settings.count == "words"
+        assert list(kernel.functions) == ["web-Search"]
+        assert len(await kernel.invoke_json("web-Search", {"query": "q"})) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("descripton = 'x'", "search.web.descripton: is not a setting here. Nearest: description"),
+        ("count = 'x'\nmany = 3", "search.web.count: expected an integer"),
+        ("[search.web.functions.a]\nuse = 3", "search.web.functions.a.use: expected a string, got 3"),
+        ("[search.web.filter]\nyear = { from = 3 }", "search.web.filter.year.from: is not a setting here"),
+        ("filter = { author = 'x' }", "search.web: Text search 'pages' cannot filter by 'author'"),
+        ("functions = ['Find']", "search.web: there is no search function 'Find'"),
+        ("count = 0", "search.web: the default of count: must be 1 to 1000, not 0"),
+    ],
+)
+async def test_a_mistake_is_told_with_its_key(write: Any, lines: str, told: str) -> None:
+    use = "counting" if "descripton" in lines else "pages"
+    write(f'[search.web]\nuse = "{use}"\n{lines}\n')
+    with pytest.raises(ConfigurationError) as caught:
+        async with portico_host.open():
+            pass
+    assert told in str(caught.value)
+
+
+async def test_the_shape_holds_for_an_instance_in_place_of_the_source(write: Any) -> None:
+    write('[search.web]\nuse = "pages"\nfunctions = ["Search"]\nfilter = { site = "a.example" }\n')
+    async with portico_host.open() as kernel:
+        own = _search(kernel, "web")
+    async with portico_host.open(services={(TextSearch, "web"): own, (TextSearch, "other"): own}) as kernel:
+        assert [name for name in kernel.functions if name.startswith("web-")] == ["web-Search"]
+        await kernel.invoke_json("web-Search", {"query": "q"})
+        assert own.asked[-1].filter == Equal("site", "a.example")
+        assert "other-GetSearchResults" in kernel.functions
+
+
+def test_the_shape_is_shown_with_the_settings(write: Any) -> None:
+    write('[search.web]\nuse = "pages"\ncount = 3\nfilter = { site = "a.example" }\n')
+    shown = portico_host.load().redacted()
+    assert shown["search.web.count"]["value"] == 3
+    assert shown["search.web.filter"]["value"] == {"site": "a.example"}
+
+
+def _search(kernel: Any, name: str) -> Any:
+    return kernel.services.get(TextSearch, name)
