@@ -8,9 +8,23 @@ from typing import Any
 
 import pytest
 
-from portico import AgentTurn, Context, Function, FunctionPlugin, Message, Thread, ToolResult, function
+from portico import (
+    AgentTurn,
+    ChatAgent,
+    ChatCapabilities,
+    Context,
+    Function,
+    FunctionPlugin,
+    Kernel,
+    Message,
+    Thread,
+    ToolChoice,
+    ToolResult,
+    function,
+)
 from portico.errors import FunctionNotFound
 from portico_basics.contextual.provider import ContextualFunctionOptions, ContextualFunctionProvider
+from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore
 
@@ -192,3 +206,44 @@ async def test_without_words_only_those_are_offered_that_always_are() -> None:
 async def test_a_negative_number_of_messages_is_refused() -> None:
     with pytest.raises(ValueError, match="recent_messages"):
         ContextualFunctionOptions(recent_messages=-1)
+
+
+async def offered(given: ContextualFunctionProvider, choice: ToolChoice, **options: Any) -> tuple[list[str], list[str]]:
+    """Return the functions that a turn about mail offers, and those of its selection."""
+    chat = ScriptedChat("Done.", capabilities=ChatCapabilities(tools=True))
+    agent = ChatAgent("guide", kernel=Kernel(), context_providers=[given], chat=chat, **options)
+    reply = await agent.invoke("Send the letter by mail", tool_choice=choice)
+    (selection,) = reply.selections
+    return [tool.name for tool in chat.requests[0].offered], list(selection.names)
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+async def test_a_choice_may_name_every_function_that_the_provider_has(mode: Any) -> None:
+    for name in ("forecast", "send_mail", "play"):
+        only = ToolChoice(mode, include=(name,))
+        assert await offered(provider(), only) == ([name], [name])
+        # What is excluded gives its place to the next best.
+        names, selected = await offered(provider(max_functions=2), ToolChoice(mode, exclude=(name,)))
+        assert set(names) == set(selected)
+        assert name not in names
+    assert (await offered(provider(minimum_score=9.0), ToolChoice(mode, include=("play",))))[0] == ["play"]
+    assert (await offered(provider(always=("play",)), ToolChoice(mode, exclude=("play",))))[0] == ["send_mail"]
+    assert (await offered(provider(), ToolChoice(mode, ("play", "forecast"), ("play",))))[0] == ["forecast"]
+
+
+async def test_a_choice_may_name_functions_of_the_provider_and_of_the_agent_together() -> None:
+    @function
+    def clock() -> str:
+        """Tell the time."""
+        return "Noon"
+
+    only = ToolChoice(include=("play", "clock"))
+    assert await offered(provider(), only, functions=[Function.of(clock)]) == (["play", "clock"], ["play"])
+    without = ToolChoice(exclude=("clock", "forecast"))
+    assert await offered(provider(), without, functions=[Function.of(clock)]) == (["send_mail"], ["send_mail"])
+
+
+async def test_a_name_that_neither_provider_nor_agent_has_is_an_error() -> None:
+    for choice in (ToolChoice(include=("plai",)), ToolChoice(exclude=("plai",))):
+        with pytest.raises(FunctionNotFound, match="play"):
+            await offered(provider(), choice)

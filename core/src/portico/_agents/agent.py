@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, over
 from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_tokens, fit_history
 from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn
 from portico._agents.turn_lock import spend
-from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, Usage
+from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, ToolChoice, Usage
 from portico._functions.functions import Function, FunctionPlugin, Parameter
 from portico._functions.middleware import run_together
 from portico._ports.chat_service import ChatService
@@ -103,7 +103,8 @@ def _choose(agent: ChatAgent, options: dict[str, Any], contexts: Iterable[Contex
         alone = tuple(function for function in kernel.functions.values() if function.plugin is None)
         chosen = [*kernel.plugins.values(), *([FunctionPlugin("alone", alone)] if alone else [])]
     added = dict.fromkeys(function.bound(kernel) for context in contexts for function in context.functions)
-    return [*chosen, ChosenFunctions(tuple(added))] if added else list(chosen)
+    among = tuple(function for context in contexts for function in context.among)
+    return [*chosen, ChosenFunctions(tuple(added), among)] if added or among else list(chosen)
 
 
 Instructions: TypeAlias = str | Template | Callable[[AgentTurn], str | Awaitable[str]]
@@ -188,7 +189,10 @@ async def _turn_events(
     if not new and not thread.turns:
         raise ValueError(f"there is nothing to answer: no new message, and the thread {thread.id!r} is empty")
     kernel, turn = agent.kernel, None
-    about = AgentTurn(agent.name, thread, thread.messages, new)
+    choice = options.get("tool_choice", ToolChoice())
+    about = AgentTurn(
+        agent.name, thread, thread.messages, new, choice if isinstance(choice, ToolChoice) else ToolChoice(choice)
+    )
     providers = list({id(each): each for each in (*agent.context_providers, *thread.context_providers)}.values())
     try:
         contexts = await _ask_providers(providers, about)

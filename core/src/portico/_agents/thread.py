@@ -29,6 +29,7 @@ from portico._chat.messages import (
     Source,
     Text,
     ToolCall,
+    ToolChoice,
     ToolResult,
     Usage,
 )
@@ -239,6 +240,7 @@ _usage = _record(Usage, {}, dict.fromkeys(_USAGE, _count))
 
 _WAYS = ("wait", "refuse")
 _NO_USAGE = Usage()
+_ANY = ToolChoice()
 
 
 class ThreadOptions(TypedDict, total=False):
@@ -414,12 +416,16 @@ def _without_causes(message: Message) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class AgentTurn:
-    """A turn that is about to be taken: ``earlier`` are the messages of the thread, ``new`` those of this turn."""
+    """A turn that is about to be taken: ``earlier`` are the messages of the thread, ``new`` those of this turn.
+
+    ``tool_choice`` names the functions that may be offered in it.
+    """
 
     agent: str
     thread: Thread
     earlier: tuple[Message, ...]
     new: tuple[Message, ...]
+    tool_choice: ToolChoice = _ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,13 +434,15 @@ class Context:
 
     ``messages`` come before the new ones, those of the user in one message with them, and are not kept in the thread;
     ``instructions`` follow the agent's own. ``functions`` are offered as they are: a selector does not choose of them.
-    ``selection`` tells how the functions were chosen, where they were.
+    ``selection`` tells how the functions were chosen, where they were, and ``among`` are all that they were chosen of:
+    ``tool_choice`` may name those.
     """
 
     functions: tuple[Function, ...] = ()
     messages: tuple[Message, ...] = ()
     instructions: str = ""
     selection: Selection | None = None
+    among: tuple[Function, ...] = ()
 
 
 class ContextProvider(Protocol):

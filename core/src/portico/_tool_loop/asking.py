@@ -54,6 +54,10 @@ class Asking:
         if choice.mode not in _MODES:
             raise ValueError(f"tool_choice is one of {', '.join(_MODES)}, not {choice.mode!r}")
         functions = given.get("functions")
+        if isinstance(functions, str | Function):
+            raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
+        if functions is not None:
+            functions = tuple(functions)
         toolset, choose = _NO_TOOLS, None
         if functions is not None or "tool_choice" in given or choice != ToolChoice():
             strict = chat.capabilities.strict and given.get("strict", True)
@@ -107,8 +111,6 @@ class Asking:
         """Return what chooses by the conversation which functions are offered; None where there are none."""
         selector = self._kernel.function_selector
         assert selector is not None  # noqa: S101 - asked for only where there is one
-        if functions is not None and not isinstance(functions, str | Function):
-            functions = tuple(functions)
         found = self._functions(functions, choice)
         if not found:
             return None
@@ -156,14 +158,16 @@ class Asking:
             for function in self._each(functions):
                 if named.setdefault(function.full_name, function) is not function:
                     raise ValueError(f"two functions are called {function.full_name!r}; a model cannot tell them apart")
+        if choice.include is None and not choice.exclude:
+            return tuple(named.values())
+        among = (each.among for each in functions or () if isinstance(each, ChosenFunctions))
+        known = {function.full_name: function for some in among for function in self._each(some)} | named
         if choice.include is not None:
-            named = {name: named[name] for name in FunctionSpec.find_names(choice.include, named)}
-        left_out = frozenset(FunctionSpec.find_names(choice.exclude, named))
+            named = {name: known[name] for name in FunctionSpec.find_names(choice.include, known)}
+        left_out = frozenset(FunctionSpec.find_names(choice.exclude, known))
         return tuple(function for name, function in named.items() if name not in left_out)
 
     def _each(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[Function]:
-        if isinstance(functions, str | Function):
-            raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
         for each in functions:
             if isinstance(each, Function):
                 yield each.bound(self._kernel)

@@ -64,9 +64,13 @@ class TurnOptions(RequestOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ChosenFunctions:
-    """Functions that were chosen for a turn already: no function selector chooses among them again."""
+    """Functions that were chosen for a turn already: no function selector chooses among them again.
+
+    ``tool_choice`` may name those in ``among`` too: all that they were chosen of.
+    """
 
     functions: tuple[Function, ...]
+    among: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ class ContextualSelector:
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
         known = self._find_known(tuple(functions))
-        always, absent = _find_names(self.options.always, known.specs)
+        always, absent = find_names(self.options.always, known.specs)
         offered = tuple(Considered(name, "always") for name in always)
         count = len(known.specs)
         if self.options.minimum_score is None and count - len(always) <= limit:
@@ -226,7 +226,7 @@ def make_selector(settings: ContextualSettings, services: Services) -> Contextua
     )
 
 
-def _find_names(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def find_names(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the full names that exist, each once, and the other names."""
     found: dict[str, None] = {}
     absent = []

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico import AgentTurn, Context, Function, FunctionPlugin, FunctionSpec, Message, Turn
-from portico.errors import FunctionNotFound
-from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
+from portico import AgentTurn, Considered, Context, Function, FunctionPlugin, FunctionSpec, Message, Selection, Turn
+from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions, find_names
 from portico_basics.contextual.lexical import Ranking, function_text
 
 if TYPE_CHECKING:
@@ -64,6 +63,7 @@ class ContextualFunctionProvider:
     With a vector store and embeddings it compares meanings too. ``functions`` is a list, which may be changed at any
     time, or a callable that returns the functions, also an asynchronous one, which is called at every turn. The
     ``selection`` of the context shows which functions were chosen and which were left out, with scores and reasons.
+    ``tool_choice`` may name all of the functions: those that it includes are offered, and no others are chosen.
 
     A turn raises ``FunctionNotFound`` for a name in ``always`` that no function has, ``StoreError``, and what embedding
     raises.
@@ -102,13 +102,19 @@ class ContextualFunctionProvider:
 
     async def before(self, turn: AgentTurn) -> Context:
         """Return the functions for this turn: those in ``always``, then the others, the best first."""
-        functions = await self._present()
-        specs = tuple(function.spec for function in functions.values())
-        selection = await self._selector.select(specs, await self._texts(turn))
-        if selection.absent:
-            # The whole catalogue is known here.
-            raise FunctionNotFound(selection.absent[0], tuple(functions))
-        return Context(functions=tuple(functions[name] for name in selection.names), selection=selection)
+        functions, choice = await self._present(), turn.tool_choice
+        excluded, _ = find_names(choice.exclude, functions)
+        specs = {name: function.spec for name, function in functions.items() if name not in excluded}
+        if choice.include is None:
+            selection = await self._selector.select(tuple(specs.values()), await self._texts(turn))
+        else:
+            included, _ = find_names(choice.include, specs)
+            selection = Selection(tuple(Considered(name, "always") for name in included), considered=len(specs))
+        for name in selection.absent:
+            # The whole catalogue is known here: it is excluded, or an error.
+            FunctionSpec.find_name(name, functions)
+        chosen = tuple(functions[name] for name in selection.names)
+        return Context(functions=chosen, selection=selection, among=tuple(functions.values()))
 
     async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         """Do nothing: the next turn has the messages of this one."""
