@@ -75,6 +75,13 @@ def test_a_plan_is_given_its_input(in_process: Any, plan: Path, folder: Path, gi
     assert done.json["value"] == f"sent {value}", done.out
 
 
+def test_a_plan_in_xml_finds_its_variables_in_the_input(in_process: Any, plan: Path, folder: Path) -> None:
+    function = json.loads(plan.read_text("utf-8"))["steps"][0]["function"].replace("-", ".")
+    (folder / "plan.xml").write_text(f'<plan><function.{function} text="to $WORD"/></plan>')
+    done = in_process("run", "plan.xml", "--input", '{"word": "Ada"}', "--json")
+    assert json.loads(done.out)["answer"] == "TO ADA"
+
+
 def test_a_plan_that_wants_an_input_says_how_to_give_it(in_process: Any, plan: Path, folder: Path) -> None:
     change(plan, '"goal": "Tell them",', '"goal": "Tell them", "input": {"type": "string"},')
     done = in_process("run", "plan.json")

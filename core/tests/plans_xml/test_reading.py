@@ -97,7 +97,17 @@ def test_an_empty_plan_is_told_apart(text: str) -> None:
         ("$INPUT", From("input")),
         ("on $A at $input.", TextOf(("on ", From("A"), " at ", From("input"), "."))),
         ("$A$A", TextOf((From("A"), From("A")))),
-        ("$A.txt", TextOf((From("A"), ".txt"))),
+        ("$A.txt ", TextOf((From("A"), ".txt "))),
+        ("See $A.Then go.", TextOf(("See ", From("A"), ".Then go."))),
+        ("costs $5.00", Value("costs $5.00")),
+        ("$A.", TextOf((From("A"), "."))),
+        ("$A. b", TextOf((From("A"), ". b"))),
+        ("$A.b [1]", TextOf((From("A"), ".b [1]"))),
+        ("$A[007]", TextOf((From("A"), "[007]"))),
+        ("$a.name", From("A", ("name",))),
+        ("$A.list[0].x", From("A", ("list", 0, "x"))),
+        ("$A['max temp'][-1]", From("A", ("max temp", -1))),
+        ("$INPUT.city", From("input", ("city",))),
         ("将$A翻译成中文", TextOf(("将", From("A"), "翻译成中文"))),
         ("$AB and $A", TextOf(("$AB and ", From("A")))),
         ("{&quot;$top&quot;: 3}", Value('{"$top": 3}')),
@@ -127,6 +137,82 @@ def test_known_variables_are_references_and_all_else_is_text(text: str, expressi
 def test_what_cannot_be_meant_is_refused_with_the_place(text: str, says: str) -> None:
     with pytest.raises(PlanFormatError, match=says):
         XmlPlan.read(f"<plan>{text}</plan>")
+
+
+DAY = {"type": "object", "properties": {"date": {"type": "string"}, "été": {"type": "integer"}}}
+FORECAST: dict[str, Any] = {
+    "type": "object",
+    "properties": {"on": {"anyOf": [DAY, {"type": "null"}]}, "hours": {"type": "array", "items": DAY}},
+    "additionalProperties": False,
+}
+DAY["additionalProperties"] = False
+FIELDS = {
+    "f": FunctionSpec("f", "", {"type": "object", "properties": {"a": {"type": "string"}}}, FORECAST),
+    "text": FunctionSpec("text", "", {"type": "object"}, {"type": "string"}),
+    "open": FunctionSpec("open", "", {"type": "object"}, {"type": "object"}),
+    "any": FunctionSpec("any", "", {"type": "object"}, {}),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "expression", "doubts"),
+    [
+        ("f", "$A.on.date", From("A", ("on", "date")), 0),
+        ("f", "On $A.on.date.", TextOf(("On ", From("A", ("on", "date")), ".")), 0),
+        ("f", "$A.on.date.txt", TextOf((From("A", ("on", "date")), ".txt")), 0),
+        ("f", "$A.hours[0]['été'] °", TextOf((From("A", ("hours", 0, "été")), " °")), 0),
+        ("f", "在$A.on.date下雨", TextOf(("在", From("A", ("on", "date")), "下雨")), 0),
+        ("f", "$A.on: $A.hours[1]", TextOf((From("A", ("on",)), ": ", From("A", ("hours", 1)))), 0),
+        ("f", "$A.of", TextOf((From("A"), ".of")), 1),
+        ("f", "in $A.on.time", TextOf(("in ", From("A", ("on",)), ".time")), 1),
+        ("text", "$A.txt", TextOf((From("A"), ".txt")), 0),
+        ("text", "$A[0]", TextOf((From("A"), "[0]")), 0),
+        ("open", "$A.txt", From("A", ("txt",)), 0),
+        ("open", "a $A.txt", TextOf(("a ", From("A", ("txt",)))), 0),
+        ("any", "$A.txt", From("A", ("txt",)), 0),
+        ("any", "a $A.txt", TextOf(("a ", From("A"), ".txt")), 0),
+        ("nobody", "$A.txt", From("A", ("txt",)), 0),
+        ("nobody", "a $A.txt", TextOf(("a ", From("A"), ".txt")), 1),
+    ],
+)
+def test_what_a_result_has_is_a_part_of_it_and_all_else_is_text(
+    function: str, text: str, expression: Expression, doubts: int
+) -> None:
+    read = XmlPlan.read(f'<plan><function.{function} setContextVariable="A"/><function.f a="{text}"/></plan>', FIELDS)
+    assert read.plan.steps[-1].arguments["a"] == expression
+    assert [each.severity for each in read.findings] == ["warning"] * doubts
+    assert XmlPlan.read(XmlPlan.write(read.plan, FIELDS), FIELDS).plan == read.plan
+
+
+INPUT = {"Language": "Chinese", "list": [{"x": 1}], "input": "whole", "no word": 1, "A": "hidden"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("$LANGUAGE", From("input", ("Language",))),
+        ("in $language.", TextOf(("in ", From("input", ("Language",)), "."))),
+        ("$list[0].x", From("input", ("list", 0, "x"))),
+        ("in $LIST[0].x of", TextOf(("in ", From("input", ("list", 0, "x")), " of"))),
+        ("in $INPUT.Language!", TextOf(("in ", From("input", ("Language",)), "!"))),
+        ("$INPUT", From("input")),
+        ("$A", From("A")),
+        ("$DONE", From("done")),
+        ("the $done.day", TextOf(("the ", From("done", ("day",))))),
+    ],
+)
+def test_members_of_the_input_and_results_so_far_are_variables(text: str, expression: Expression) -> None:
+    written = f'<plan><function.f setContextVariable="A"/><function.f a="{text}"/></plan>'
+    read = XmlPlan.read(written, FIELDS, input=INPUT | {"done": 0}, finished={"done": {"day": "today"}})
+    assert read.plan.steps[-1].arguments["a"] == expression
+    if "DONE" not in text.upper():
+        assert XmlPlan.read(XmlPlan.write(read.plan, FIELDS, input=INPUT), FIELDS, input=INPUT).plan == read.plan
+
+
+def test_a_required_parameter_gets_the_member_of_the_input_with_its_name() -> None:
+    functions = catalogue(spec("f", {"language": {}}, ("language",)))
+    read = XmlPlan.read("<plan><function.f/></plan>", functions, input={"language": "Chinese"})
+    assert read.plan.steps[0].arguments == {"language": From("input", ("language",))}
 
 
 def test_the_last_value_of_a_variable_counts() -> None:

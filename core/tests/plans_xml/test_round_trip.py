@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_any_plan_comes_back_or_is_refused_with_the_reason(plan: Plan) -> None:
     except PlanFormatError as error:
         assert str(error).startswith("XML cannot hold this plan")
     else:
-        assert plan_to_json(XmlPlan.read(text).plan) == plan_to_json(plan)
+        assert plan_to_json(XmlPlan.read(text).plan) == plan_to_json(replace(plan, notes=None, fingerprints={}))
 
 
 SCHEMAS: dict[str, Any] = {

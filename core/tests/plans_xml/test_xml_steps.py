@@ -94,7 +94,8 @@ def test_a_value_is_text_and_references_to_what_was_set(before: str, value: str,
         (POEM, "$poem $po翻", ["there is no variable $po翻: it stays text"]),
         ('<function.f setContextVariable="ab"/>', "a $abc", ["there is no variable $abc: it stays text"]),
         (POEM, f"a ${LONG}w ${LONG}", [f"there is no variable ${LONG}: it stays text"] * 2),
-        (POEM, "$poem.city $input.city $done.city[0]", []),
+        (POEM, "$poem.city $input. $done [0]", []),
+        (POEM, "$input.city x", ["it is not known what $input is: .city after it stays text"]),
     ],
 )
 def test_what_may_be_meant_as_a_variable_is_told(before: str, value: str, says: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,6 +126,7 @@ def test_a_plan_is_written_as_semantic_kernel_wrote_it(made: Plan, lines: list[s
 def test_bare_xml_leaves_out_what_is_not_of_the_steps() -> None:
     whole = plan(goal="g", notes={"round": 1}, fingerprints={"g": "0"}, input={"type": "object"})
     assert XmlPlan.write(whole, bare=True) == XmlPlan.write(plan(goal="g"))
+    assert XmlPlan.write(replace(whole, input=None)) == XmlPlan.write(plan(goal="g"))
 
 
 def test_a_thousand_steps_are_written() -> None:
@@ -142,8 +144,6 @@ TWO = (step(), step("s2"))
     ("refused", "says"),
     [
         (plan(input={}), "input: {} →"),
-        (plan(notes=1), "notes: 1 →"),
-        (plan(fingerprints={"g": "0"}), "fingerprints.g: "),
         (plan(goal=" g"), "goal"),
         (Plan("", (step(),)), "result"),
         (Plan("", (), Value(1)), "result"),
@@ -167,7 +167,7 @@ TWO = (step(), step("s2"))
         (plan(step(reason="a\rb")), "~ s1; reason: "),
         (plan(step(after=("s0",))), r"after: .*; a catalogue may help"),
         (given(From("s1", ("x",))), "set only by this step or a later one"),
-        (plan(step(), step("s2", arguments={"a": From("s1", ("x",))})), "~ s2; arguments.a: "),
+        (plan(step(), step("s2", arguments={"a": TextOf(("an ", From("s1", ("x",))))})), "~ s2; arguments.a: "),
         (given("", name="AppendToResult"), "one argument with two values"),
         (given(ListOf(())), "lists or objects"),
         (given(ObjectOf({})), "lists or objects"),

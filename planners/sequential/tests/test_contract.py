@@ -43,9 +43,9 @@ class TestSequentialPlanner(WholePlanKit):
         (
             (
                 '<plan><function.Weather.measure city="a" setContextVariable="M"/>'
-                '<function.Weather.forecast city="It has $M.degrees degrees"/></plan>'
+                '<function.Weather.forecast city="It has $M[0] degrees"/></plan>'
             ),
-            "Step 2, city: $M.degrees does not exist",
+            "Step 2, city: $M[0] does not exist",
         ),
     )
 

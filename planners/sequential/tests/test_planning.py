@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from portico import ChatRequest, Kernel, function
 from portico.errors import PlanFormatError
 from portico.plans import (
+    Answer,
     Finding,
     From,
     Infeasible,
@@ -26,12 +27,23 @@ from portico.plans import (
     Task,
     TextOf,
     Value,
+    XmlPlan,
 )
 from portico.ports import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner, read_reply
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.fakes.services import FixedServices
+
+
+@dataclass
+class Day:
+    date: str
+
+
+@dataclass
+class Forecast:
+    degreesFahrenheit: int  # noqa: N815
 
 
 class Tools:
@@ -185,7 +197,7 @@ async def test_a_refused_plan_is_shown_as_xml_with_every_finding_where_it_is() -
         assert "<function.Tools.count" in shown.text
         assert "$LOUD" in shown.text
     lines = told.text.splitlines()
-    assert "- step 2, <function.Tools.count>, attribute least: takes an integer" in lines
+    assert "- step 2, <function.Tools.count>, attribute least: takes an integer; of M, $.letters would do" in lines
     assert "- step 1, <function.Tools.shout>: there is no function 'Tools-shout'" in lines
     assert lines.index("- a hint") > 2, "errors come first"
 
@@ -202,6 +214,66 @@ async def test_the_input_is_a_variable() -> None:
     plan = await propose(made, task(input="Ada"))
     assert plan.steps[0].arguments == {"text": TextOf(("Dear ", From("input")))}
     assert '$INPUT stands for it: "Ada"' in requests_of(made)[0].messages[-1].text
+
+
+async def test_the_members_of_the_input_are_variables() -> None:
+    made = planner('<plan><function.Tools.shout text="Dear $NAME of $town"/></plan>')
+    plan = await propose(made, task(input={"name": "Ada", "Town": "Oslo"}))
+    parts = ("Dear ", From("input", ("name",)), " of ", From("input", ("Town",)))
+    assert plan.steps[0].arguments == {"text": TextOf(parts)}
+    assert "variables as well: $name, $Town" in requests_of(made)[0].messages[-1].text
+
+
+class DatePluginSimpleComplex:
+    @function
+    def GetDate1(self, numDays: int) -> Day:  # noqa: N802, N803
+        """Gets the date with the current date offset by the specified number of days.
+
+        Args:
+            numDays: The number of days to offset the date by from today. Positive for future, negative for past.
+        """
+        return Day(f"2023-11-{8 + numDays:02}")
+
+
+class WeatherPluginSimpleComplex:
+    @function
+    def GetWeatherForecast1(self, date: str) -> Forecast:  # noqa: N802
+        """Gets the weather forecast for the specified date and the current location, and time.
+
+        Args:
+            date: The date for the forecast
+        """
+        return Forecast(61 if date == "2023-11-09" else 0)
+
+
+@pytest.mark.parametrize(
+    ("manual", "told"),
+    [
+        ("text", ["types: (numDays: integer) -> {date: string}", "types: (date: string) -> {degreesFahrenheit"]),
+        ("schema", ['"name": "DatePluginSimpleComplex.GetDate1"', '"schema": {"type": "object", "properties": {"da']),
+    ],
+)
+async def test_the_goal_of_the_type_information_document_is_reached_by_a_field(manual: str, told: list[str]) -> None:
+    made = planner(
+        '<plan><function.DatePluginSimpleComplex.GetDate1 numDays="1" setContextVariable="DATE"/>'
+        '<function.WeatherPluginSimpleComplex.GetWeatherForecast1 date="$DATE.date" setContextVariable="W"/></plan>',
+        settings=SequentialSettings(manual=manual),
+    )
+    kernel = Kernel(plugins=[DatePluginSimpleComplex, WeatherPluginSimpleComplex])
+    run = await kernel.run_goal("What is the weather forecast for tomorrow?", planner=made)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.value == {"degreesFahrenheit": 61}
+    system = requests_of(made)[0].messages[0].text
+    assert [each for each in told if each not in system] == []
+    assert run.plan is not None
+    assert 'date="$DATE.date"' in XmlPlan.write(run.plan, kernel.specs)
+
+
+async def test_a_later_plan_may_use_fields_of_results_so_far() -> None:
+    done = StepRecord(Step("M", "Tools-measure", {"text": Value("hey")}), {"letters": 3})
+    made = planner('<plan><function.Tools.shout text="It has $M.letters letters"/></plan>')
+    plan = await propose(made, task(steps=(done,), notes={"plan": 1}))
+    assert plan.steps[0].arguments == {"text": TextOf(("It has ", From("M", ("letters",)), " letters"))}
 
 
 FAILED_HALF_WAY = (

@@ -155,6 +155,13 @@ async def test_a_file_that_cannot_be_read_is_named_with_the_reason(write: Write,
             await kernel.run_goal(GOAL, planner=planner)
 
 
+async def test_a_plan_in_xml_finds_its_variables_in_the_input(write: Write) -> None:
+    planner = write('<plan><function.Tone.shout text="Dear $NAME"/></plan>')
+    run = await Kernel(plugins=[Tone]).run_goal(GOAL, planner=planner, input={"name": "Ada"})
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == "DEAR ADA"
+
+
 @pytest.mark.parametrize("settings", [RecordedSettings(), RecordedSettings(plan=Path("a"), run="b")])
 async def test_one_thing_to_replay_is_needed(settings: RecordedSettings) -> None:
     with pytest.raises(ConfigurationError, match="set one of the two"):

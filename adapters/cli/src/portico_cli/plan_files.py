@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico.errors import PlanFormatError
 from portico.plans import Finding, Plan, XmlPlan, plan_from_json, plan_to_json, plan_to_mermaid, plan_to_text
@@ -37,13 +37,13 @@ def shown_name(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
-def read_plan_file(name: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> PlanFile:
+def read_plan_file(name: str, catalogue: Mapping[str, FunctionSpec] | None = None, *, input: Any = None) -> PlanFile:
     """Read a plan from a file, or from standard input for ``-``: JSON, or XML if it begins with ``<``.
 
-    XML finds its functions in ``catalogue``. Raises ``Misused`` for a file that cannot be read, and
-    ``PlanFormatError``, with the file and the place, for one that is not a plan.
+    XML finds its functions in ``catalogue``, and variables in ``input``. Raises ``Misused`` for a file that
+    cannot be read, and ``PlanFormatError``, with the file and the place, for one that is not a plan.
     """
-    return parse_plan(read_plan_text(name), shown_name(name), catalogue)
+    return parse_plan(read_plan_text(name), shown_name(name), catalogue, input=input)
 
 
 def read_plan_text(name: str) -> str:
@@ -52,14 +52,19 @@ def read_plan_text(name: str) -> str:
 
 
 def parse_plan(
-    text: str, shown: str, catalogue: Mapping[str, FunctionSpec] | None = None, *, xml: bool | None = None
+    text: str,
+    shown: str,
+    catalogue: Mapping[str, FunctionSpec] | None = None,
+    *,
+    xml: bool | None = None,
+    input: Any = None,
 ) -> PlanFile:
     """Parse a plan; ``shown`` names the file in errors. Without ``xml`` the first character tells the form."""
     if not text.strip():
         raise PlanFormatError(f"{shown}: the file is empty; a plan is JSON or XML.")
     try:
         if text.lstrip().startswith("<") if xml is None else xml:
-            found = XmlPlan.read(text, catalogue)
+            found = XmlPlan.read(text, catalogue, input=input)
             return PlanFile(found.plan, text, shown, found)
         return PlanFile(plan_from_json(_load(text)), text, shown)
     except PlanFormatError as error:

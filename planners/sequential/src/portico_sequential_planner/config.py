@@ -20,6 +20,11 @@ class SequentialSettings:
             "of come first, whole."
         },
     )
+    manual: str = field(
+        default="text",
+        validator=validators.in_(("text", "schema")),
+        metadata={"doc": "How the manual is written: 'text', short, or 'schema', the JSON Schemas of each function."},
+    )
     repairs: int = field(
         default=2,
         validator=[validators.ge(0), validators.le(20)],

@@ -43,7 +43,7 @@ class Recording:
     outcome: Answer | Infeasible | None = None
 
 
-async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -> Recording:
+async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec], input: Any = None) -> Recording:
     """Read a plan from a file in JSON or XML; raises ``PlanError`` that names the file."""
     source = f"the plan in {path}"
     try:
@@ -53,7 +53,7 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
         raise PlanError(f"The recorded plan {path} cannot be read: {why}.") from error
     try:
         if text.lstrip().startswith("<"):
-            plan = XmlPlan.read(text, catalogue).plan
+            plan = XmlPlan.read(text, catalogue, input=input).plan
             if not plan.steps and plan.result is None:
                 return Recording(plan, source, Infeasible("The recorded plan is empty: the goal cannot be reached."))
             return Recording(plan, source)
@@ -152,7 +152,7 @@ class RecordedPlanner(Planner):
         """Return the recorded plan, its remaining steps, or its answer."""
         task.require_functions()
         catalogue = {spec.name: spec for spec in task.functions}
-        recording = await self._recording(catalogue)
+        recording = await self._recording(catalogue, task.input)
         if isinstance(recording.outcome, Infeasible):
             return recording.outcome
         _refuse_without_end(recording, task)
@@ -171,10 +171,10 @@ class RecordedPlanner(Planner):
             return Plan(task.goal, steps, plan.result, fingerprints=plan.fingerprints, input=plan.input)
         return _answer(recording, task, emit)
 
-    async def _recording(self, catalogue: Mapping[str, FunctionSpec]) -> Recording:
+    async def _recording(self, catalogue: Mapping[str, FunctionSpec], input: Any) -> Recording:
         match (self._settings.plan, self._settings.run):
             case (Path() as path, None):
-                return await recording_of_file(path, catalogue)
+                return await recording_of_file(path, catalogue, input)
             case (None, str(run)):
                 return await recording_of_run(run, self._services.get(RunStore))
         raise ConfigurationError(

@@ -35,7 +35,7 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
 
     async def run() -> Ended | tuple[str, list[Placed]]:
         async with chosen.application.kernel(chosen.sources) as kernel:
-            file = read_plan_file(plan, kernel.specs)
+            file = read_plan_file(plan, kernel.specs, input=value)
             findings = place_findings(file, kernel.check_plan(file.plan, input=value))
             if any(each.finding.severity == "error" for each in findings):
                 return file.name, findings

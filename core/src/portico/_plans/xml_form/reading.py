@@ -65,13 +65,16 @@ class XmlPlan:
         goal: str = "",
         recover: bool = False,
         finished: Collection[str] = (),
+        input: Any = None,
     ) -> XmlPlan:
         """Read a plan from XML.
 
         With a ``catalogue``, names of functions and parameters may be in any case, texts are read as the JSON that a
-        parameter takes, and steps with effects keep their order. ``goal`` is the plan's goal, by default the text of
-        ``<goal>``. ``finished`` are the ids of earlier steps of the same run: they are variables here, and no new step
-        gets one of them. With ``recover``, a text that is no XML is repaired if only one reading is possible.
+        parameter takes, ``$X.field`` is a part of a result also inside of a text, and steps with effects keep their
+        order. ``goal`` is the plan's goal, by default the text of ``<goal>``. ``finished`` are the ids of earlier steps
+        of the same run, or these with their JSON results: they are variables here, and no new step gets one of them.
+        ``input`` is the JSON value that the plan will be given; the members of an object are variables too. With
+        ``recover``, a text that is no XML is repaired if only one reading is possible.
 
         Raises ``PlanFormatError`` with line and column for anything else; also for more than 1,000,000 characters or
         1,000 steps. The plan is not checked against the catalogue.
@@ -90,12 +93,14 @@ class XmlPlan:
             # What was wrong may be around the plan, where nothing but the plan is read.
             what = str(error).partition(": ")[2].rstrip(".")
             mends = document.mends or (Mend(error.line or 1, error.column or 1, what),)
-        steps, result, doubts = Steps(calls, functions, finished, document.error).build()
+        steps, result, doubts = Steps(calls, functions, finished, document.error, input).build()
         return XmlPlan(Plan(goal or written_goal, steps, result), mends, tuple(doubts), (document, calls))
 
     @staticmethod
-    def write(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False) -> str:
-        """Write a plan as XML that `XmlPlan.read`, given the same catalogue, reads as the same plan.
+    def write(
+        plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False, input: Any = None
+    ) -> str:
+        """Write a plan as XML that `XmlPlan.read`, given the same catalogue and input, reads as the same plan.
 
         >>> from portico import Step
         >>> print(XmlPlan.write(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))
@@ -103,22 +108,21 @@ class XmlPlan:
           <function.Tone.shout text="hey" setContextVariable="s1" appendToResult="RESULT__s1"/>
         </plan>
 
-        Values that are no texts need a ``catalogue`` with the types of the parameters. ``bare`` leaves out notes,
-        fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason if XML cannot hold the
-        plan, or JSON one of its values.
+        Notes and fingerprints, which planner and kernel make, are left out, and with ``bare`` the schema of the input.
+        Values that are no texts, and parts of results inside of a text, need a ``catalogue``, those of the input an
+        ``input``. Raises ``PlanFormatError`` with the reason if XML cannot hold the plan, or JSON one of its values.
         """
-        if bare:
-            plan = replace(plan, notes=None, fingerprints={}, input=None)
+        plan = replace(plan, notes=None, fingerprints={}, input=None if bare else plan.input)
         plan_to_json(plan)  # refuses values that JSON does not have
         text = _document(plan)
         try:
-            again = XmlPlan.read(text, catalogue).plan
+            again = XmlPlan.read(text, catalogue, input=input).plan
         except PlanFormatError as error:
             raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
         difference = plan_difference(plan, again)
         if not difference.same:
             changes = "; ".join(line.strip() for line in str(difference).splitlines())
-            advice = "" if catalogue is not None else "; a catalogue may help, as it says what the functions take"
+            advice = "" if catalogue else "; a catalogue may help, as it says what the functions take and give"
             raise PlanFormatError(
                 f"XML cannot hold this plan. It would come back as another: {changes[:_SHOWN]}{advice}."
             )
@@ -173,8 +177,8 @@ def _expression(expression: Expression) -> str:
     match expression:
         case Value(value):
             return _text(value)
-        case From(step):
-            return f"${step}"
+        case From(step, path):
+            return f"${step}{From.print_path(path)[1:]}"
         case TextOf(parts):
             return "".join(part if isinstance(part, str) else _expression(part) for part in parts)
         case _:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.checking.shapes import meant
+from portico._plans.checking.shapes import UNKNOWN, Output, constant, known_of, meant, whole
 from portico._plans.findings import Finding
 from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value, references
 from portico._schema.coerce import read_literal
+from portico._schema.compare import never_meet
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from portico._functions.functions import FunctionSpec
     from portico._plans.checking.expressions import FunctionNames
@@ -36,6 +37,10 @@ def full_name(written: str) -> str:
 _REFERENCE = re.compile(r"\$(\w+)")
 _WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]+")
+_FIELD = re.compile(r"""\.[^\W\d]\w*|\[(?:0|-?[1-9][0-9]{0,14}|(["'])[^"'\\\x00-\x1f]*\1)\]""")
+_WHOLE = re.compile(rf"\$\w+(?:{_FIELD.pattern})+")
+_ASCII_FIELD = re.compile(r"\.[A-Za-z_][0-9A-Za-z_]*")
+_PLAIN = whole({"type": ["string", "number", "boolean"]})
 _MOST_DOUBTS = 20
 _SHORTEST_MISSPELT = 4
 _NO_ROOT: Mapping[str, Any] = {}
@@ -47,10 +52,16 @@ Fail: TypeAlias = Callable[..., PlanFormatError]
 
 
 class Variables:
-    """The variables of a plan as its steps are read: names in lower case, and the steps that set them last."""
+    """The variables of a plan as its steps are read: names in lower case, and what they stand for now."""
 
-    def __init__(self, finished: Collection[str], fail: Fail) -> None:
-        self.known = {INPUT: INPUT, **{each.lower(): each for each in finished}}
+    def __init__(self, finished: Collection[str], fail: Fail, input: Any) -> None:
+        results = dict(finished) if isinstance(finished, Mapping) else {}
+        if input is not None:
+            results[INPUT] = input
+        self.outputs = {id: Output(constant(result)) for id, result in results.items()}
+        names = filter(_WORD.fullmatch, input) if isinstance(input, dict) else ()
+        self.known = {name.lower(): From(INPUT, (name,)) for name in names} | {INPUT: From(INPUT)}
+        self.known |= {id.lower(): From(id) for id in finished}
         self.fail = fail
         self.ever_set: dict[str, None] = {}
         """All that some step sets, also later ones."""
@@ -63,21 +74,21 @@ class Variables:
     ) -> Expression:
         """Return what an attribute's text stands for: variables are references, everything else is text."""
         if value[:1] == "$":
-            step = self.known.get(value[1:].lower())
-            if step is not None:
-                return From(step)
+            variable = self.known.get(value[1:].lower())
+            if variable is not None:
+                return variable
         parts: list[str | Expression] = []
         done = 0
         for match in _REFERENCE.finditer(value) if "$" in value else ():
-            found = self.find_step(match[1], value, call, written)
+            start = match.start()
+            found = self.find_step(match[1], value, call, written) if start >= done else None
             if found is None:
                 continue
-            start = match.start()
-            step, length = found
+            variable, length = found
             if start > done:
                 parts.append(value[done:start])
-            parts.append(From(step))
-            done = start + 1 + length
+            reference, done = self.find_path(variable, value, start + 1 + length, written)
+            parts.append(reference)
         if not parts:
             return Value(value if schema is None else read_literal(value, schema, root))
         if done < len(value):
@@ -85,8 +96,39 @@ class Variables:
         only = parts[0]
         return only if len(parts) == 1 and isinstance(only, From) else TextOf(tuple(parts))
 
-    def find_step(self, word: str, value: str, call: WrittenCall, written: str) -> tuple[str, int] | None:
-        """Return the step that ``$word`` stands for, and how much of the word is the name; None where it is text."""
+    def find_path(self, variable: From, value: str, end: int, written: str) -> tuple[From, int]:
+        """Return the part of a result that a value names up from ``end``, and where its name ends.
+
+        A result that may be a text has parts only where they are all of the value.
+        """
+        step, path = variable.step, variable.path
+        at, alone = self.outputs.get(step, UNKNOWN).at, _WHOLE.fullmatch(value)
+        while match := _FIELD.match(value, end):
+            plain = not never_meet((*at(path).shape, *_PLAIN))
+            if plain and not alone:
+                if step not in self.outputs:
+                    self.doubt(f"it is not known what ${step} is: {match[0][:100]} after it stays text", written)
+                break
+            # Languages without spaces: the name may end where ASCII does.
+            for field in filter(None, (match, _ASCII_FIELD.match(value, end))):
+                longer = (*path, *From.parse_path(f"${field[0]}"))
+                problem = at(longer).problem
+                if not problem:
+                    break
+            if problem:
+                if not plain:
+                    self.doubt(f"in ${step} {problem}: {match[0][:100]} stays text", written)
+                break
+            path, end = longer, field.end()
+        return From(step, path), end
+
+    def doubt(self, what: str, written: str) -> None:
+        """Note what may be misread in an argument."""
+        if len(self.doubts) < _MOST_DOUBTS:
+            self.doubts.append(Finding(what, self.step, f"arguments.{written}", "warning"))
+
+    def find_step(self, word: str, value: str, call: WrittenCall, written: str) -> tuple[From, int] | None:
+        """Return what ``$word`` stands for, and how much of the word is the name; None where it is text."""
         folded = word.lower()
         step = self.known.get(folded)
         if step is not None:
@@ -109,9 +151,7 @@ class Variables:
         if near or len(word) + 1 == len(value):
             hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(list(self.known)[:20])}"
             raise self.fail(call, f"there is no variable ${shown}; {hint}", written)
-        if len(self.doubts) < _MOST_DOUBTS:
-            what = f"there is no variable ${shown}: it stays text"
-            self.doubts.append(Finding(what, self.step, f"arguments.{written}", "warning"))
+        self.doubt(f"there is no variable ${shown}: it stays text", written)
         return None
 
 
@@ -119,7 +159,7 @@ class Steps:
     """The steps of a plan, as its calls are read one after another."""
 
     def __init__(
-        self, calls: Sequence[WrittenCall], functions: FunctionNames, finished: Collection[str], fail: Fail
+        self, calls: Sequence[WrittenCall], functions: FunctionNames, finished: Collection[str], fail: Fail, input: Any
     ) -> None:
         self.calls = calls
         self.functions = functions
@@ -127,7 +167,7 @@ class Steps:
         # What each call sets: the variable as it is written, and the name of a result.
         self.sets: list[tuple[str, str]] = []
         self.arguments = [self.separate_arguments(call) for call in calls]
-        self.variables = Variables(finished, fail)
+        self.variables = Variables(finished, fail, input)
         self.variables.ever_set = dict.fromkeys(each.lower() for pair in self.sets for each in pair if each)
         self.ids = self.choose_ids(finished)
         # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
@@ -149,6 +189,7 @@ class Steps:
                 after: tuple[str, ...] = ()
             else:
                 arguments = self.fit_arguments(given, spec, call, previous)
+                variables.outputs[id] = known_of(spec).output
                 after = ()
                 if spec.effects or self.barrier is not None:
                     after = self.order(id, spec, arguments)
@@ -157,9 +198,9 @@ class Steps:
             steps.append(Step(id, name, arguments, after, call.reason))
             previous = id
             if kept:
-                known[kept.lower()] = id
+                known[kept.lower()] = From(id)
             if added:
-                known[added.lower()] = id
+                known[added.lower()] = From(id)
                 appended.append(From(id))
         result: Expression | None = appended[0] if appended else From(previous) if steps else None
         if len(appended) > 1:
@@ -239,7 +280,7 @@ class Steps:
                 if folded == INPUT:
                     arguments[name] = From(previous)
                 elif folded in self.variables.known:
-                    arguments[name] = From(self.variables.known[folded])
+                    arguments[name] = self.variables.known[folded]
         return arguments
 
     def order(self, id: str, spec: FunctionSpec, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
