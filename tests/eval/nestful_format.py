@@ -230,7 +230,7 @@ def _function(entry: Mapping[str, Any]) -> Callable:
     parameters: dict[str, Any] = {}
     required: list[str] = []
     for key, given in entry.items():
-        if not key.endswith("parameters") or key.startswith("output") or not isinstance(given, Mapping):
+        if not key.endswith(("parameters", "arguments")) or key.startswith("output") or not isinstance(given, Mapping):
             continue
         listed = given.get("required") if _is_schema(given) else ()
         properties = given["properties"] if _is_schema(given) else given

@@ -121,3 +121,8 @@ async def test_independent_steps_overlap(monkeypatch: pytest.MonkeyPatch) -> Non
     assert overlap["critical"] == pytest.approx(8 * 0.2)
     assert overlap["seconds"] == pytest.approx(overlap["critical"])
     assert overlap["worst"] == pytest.approx(1), "independent steps of one task wait for each other"
+
+
+def test_the_parameters_of_a_function_may_be_called_its_arguments() -> None:
+    given = {"name": "mix", "arguments": {"colour": {"type": "string", "required": True}}, "output_arguments": {}}
+    assert read_functions([given])["mix"].parameters["required"] == ["colour"]
