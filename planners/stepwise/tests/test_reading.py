@@ -80,6 +80,8 @@ def test_what_is_not_clear_is_refused_and_says_why(reply: str, said: str) -> Non
         "Thought: Done.\nFinal answer: It rains.\nAll day.",
         "Thought: Done.\nFinal answer: It rains.\nAll day.\nObservation: it did\nThought: Good.",
         "[THOUGHT] Done.\n[FINAL ANSWER] It rains.\nAll day.",
+        "[THOUGHT] Done.\n[FINAL-ANSWER] It rains.\nAll day.",
+        "Thought: Done.\nFinal-Answer: It rains.\nAll day.",
         '{"thought": "Done.", "action": {"final": "It rains.\\nAll day."}}',
         '{"thought": "Done.", "final_answer": "It rains.\\nAll day.", "action": null}',
         '```json\n{"thought": "Done.", "answer": " It rains.\\nAll day. "}\n```',

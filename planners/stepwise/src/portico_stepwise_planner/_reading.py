@@ -13,7 +13,8 @@ from typing import Any
 
 from portico.plans import ModelCall, ReplyProblem
 
-_WORDS = r"final[ _]answer|action[ _]input|thought|action|observation"
+_WORDS = r"final[ _-]answer|action[ _-]input|thought|action|observation"
+_SPACES = str.maketrans("_-", "  ")
 _MARK = re.compile(
     # At the beginning of a line, with or without Markdown around: "Thought:", "**Action 2:**", "[FINAL ANSWER]".
     rf"^[ \t>*_#-]*(?:\[(?P<bracketed>{_WORDS})\](?:[ \t]*:)?|(?P<plain>{_WORDS})(?:[ \t]+\d+)?[ \t*_]*:)"
@@ -67,7 +68,7 @@ def read_reply(text: str) -> Action | Final:
 
 def _from_lines(text: str) -> Action | Final:
     marks = list(_MARK.finditer(text))
-    names = [(mark["bracketed"] or mark["plain"]).lower().replace("_", " ") for mark in marks]
+    names = [(mark["bracketed"] or mark["plain"]).lower().translate(_SPACES) for mark in marks]
     if not marks:
         bracket = text.find("{")
         if bracket >= 0:
