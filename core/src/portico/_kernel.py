@@ -373,10 +373,10 @@ class Kernel:
         Raises ``ValueError`` for a blank goal, ``FunctionNotFound`` for an unknown function, and what the
         planner and ``emit`` raise.
         """
-        from portico._runs.loop import allowed
+        from portico._runs.loop import find_allowed
         from portico._runs.run import propose
 
-        return await propose(self, goal, planner, allowed(self, functions, exclude), budget=budget, emit=emit)
+        return await propose(self, goal, planner, find_allowed(self, functions, exclude), budget=budget, emit=emit)
 
     def approve_plans(self, decide: DecidePlan | None = None) -> None:
         """Pause each plan which ``decide`` does not approve before it runs; without ``decide``, pause every plan.

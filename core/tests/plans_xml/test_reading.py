@@ -171,8 +171,8 @@ FIELDS = {
         ("open", "a $A.txt", TextOf(("a ", From("A", ("txt",)))), 0),
         ("any", "$A.txt", From("A", ("txt",)), 0),
         ("any", "a $A.txt", TextOf(("a ", From("A"), ".txt")), 0),
-        ("nobody", "$A.txt", From("A", ("txt",)), 0),
-        ("nobody", "a $A.txt", TextOf(("a ", From("A"), ".txt")), 1),
+        ("unknown", "$A.txt", From("A", ("txt",)), 0),
+        ("unknown", "a $A.txt", TextOf(("a ", From("A"), ".txt")), 1),
     ],
 )
 def test_what_a_result_has_is_a_part_of_it_and_all_else_is_text(

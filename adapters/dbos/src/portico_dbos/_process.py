@@ -223,7 +223,7 @@ class RunningDbos:
 
     def _live(self) -> None:
         self.loop.run_forever()
-        # Somebody waits for what was begun meanwhile.
+        # Callers wait for what has begun meanwhile.
         self.loop.run_until_complete(self._cancel_tasks())
         self.loop.close()
 

@@ -78,7 +78,7 @@ class Recording:
         results = self._results
         if results is None:
             async with self._loading:
-                results = await self._loaded()
+                results = await self._load_results()
         recorded = results.get(name)
         if recorded is not None:
             return json.loads(recorded)
@@ -113,7 +113,7 @@ class Recording:
             results[name] = text
         return value
 
-    async def _loaded(self) -> dict[str, str]:
+    async def _load_results(self) -> dict[str, str]:
         if self._results is None:
             recorded = await self._load()
             self._context.run(reserve, recorded.last)

@@ -56,7 +56,7 @@ class ParameterShape:
 
 @frozen
 class _Shape:
-    description: str = setting(default="", metadata={"doc": "What there is to find, for models and planners."})
+    description: str = setting(default="", metadata={"doc": "What the source contains. Models and planners read it."})
     filter: dict[str, _Scalar | tuple[_Scalar, ...] | RangeShape] = setting(
         factory=dict,
         metadata={"doc": "Always applies: for each field a value, a list of values or a range (`at_least`, …)."},

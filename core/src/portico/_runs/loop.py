@@ -37,7 +37,7 @@ FIXED = "plan"
 """The journal's name for the planner of a plan that runs by itself."""
 
 
-def allowed(
+def find_allowed(
     kernel: KernelLike, functions: Collection[str] | None, exclude: Collection[str]
 ) -> Mapping[str, FunctionSpec]:
     """Return the functions that planners may use, by what the kernel and the run include and exclude.
@@ -47,6 +47,8 @@ def allowed(
     every = kept = kernel.specs
     choices = (("", functions, exclude), ("[planner]", kernel.planner_include, kernel.planner_exclude))
     for table, include, left_out in choices:
+        if include is None and not left_out:
+            continue
         try:
             included = every if include is None else {*FunctionSpec.find_names(include, every)}
             excluded = {*FunctionSpec.find_names(left_out, every)}
@@ -146,9 +148,9 @@ class Loop:
     ends: float | None = None
     selection: Selection | None = None
 
-    def allowed(self) -> Mapping[str, FunctionSpec]:
+    def catalogue(self) -> Mapping[str, FunctionSpec]:
         """Return the functions that the run's planner may use."""
-        return allowed(self.execution.kernel, self.functions, self.exclude)
+        return find_allowed(self.execution.kernel, self.functions, self.exclude)
 
     def load(self, state: RunState) -> None:
         """Take over what an earlier process did."""
@@ -253,7 +255,7 @@ class Loop:
         offer: Offer | None = None
         while self.proposals < self.budget.proposals:
             if offer is None or offer.known is not self.execution.kernel.specs:
-                offer = await Offer.make(self.execution.kernel, self.planner, self.goal, self.emit, self.allowed())
+                offer = await Offer.make(self.execution.kernel, self.planner, self.goal, self.emit, self.catalogue())
                 self.selection = offer.selection
             proposal = await offer.ask(self.planner, self._task(offer), self.emit)
             if isinstance(proposal, FinalOutcome):
@@ -285,7 +287,7 @@ class Loop:
         """Run the plan that was saved for the goal, if there is one that still can run."""
         kernel = self.execution.kernel
         assert kernel.plan_store is not None  # noqa: S101 - checked when the run began
-        found = await find_plan(kernel.plan_store, self.goal, self.allowed())
+        found = await find_plan(kernel.plan_store, self.goal, self.catalogue())
         if found is None:
             return None
         plan, saved_at = replace(found.plan, notes=None), found.saved.saved_at
@@ -293,7 +295,7 @@ class Loop:
             changes = ". ".join(map(str, found.stale))
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used. {changes}.")
             return None
-        wrong = [finding for finding in self._check(plan, self.allowed()) if finding.severity == "error"]
+        wrong = [finding for finding in self._check(plan, self.catalogue()) if finding.severity == "error"]
         if wrong:
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
@@ -316,7 +318,7 @@ class Loop:
         if plan.result is None or (self.input is not None and not reads_input):
             return
         try:
-            await kernel.plan_store.put(saved_plan(self.goal, plan, self.allowed(), planner=self.planner.name))
+            await kernel.plan_store.put(saved_plan(self.goal, plan, self.catalogue(), planner=self.planner.name))
         except StoreError as error:
             self.execution.warnings.append(f"The plan could not be saved: {error}")
 

@@ -111,7 +111,7 @@ async def run_goal(
     planner = _planner(kernel, given.get("planner"))
     loop = Loop(execution, goal, planner, execution.budget, given.get("context"), input, reuse)
     loop.functions, loop.exclude = given.get("functions"), given.get("exclude", ())
-    loop.allowed()  # a wrong name is an error before the run is written down
+    loop.catalogue()  # a wrong name is an error before the run is written down
     return await _begin(loop, None, budget, origin, named=run is not None)
 
 

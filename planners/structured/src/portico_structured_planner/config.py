@@ -77,7 +77,7 @@ class StructuredSettings:
     )
     temperature: float | None = field(
         default=None,
-        validator=validators.optional([validators.ge(0)]),
+        validator=validators.optional([validators.ge(0), validators.le(2)]),
         metadata={"doc": "How freely the model writes, 0 to 2; the service's own value by default."},
     )
     top_p: float | None = field(
