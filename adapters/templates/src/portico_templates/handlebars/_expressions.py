@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from portico import Prompt
@@ -193,6 +193,49 @@ def _fields(unit: Unit, begin: Get, names: tuple[str, ...]) -> Get:
         return found
 
     return get
+
+
+def log_missing(unit: Unit, path: Path, get: Get) -> Get:
+    """Return what finds the same value, and logs once for its place that a value has no field of the name.
+
+    Of a mapping only a key in other letters counts: a key that is not there may be optional.
+    """
+    first = int(path.data or unit.block_param(path.parts[0]) is not None) if path.parts else 0
+    owners = [
+        (compile_path(unit, replace(path, parts=path.parts[:length])), path.parts[length])
+        for length in reversed(range(first, len(path.parts)))
+    ]
+    read = unit.setup.values.read
+    is_logged = False
+
+    def find(scope: Scope) -> Any:
+        nonlocal is_logged
+        value = get(scope)
+        # One look in each rendering: a loop may come here often.
+        if value is not MISSING or is_logged or find in scope.run.missed:
+            return value
+        scope.run.missed.add(find)
+        for find_owner, name in owners:
+            owner = find_owner(scope)
+            if owner is MISSING or read(owner, name) is not MISSING:
+                continue
+            fields = _field_names(owner)
+            alike = [field for field in fields if field.casefold() == name.casefold()]
+            if alike or (fields and not isinstance(owner, Mapping)):
+                is_logged = True
+                has = f"{alike[0]!r}" if alike else ", ".join(fields)
+                _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. The value has {has}.", path))
+            break
+        return value
+
+    return find
+
+
+def _field_names(value: Any) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        return [key for key in value if isinstance(key, str)]
+    kind: Any = type(value)
+    return declared_fields(kind)
 
 
 # Calls.

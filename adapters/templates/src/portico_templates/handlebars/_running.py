@@ -70,6 +70,7 @@ class Run:
     steps: int = 0
     made: list[Awaitable[Any]] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
+    missed: set[object] = field(default_factory=set)
 
     def count(self, steps: int) -> None:
         """Count what is about to be done; raises ``LimitExceeded``."""

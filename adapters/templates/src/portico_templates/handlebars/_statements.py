@@ -21,6 +21,7 @@ from portico_templates.handlebars._expressions import (
     compile_call,
     compile_path,
     compile_value,
+    log_missing,
 )
 from portico_templates.handlebars._parsing import parse
 from portico_templates.handlebars._running import (
@@ -146,10 +147,11 @@ def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
     is_variable = path.is_simple and unit.block_param(name) is None
     is_dotted = len(path.parts) > 1 and "." in path.original and not (path.data or path.depth or path.is_scoped)
     if not (is_variable or is_dotted):
-        body.add(_write_step(compile_path(unit, path), put))
+        body.add(_write_step(log_missing(unit, path, compile_path(unit, path)), put))
         return
     is_plain = is_variable and not setup.escapes and not name.isdecimal()
-    body.add(_write_step(compile_bare(unit, call), put), field=name if is_plain else None)
+    find = log_missing(unit, path, compile_bare(unit, call))
+    body.add(_write_step(find, put), field=name if is_plain else None)
 
 
 def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
@@ -189,6 +191,8 @@ def _built_in(unit: Unit, call: nodes.Call, body: Body | None, inverse: Body | N
     if len(call.params) != 1:
         unit.refuse(f"#{name} takes one argument, not {len(call.params)}.", call)
     getters = [compile_value(unit, call.params[0])]
+    if name in {"each", "with"} and inverse is None and isinstance(call.params[0], nodes.Path):
+        getters[0] = log_missing(unit, call.params[0], getters[0])
     if name == "each":
         loop = _Loop(unit.setup.values, body, inverse)
         return compound_step(getters, loop.choose_bodies, in_order=in_order, now=loop.write)
