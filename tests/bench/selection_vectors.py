@@ -77,7 +77,7 @@ async def _measured(count: int, rounds: int, settings: FaissSettings) -> dict[st
     specs = [FunctionSpec(f"f{number}", "", {}, {}) for number in range(count)]
     store = FaissVectorStore(settings)
     records = FunctionRecords(store, _Ready(data), "bench")
-    known = KnownFunctions(specs, lambda spec: spec.name[1:])
+    known = KnownFunctions({spec.name: spec for spec in specs}, {spec.name: spec.name[1:] for spec in specs})
     started = time.perf_counter()
     # The first search brings the store up to date.
     await records.cosines(known, Vectors(asked[:1], 1, data.shape[1]), _TOP, ((),))

@@ -57,7 +57,7 @@ class ContextualSettings:
         metadata={"doc": "How many functions a model sees at most, besides those in `always`."},
     )
     always: tuple[str, ...] = field(
-        default=(), metadata={"doc": "Functions that are always offered, by name: `Clock-Now`, or `Clock.Now`."}
+        default=(), metadata={"doc": "Functions that are always offered: `Clock-Now`, or `Clock` for the whole plugin."}
     )
     minimum_score: float | None = field(default=None, metadata={"doc": "Functions with a lower score are left out."})
     ranking: Literal["fused", "lexical", "vector"] = field(

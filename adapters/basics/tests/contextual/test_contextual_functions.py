@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from portico import (
     Context,
     Function,
     FunctionPlugin,
+    FunctionSpec,
     Kernel,
     Message,
     Thread,
@@ -117,10 +119,61 @@ async def test_the_text_of_the_context_may_be_made_asynchronously_and_must_be_te
         await asked(provider(context_text=lambda messages: 3), "Send the letter")
 
 
+async def test_recent_and_new_messages_come_apart_and_with_results_of_calls() -> None:
+    seen: list[list[str]] = []
+
+    async def users(recent: Sequence[Message], new: Sequence[Message]) -> str:
+        seen[:] = [[message.role for message in some] for some in (recent, new)]
+        return "\n".join(message.text for message in (*recent, *new) if message.role == "user")
+
+    result = Message("tool", (ToolResult("1", "forecast", "songs"),))
+    earlier = (*said("one", "two"), Message.of("user", "Send the letter"), result, Message.of("assistant", "Songs?"))
+    given = provider(context_text=users)
+    assert names(await asked(given, "by mail", result, earlier=earlier)) == ["send_mail"]
+    assert seen == [["user", "tool", "assistant"], ["user", "tool"]]
+    await asked(provider(context_text=users, recent_messages=0), "by mail", earlier=earlier)
+    assert seen == [[], ["user"]]
+
+
 async def test_the_text_of_a_function_may_be_the_caller_s() -> None:
     texts = {"forecast": "penguins", "send_mail": "lions", "play": "bears"}
     given = provider(function_text=lambda spec: texts[spec.name])
     assert names(await asked(given, "Are there lions?")) == ["send_mail"]
+
+
+async def test_the_text_of_a_function_may_be_made_asynchronously_and_is_made_once() -> None:
+    made: list[str] = []
+
+    async def text(spec: FunctionSpec) -> str:
+        made.append(spec.name)
+        await asyncio.sleep(0)
+        return {"forecast": "penguins", "send_mail": "lions", "play": "bears"}[spec.name]
+
+    given = provider(list(FUNCTIONS[:2]), function_text=text)
+    assert names(await asked(given, "Are there lions?")) == ["send_mail"]
+    given.functions.append(play)  # type: ignore[union-attr]
+    assert names(await asked(given, "Are there bears?")) == ["play"]
+    assert made == ["forecast", "send_mail", "play"]
+
+
+async def test_what_was_chosen_and_why_is_logged_without_the_whole_question(caplog: pytest.LogCaptureFixture) -> None:
+    question = "Send the letter by mail" + " please" * 50 + " secret"
+    await asked(provider(), question)
+    with caplog.at_level("DEBUG", "portico_basics.contextual"):
+        await asked(provider(), question)
+    (record,) = caplog.records
+    assert "send_mail chosen" in record.getMessage()
+    assert "forecast beyond the limit" in record.getMessage()
+    assert "Send the letter" in record.getMessage()
+    assert "secret" not in record.getMessage()
+
+
+async def test_the_name_of_a_plugin_means_all_of_its_functions() -> None:
+    plugin = FunctionPlugin("Desk", tuple(Function.of(each, plugin="Desk") for each in (forecast, play)))
+    given = provider([plugin, send_mail], always=("Desk",))
+    assert names(await asked(given, "Send the letter by mail")) == ["Desk-forecast", "Desk-play", "send_mail"]
+    assert (await offered(given, ToolChoice(exclude=("Desk",))))[0] == ["send_mail"]
+    assert (await offered(given, ToolChoice(include=("Desk",))))[0] == ["Desk-forecast", "Desk-play"]
 
 
 async def test_functions_come_go_and_change_while_the_provider_lives() -> None:

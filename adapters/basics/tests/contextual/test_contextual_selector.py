@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico import ChatAgent, ChatCapabilities, FunctionSpec, Kernel
+from portico import ChatAgent, ChatCapabilities, Function, FunctionPlugin, FunctionSpec, Kernel, ToolChoice, function
 from portico.errors import FunctionNotFound, ResponseInvalid, StoreBusy, StoreError
 from portico.search import Vectors
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
@@ -165,6 +165,21 @@ async def test_a_kernel_names_the_nearest_where_it_has_no_function_that_is_alway
     with pytest.raises(FunctionNotFound, match="bread_of_a_baker"):
         await ChatAgent("guide", kernel=kernel, chat=chat).invoke("Will there be rain?")
     assert not chat.requests
+
+
+async def test_a_plugin_that_is_always_offered_may_be_excluded_from_a_turn() -> None:
+    chooser = ContextualSelector(options=SelectionOptions(limit=1, always=("Desk",), ranking="lexical"))
+    hours = tuple(Function.of(function(name=f"now_{place}")(lambda: ""), plugin="Clock") for place in "abc")
+    desk = Function.of(function(name="open")(lambda: ""), plugin="Desk")
+    kernel = Kernel(
+        plugins=[FunctionPlugin("Desk", (desk,)), FunctionPlugin("Clock", hours)], function_selector=chooser
+    )
+    chat = ScriptedChat("Noon.", "Noon.", capabilities=ChatCapabilities(tools=True))
+    offered = []
+    for choice in (ToolChoice(), ToolChoice(exclude=("Desk",))):
+        await kernel.complete("What is now in b?", tool_choice=choice, chat=chat)
+        offered.append([tool.name for tool in chat.requests[-1].tools])
+    assert offered == [["Desk-open", "Clock-now_b"], ["Clock-now_b"]]
 
 
 async def test_with_words_alone_no_store_is_needed() -> None:

@@ -89,8 +89,7 @@ class Offer:
         selection = await select_functions(selector, every, (goal,))
         if selection is None:
             return cls(kernel.specs, every, tuple(every.values()), every)
-        for name in selection.absent:
-            kernel.function(name)
+        tuple(FunctionSpec.find_names(selection.absent, kernel.specs))
         emit(FunctionsOffered(selection))
         names = frozenset(selection.names)
         # In the catalogue's order: the same functions make the same prompt, which services cache.

@@ -123,9 +123,9 @@ class Asking:
             selection = await select_functions(selector, specs, recent_texts(messages), named=named, chosen=kept)
             if selection is None:
                 return self._toolbox.toolset(found, strict=strict), None
-            for name in selection.absent:
+            if selection.absent:
                 # One that is always offered may be missing here, but not from the kernel: that is an error.
-                FunctionSpec.find_name(name, {**self._kernel.functions, **specs})
+                tuple(FunctionSpec.find_names(selection.absent, {**self._kernel.functions, **specs}))
             names = frozenset(selection.names)
             if choice.mode == "required" and not names:
                 raise UnsupportedOption(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import Vectors
 from portico_basics.config import ContextualSettings
 from portico_basics.contextual.lexical import Ranking, RequestScores, best, function_text, fuse
-from portico_basics.contextual.records import FunctionRecords, KnownFunctions
+from portico_basics.contextual.records import FunctionRecords, FunctionText, KnownFunctions
 
 _RANKINGS = ("fused", "lexical", "vector")
 _REMEMBERED = 8
@@ -23,6 +24,9 @@ _MOST_REQUESTS = 16
 _MOST_CHARACTERS = 8_000
 _LOOKED_AT = 24
 """How many functions are considered for each request, at least."""
+_LOGGED = 60
+"""Characters of the context that are logged."""
+_LOG = logging.getLogger("portico_basics.contextual")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +36,18 @@ class SelectionOptions:
     >>> SelectionOptions(limit=3, always=("Clock-Now",)).ranking
     'fused'
 
-    At most ``limit`` functions are offered, and besides them those in ``always``. Functions with a lower score than
-    ``minimum_score`` are left out; a `Selection` shows the scores. ``ranking`` "lexical" compares words and needs no
-    store and no embeddings, "vector" compares vectors, "fused" does both. ``function_text`` returns the text of a
-    function that is searched. Raises ``ValueError`` for a negative limit and an unknown ranking.
+    At most ``limit`` functions are offered, and besides them those in ``always``, which may name plugins. Functions
+    with a lower score than ``minimum_score`` are left out; a `Selection` shows the scores. ``ranking`` "lexical"
+    compares words and needs no store and no embeddings, "vector" compares vectors, "fused" does both.
+    ``function_text`` returns the text of a function that is searched, and may be asynchronous. Raises ``ValueError``
+    for a negative limit and an unknown ranking.
     """
 
     limit: int = 8
     always: Sequence[str] = ()
     minimum_score: float | None = None
     ranking: Ranking = "fused"
-    function_text: Callable[[FunctionSpec], str] = function_text
+    function_text: FunctionText = function_text
 
     def __post_init__(self) -> None:
         if isinstance(self.always, str):
@@ -130,8 +135,8 @@ class ContextualSelector:
 
     Only functions that share a word with the context, or have a positive cosine, are chosen: there may be fewer than
     ``limit``. Of a long context the last 8,000 characters count. ``absent`` of the selection has the names of
-    ``always`` that no function has. Raises ``FunctionNotFound`` for a name that several functions have, and what the
-    store and the embeddings raise.
+    ``always`` that no function has. The logger ``portico_basics.contextual`` has each choice at DEBUG. Raises
+    ``FunctionNotFound`` for a name that several functions have, and what the store and the embeddings raise.
     """
 
     name = "contextual"
@@ -163,10 +168,20 @@ class ContextualSelector:
         self, functions: Sequence[FunctionSpec], context: Sequence[str], *, limit: int | None = None
     ) -> Selection:
         """Choose for the texts of a conversation, oldest first."""
-        limit = self.options.limit if limit is None else limit
+        selection = await self._select(tuple(functions), context, self.options.limit if limit is None else limit)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            offered, left_out = (
+                ", ".join(f"{each.name} {each.reason} {each.score:.3f}" for each in some) or "none"
+                for some in (selection.offered, selection.left_out)
+            )
+            asked = (selection.requests or ("",))[0][:_LOGGED]
+            _LOG.debug("of %d for %r: %s; left out: %s", selection.considered, asked, offered, left_out)
+        return selection
+
+    async def _select(self, functions: tuple[FunctionSpec, ...], context: Sequence[str], limit: int) -> Selection:
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
-        known = self._find_known(tuple(functions))
+        known = await self._find_known(functions)
         always, absent = find_names(self.options.always, known.specs)
         offered = tuple(Considered(name, "always") for name in always)
         count = len(known.specs)
@@ -180,13 +195,14 @@ class ContextualSelector:
         chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
         return Selection((*offered, *chosen), left_out, count, requests, embedded, absent)
 
-    def _find_known(self, functions: tuple[FunctionSpec, ...]) -> KnownFunctions:
+    async def _find_known(self, functions: tuple[FunctionSpec, ...]) -> KnownFunctions:
         """Return the set of these functions, one of the few that were used last or a new one."""
         for place, (given, known) in enumerate(self._recent):
             if given is functions or given == functions:
                 self._recent.insert(0, self._recent.pop(place))
                 return known
-        known = KnownFunctions(functions, self.options.function_text)
+        made = [each for _, each in self._recent]
+        known = await KnownFunctions.make(functions, self.options.function_text, made)
         self._recent = [(functions, known), *self._recent[: _REMEMBERED - 1]]
         return known
 
@@ -227,12 +243,12 @@ def make_selector(settings: ContextualSettings, services: Services) -> Contextua
 
 
 def find_names(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the full names that exist, each once, and the other names."""
+    """Return the full names that exist, each once, and the other names; a plugin's name means all of its functions."""
     found: dict[str, None] = {}
     absent = []
     for name in names:
         try:
-            found[FunctionSpec.find_name(name, full_names)] = None
+            found |= dict.fromkeys(FunctionSpec.find_names((name,), full_names))
         except FunctionNotFound as error:
             if error.meant:
                 raise

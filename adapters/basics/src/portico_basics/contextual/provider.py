@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico import AgentTurn, Considered, Context, Function, FunctionPlugin, FunctionSpec, Message, Selection, Turn
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions, find_names
 from portico_basics.contextual.lexical import Ranking, function_text
+from portico_basics.contextual.records import FunctionText
 
 if TYPE_CHECKING:
     from portico.ports import EmbeddingGenerator, VectorStore
@@ -20,6 +21,12 @@ Offerable: TypeAlias = "Function | FunctionPlugin | Callable[..., Any]"
 
 _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 
+_Made: TypeAlias = "str | Awaitable[str]"
+ContextText: TypeAlias = (
+    "Callable[[Sequence[Message]], _Made] | Callable[[Sequence[Message], Sequence[Message]], _Made]"
+)
+"""Makes the text to search for: of all messages, or of the recent and the new ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContextualFunctionOptions:
@@ -27,13 +34,14 @@ class ContextualFunctionOptions:
 
     The context has all new messages and before them ``recent_messages`` of earlier turns; messages without words and
     results of calls do not count. ``context_text`` returns the text of these messages to search for, and may be
-    asynchronous. ``namespace`` is the namespace of the functions' vectors in the store. For the others see
+    asynchronous. With two parameters it gets the recent and the new messages apart, results of calls among them, and
+    also those without words. ``namespace`` is the namespace of the functions' vectors in the store. For the others see
     `SelectionOptions`. Raises ``ValueError`` for a negative number.
     """
 
     recent_messages: int = 2
-    context_text: Callable[[Sequence[Message]], str | Awaitable[str]] | None = None
-    function_text: Callable[[FunctionSpec], str] = function_text
+    context_text: ContextText | None = None
+    function_text: FunctionText = function_text
     always: Sequence[str] = ()
     minimum_score: float | None = None
     ranking: Ranking = "fused"
@@ -81,6 +89,7 @@ class ContextualFunctionProvider:
         self.options = options or ContextualFunctionOptions()
         self.functions: list[Offerable] | Callable[[], _Some]
         self.functions = functions if callable(functions) else list(functions)
+        self._apart = self.options.context_text is not None and _takes_two(self.options.context_text)
         self._made: dict[int, tuple[object, Function]] = {}
         self._selector = ContextualSelector(
             vector_store,
@@ -110,9 +119,8 @@ class ContextualFunctionProvider:
         else:
             included, _ = find_names(choice.include, specs)
             selection = Selection(tuple(Considered(name, "always") for name in included), considered=len(specs))
-        for name in selection.absent:
-            # The whole catalogue is known here: it is excluded, or an error.
-            FunctionSpec.find_name(name, functions)
+        # The whole catalogue is known here: what is absent is excluded, or an error.
+        tuple(FunctionSpec.find_names(selection.absent, functions))
         chosen = tuple(functions[name] for name in selection.names)
         return Context(functions=chosen, selection=selection, among=tuple(functions.values()))
 
@@ -120,11 +128,14 @@ class ContextualFunctionProvider:
         """Do nothing: the next turn has the messages of this one."""
 
     async def _texts(self, turn: AgentTurn) -> tuple[str, ...]:
-        earlier, new = (tuple(filter(_has_words, some)) for some in (turn.earlier, turn.new))
-        recent = earlier[max(len(earlier) - self.options.recent_messages, 0) :]
-        if self.options.context_text is None:
-            return tuple(message.text for message in (*recent, *new))
-        text = self.options.context_text((*recent, *new))
+        spoken = [place for place, message in enumerate(turn.earlier) if _has_words(message)]
+        places = spoken[max(len(spoken) - self.options.recent_messages, 0) :]
+        recent = turn.earlier[places[0] :] if places else ()
+        make: Any = self.options.context_text
+        messages = tuple(filter(_has_words, (*recent, *turn.new)))
+        if make is None:
+            return tuple(message.text for message in messages)
+        text = make(recent, turn.new) if self._apart else make(messages)
         if inspect.isawaitable(text):
             text = await text
         if not isinstance(text, str):
@@ -153,6 +164,14 @@ class ContextualFunctionProvider:
                 found[function.full_name] = function
         self._made = kept
         return found
+
+
+def _takes_two(call: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(call).bind(())
+    except TypeError:
+        return True
+    return False
 
 
 def _has_words(message: Message) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from operator import mul
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from portico import FunctionSpec
 from portico.errors import ResponseInvalid, StoreBusy, StoreDamaged, StoreError
@@ -17,6 +18,9 @@ from portico_basics.contextual.lexical import LexicalIndex
 if TYPE_CHECKING:
     from portico.ports import EmbeddingGenerator, VectorStore
 
+
+FunctionText: TypeAlias = Callable[[FunctionSpec], str | Awaitable[str]]
+"""Makes the text of a function that is searched."""
 
 _DIGITS = 32
 
@@ -33,17 +37,10 @@ def record_key(name: str, text: str) -> str:
 
 
 class KnownFunctions:
-    """One set of functions, with the text of each, the key of its record, and an index of the texts.
+    """One set of functions, with the text of each, the key of its record, and an index of the texts."""
 
-    Raises ``ValueError`` for two different functions of one name, and what ``text`` raises.
-    """
-
-    def __init__(self, specs: Sequence[FunctionSpec], text: Callable[[FunctionSpec], str]) -> None:
-        self.specs: dict[str, FunctionSpec] = {}
-        for spec in specs:
-            if self.specs.setdefault(spec.name, spec) != spec:
-                raise ValueError(f"two functions are called {spec.name!r}")
-        self.texts = {name: _text(spec, text) for name, spec in self.specs.items()}
+    def __init__(self, specs: Mapping[str, FunctionSpec], texts: Mapping[str, str]) -> None:
+        self.specs, self.texts = specs, texts
         self.keys = {name: record_key(name, made) for name, made in self.texts.items()}
         self.names = {key: name for name, key in self.keys.items()}
 
@@ -52,12 +49,27 @@ class KnownFunctions:
         """The lexical index of the texts."""
         return LexicalIndex(self.texts)
 
+    @classmethod
+    async def make(cls, functions: Sequence[FunctionSpec], text: FunctionText, made: Sequence[KnownFunctions]) -> Self:
+        """Make the texts that none of the sets ``made`` before has; asynchronous ones at the same time.
 
-def _text(spec: FunctionSpec, text: Callable[[FunctionSpec], str]) -> str:
-    made = text(spec)
-    if not isinstance(made, str):
-        raise TypeError(f"the text of the function {spec.name!r} is {type(made).__name__}, not str")
-    return made
+        Raises ``ValueError`` for two different functions of one name, and what ``text`` raises.
+        """
+        specs: dict[str, FunctionSpec] = {}
+        for spec in functions:
+            if specs.setdefault(spec.name, spec) != spec:
+                raise ValueError(f"two functions are called {spec.name!r}")
+        texts: dict[str, Any] = {}
+        for name, spec in specs.items():
+            known = next((each for each in made if each.specs.get(name) == spec), None)
+            texts[name] = text(spec) if known is None else known.texts[name]
+        later = {name: each for name, each in texts.items() if inspect.isawaitable(each)}
+        if later:
+            texts |= zip(later, await asyncio.gather(*later.values()), strict=True)
+        for name, each in texts.items():
+            if not isinstance(each, str):
+                raise TypeError(f"the text of the function {name!r} is {type(each).__name__}, not str")
+        return cls(specs, texts)
 
 
 Near: TypeAlias = dict[str, float]

@@ -61,8 +61,7 @@ def command(
                 return list(kernel.functions.values()), None
             selector = kernel.service(FunctionSelector)
             selection = await selector.select(tuple(kernel.specs.values()), (question,))
-            for name in selection.absent:
-                kernel.function(name)
+            tuple(FunctionSpec.find_names(selection.absent, kernel.specs))
             return [kernel.functions[name] for name in selection.names], selection
 
     functions, selection = run_async(collect)
