@@ -12,6 +12,7 @@ from portico.errors import PorticoError
 from portico.ports import ChatService, TemplateLanguage
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
+from portico_host.fields import settings_fields
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_stepwise_planner.config import StepwiseSettings
@@ -30,16 +31,35 @@ def today() -> str:
     return "1 May"
 
 
-@pytest.mark.parametrize(
-    ("planner", "settings"),
-    [
-        (FunctionCallingPlanner, FunctionCallingSettings),
-        (HandlebarsPlanner, HandlebarsPlannerSettings),
-        (SequentialPlanner, SequentialSettings),
-        (StepwisePlanner, StepwiseSettings),
-        (StructuredPlanner, StructuredSettings),
-    ],
-)
+PLANNERS = [
+    (FunctionCallingPlanner, FunctionCallingSettings),
+    (HandlebarsPlanner, HandlebarsPlannerSettings),
+    (SequentialPlanner, SequentialSettings),
+    (StepwisePlanner, StepwiseSettings),
+    (StructuredPlanner, StructuredSettings),
+]
+each_planner = pytest.mark.parametrize(("planner", "settings"), PLANNERS)
+
+
+def test_the_settings_that_planners_share_are_said_once_and_in_the_same_words() -> None:
+    for name in ("chat", "instructions", "temperature", "top_p", "seed"):
+        said = {str(field) for _, cls in PLANNERS for field in settings_fields(cls) if field.key == name}
+        assert len(said) == 1, name
+
+
+@each_planner
+def test_a_number_outside_of_its_limits_is_refused_by_the_name_of_its_setting(planner: Any, settings: Any) -> None:
+    limited = [field for field in settings_fields(settings) if field.limits]
+    assert {"temperature", "top_p", "max_tokens", "manual_tokens"} <= {field.key for field in limited}
+    for field in limited:
+        for number in (field.limits["minimum"], field.limits["maximum"]):
+            settings(**{field.key: number})
+        for number in (field.limits["minimum"] - 1, field.limits["maximum"] + 1):
+            with pytest.raises(ValueError, match=f"^{field.key} is "):
+                settings(**{field.key: number})
+
+
+@each_planner
 async def test_a_planner_asks_with_the_settings_and_the_instructions_that_it_was_given(
     planner: Any, settings: Any
 ) -> None:

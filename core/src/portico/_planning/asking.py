@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
@@ -23,25 +23,62 @@ _CUT = "The reply was cut short: it was too long. Write a shorter plan."
 T = TypeVar("T")
 
 
+def _setting(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
+    """Return the field of a setting: its default, one line on it, and the least and the greatest number."""
+    limits = {} if low is None else {"minimum": low, "maximum": high}
+    return field(default=default, metadata={"doc": doc, "limits": limits})
+
+
 class Asking:
     """How planners ask a model.
 
-    ``request`` makes a request of messages and of the planner's settings. ``ask`` returns a whole reply, ``stream``
-    gives its words as they come, ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a
-    reply that was cut short. ``message`` shows a model what it wrote.
+    ``Settings`` are the settings that say how a model writes; ``setting`` makes a field of one more. ``request`` makes
+    a request of messages and of these settings. ``ask`` returns a whole reply, ``stream`` gives its words as they come,
+    ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a reply that was cut short.
+    ``message`` shows a model what it wrote.
     """
 
+    setting = staticmethod(_setting)
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Settings:
+        """The settings of each planner that asks a model: its settings class inherits them and adds its own.
+
+        >>> @dataclass(frozen=True, slots=True, kw_only=True)
+        ... class MySettings(Asking.Settings):
+        ...     repairs: int = Asking.setting(2, "How often a reply is sent back; 0 to 20.", 0, 20)
+        >>> MySettings(temperature=0.2).repairs
+        2
+
+        None leaves a number to the service. Raises ``ValueError`` for a number outside the limits of its field.
+        """
+
+        chat: str | None = _setting(None, "The chat service that is asked, by name; the configured one by default.")
+        instructions: str = _setting("", "Your own text at the end of the instructions for the model.")
+        temperature: float | None = _setting(
+            None, "How freely the model writes, 0 to 2; the service's own value by default.", 0, 2
+        )
+        top_p: float | None = _setting(
+            None, "Which share of the likely tokens is drawn from, 0 to 1; the service's own by default.", 0, 1
+        )
+        max_tokens: int | None = _setting(
+            None, "Tokens of one reply at most; by default the service decides.", 1, 1_000_000
+        )
+        seed: int | None = _setting(None, "Asks for the same draw each time, of services that can.")
+
+        def __post_init__(self) -> None:
+            for each in fields(self):
+                value, limits = getattr(self, each.name), each.metadata.get("limits")
+                if limits and value is not None and not limits["minimum"] <= value <= limits["maximum"]:
+                    allowed = f"{limits['minimum']:,} to {limits['maximum']:,}"
+                    raise ValueError(f"{each.name} is {value}; it must be {allowed}")
+
     @staticmethod
-    def request(messages: Iterable[Message], settings: Any) -> ChatRequest:
+    def request(messages: Iterable[Message], settings: Asking.Settings) -> ChatRequest:
         """Make a planner's request of messages and of the settings that say how its model writes.
 
-        >>> from types import SimpleNamespace
-        >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
-        >>> Asking.request([Message.of("user", "Plan.")], settings).max_tokens
+        >>> Asking.request([Message.of("user", "Plan.")], Asking.Settings(max_tokens=500)).max_tokens
         500
-
-        The settings have ``temperature`` (0 to 2), ``top_p``, ``max_tokens`` of a reply, and ``seed``; None leaves one
-        to the service.
         """
         return ChatRequest(
             tuple(messages),
