@@ -32,7 +32,7 @@ PARAMETERS = st.lists(st.sampled_from(["input", "text", "Größe", "a.b", "x-y",
 
 @st.composite
 def plans_for_xml(draw: st.DrawFn) -> Plan:
-    """Draw a plan that XML can hold: steps in their order, texts and whole results, a result of whole steps."""
+    """Draw a plan that XML can hold: steps in order, texts and whole results, a result of steps or parts of them."""
     count = draw(st.integers(1, 5))
     names = draw(st.lists(WORDS, min_size=count, max_size=count, unique_by=str.casefold))
     ids = [name if draw(st.booleans()) and name.casefold() != "input" else "" for name in names]
@@ -55,8 +55,9 @@ def plans_for_xml(draw: st.DrawFn) -> Plan:
     chosen = draw(st.lists(st.sampled_from(range(count)), min_size=1, unique=True).map(sorted))
     parts: list[str | Expression] = []
     for index in chosen:
-        parts += ["\n", From(ids[index])]
-    result: Expression = From(ids[chosen[0]]) if len(chosen) == 1 else TextOf(tuple(parts[1:]))
+        path = draw(st.sampled_from([(), ("date",), ("list", 0, "max temp"), ("a.b", -1)]))
+        parts += ["\n", From(ids[index], path)]
+    result = parts[1] if len(chosen) == 1 else TextOf(tuple(parts[1:]))
     goal = draw(st.text(string.ascii_letters + " \n<>&\"'$é", max_size=12).map(str.strip))
     return Plan(goal, tuple(steps), result)
 

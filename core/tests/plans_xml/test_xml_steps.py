@@ -227,6 +227,8 @@ def test_effects_come_in_the_order_of_writing(calls: list[str], after: list[tupl
     [
         (["", ""], From("s2")),
         (["A", ""], From("s1")),
+        (["A.date", ""], From("s1", ("date",))),
+        (["$A.list[0]['x y']", "A"], TextOf((From("s1", ("list", 0, "x y")), "\n", From("s2")))),
         (["A", "B", "A"], TextOf((From("s1"), "\n", From("s2"), "\n", From("s3")))),
     ],
 )

@@ -90,6 +90,10 @@ WRITTEN = {
             "</plan>",
         ],
     ),
+    "a field as the result": (
+        plan(result=From("s1", ("degreesFahrenheit",))),
+        ["<plan>", '  <function.g setContextVariable="s1" appendToResult="RESULT__s1.degreesFahrenheit"/>', "</plan>"],
+    ),
     "the name of a result is of no step": (
         plan(step("result__S2_"), step("RESULT__s2"), step("s2", arguments={"a": From("RESULT__s2")})),
         [
@@ -148,7 +152,7 @@ TWO = (step(), step("s2"))
         (Plan("", (step(),)), "result"),
         (Plan("", (), Value(1)), "result"),
         (plan(result=Value(1)), "result"),
-        (plan(result=From("s1", ("a",))), "result"),
+        (plan(result=From("s1", ("\\",))), "is no variable"),
         (plan(result=From("input")), "result"),
         (plan(result=From("s2")), "result"),
         (plan(*TWO, result=TextOf((From("s1"), ", ", From("s2")))), "result"),

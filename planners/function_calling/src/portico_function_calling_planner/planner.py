@@ -280,7 +280,7 @@ class Offer:
         self._by_wire: dict[str, tuple[FunctionSpec, StrictForm | None]] = {}
         tools = []
         for spec in fitted.functions:
-            made, form = spec.tool_form(strict=strict)
+            made, form = _with_output(spec).tool_form(strict=strict)
             self._by_wire[made.name] = (spec, form)
             tools.append(made)
         self.infeasible = JsonSchema.free_name("infeasible", self._by_wire)
@@ -336,9 +336,14 @@ _INFEASIBLE_PARAMETERS = {
 }
 
 
+def _with_output(spec: FunctionSpec) -> FunctionSpec:
+    """Say in the description what a function gives, since a tool has no place for it."""
+    return replace(spec, description=f"{spec.description}\nReturns {PromptText.shape(spec.returns)}.".strip())
+
+
 def _write_tools(specs: Iterable[FunctionSpec]) -> str:
     """Write the tools as in a request, to measure their size."""
-    made = (spec.tool() for spec in specs)
+    made = (_with_output(spec).tool() for spec in specs)
     return json.dumps([[each.name, each.description, each.parameters] for each in made], ensure_ascii=False)
 
 

@@ -58,7 +58,7 @@ parameter, named as in the manual. Give every parameter that has no default and 
 $NAME, alone or within a text: "About $NAME". A part of the output is $NAME.field or $NAME.list[0].field; the manual \
 says which parts there are. Give a part where a parameter takes that and not the whole.
 - appendToResult="RESULT__NAME" makes the output of a step a part of the plan's result. Mark each step whose output \
-the user asked for. A step may have both.
+the user asked for; "RESULT__NAME.field" takes only that field of it. A step may have both.
 - A function knows of other steps only what you give it.
 - Attribute values are escaped as XML: &amp; for &, &lt; for <, &quot; for a quotation mark.
 
@@ -332,7 +332,7 @@ class SequentialPlanner:
         # The model sees its own text again if the plan is refused or fails.
         notes: dict[str, Any] = {"plan": number, "written": text}
         if result is not None:
-            notes["result"] = list(dict.fromkeys(reference.step for reference in references(result)))
+            notes["result"] = [[each.step, *each.path] if each.path else each.step for each in references(result)]
         if read.recovered:
             notes["recovered"] = [str(mend) for mend in read.recovered]
         return replace(read.plan, result=result, notes=notes)
@@ -357,7 +357,8 @@ def _with_results_before(result: Expression | None, task: Task) -> Expression | 
     if not isinstance(marked, list) or result is None:
         return result
     finished = {record.step.id for record in finished_steps(task)}
-    before = [From(step) for step in marked if isinstance(step, str) and step in finished]
+    named = (each if isinstance(each, list) and each else [each] for each in marked)
+    before = [From(step, tuple(path)) for step, *path in named if isinstance(step, str) and step in finished]
     here = {reference.step for reference in references(result)}
     parts: list[str | Expression] = []
     for reference in before:

@@ -147,7 +147,7 @@ def _result_parts(result: Expression | None) -> Iterator[str | Expression]:
 def _document(plan: Plan) -> str:
     if not plan.steps:
         return f"{_goal(plan)}<plan/>"
-    appended = {part.step for part in _result_parts(plan.result) if isinstance(part, From)}
+    appended = {part.step: part.path for part in _result_parts(plan.result) if isinstance(part, From)}
     used = {reference.step for reference in plan.references()}
     taken = {step.id.lower() for step in plan.steps}
     lines = [f"{_goal(plan)}<plan>"]
@@ -163,7 +163,7 @@ def _document(plan: Plan) -> str:
             key = f"RESULT__{step.id}"
             while key.lower() in taken:
                 key += "_"
-            attributes.append(("appendToResult", key))
+            attributes.append(("appendToResult", f"{key}{From.print_path(appended[step.id])[1:]}"))
         written = "".join(f' {name}="{value.translate(_ATTRIBUTE_ESCAPES)}"' for name, value in attributes)
         lines.append(f"  <function.{step.function.replace('-', '.')}{written}/>")
     return "\n".join([*lines, "</plan>"])

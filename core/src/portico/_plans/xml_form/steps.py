@@ -164,11 +164,11 @@ class Steps:
         self.calls = calls
         self.functions = functions
         self.fail = fail
-        # What each call sets: the variable as it is written, and the name of a result.
-        self.sets: list[tuple[str, str]] = []
+        # What each call sets: the variable as it is written, and the name of a result with the part that it is.
+        self.sets: list[tuple[str, str, str]] = []
         self.arguments = [self.separate_arguments(call) for call in calls]
         self.variables = Variables(finished, fail, input)
-        self.variables.ever_set = dict.fromkeys(each.lower() for pair in self.sets for each in pair if each)
+        self.variables.ever_set = dict.fromkeys(each.lower() for names in self.sets for each in names[:2] if each)
         self.ids = self.choose_ids(finished)
         # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
         self.barrier: str | None = None
@@ -180,7 +180,7 @@ class Steps:
         appended: list[From] = []
         variables, known = self.variables, self.variables.known
         previous = INPUT
-        for call, given, (kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
+        for call, given, (kept, added, part), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
             name = self.functions.find(full_name(call.function)) or full_name(call.function)
             spec = self.functions.spec(name)
             variables.step = id
@@ -201,7 +201,7 @@ class Steps:
                 known[kept.lower()] = From(id)
             if added:
                 known[added.lower()] = From(id)
-                appended.append(From(id))
+                appended.append(From(id, From.parse_path(f"${part}")))
         result: Expression | None = appended[0] if appended else From(previous) if steps else None
         if len(appended) > 1:
             parts = [part for reference in appended for part in ("\n", reference)]
@@ -213,7 +213,7 @@ class Steps:
         attributes = call.attributes
         if len(attributes) > 1 and len(set(map(str.lower, attributes))) < len(attributes):
             attributes = self.merge_attributes(call)
-        kept = added = ""
+        kept = added = part = ""
         arguments: dict[str, str] = {}
         for name, value in attributes.items():
             kind = name.lower() if len(name) in _CONTROL_LENGTHS else ""
@@ -221,6 +221,9 @@ class Steps:
                 arguments[name] = value
                 continue
             variable = value if value.isidentifier() else value.strip().removeprefix("$")
+            if kind == _APPEND and _WHOLE.fullmatch(f"${variable}"):
+                name_end = _WORD.match(variable).end()  # type: ignore[union-attr]  # it has matched above
+                variable, part = variable[:name_end], variable[name_end:]
             if variable and not _WORD.fullmatch(variable):
                 raise self.fail(call, f"{variable[:100]!r} is no variable; a name has letters, digits and '_'", name)
             if kind == _SET:
@@ -229,7 +232,7 @@ class Steps:
                 raise self.fail(call, f"appendToResult is the name of a result, not {variable!r}", name)
             else:
                 added = variable
-        self.sets.append((kept, added))
+        self.sets.append((kept, added, part))
         return arguments
 
     def merge_attributes(self, call: WrittenCall) -> Mapping[str, str]:
@@ -245,7 +248,7 @@ class Steps:
         """Give each step an id: the variable that it sets, else s and its number, or the next that is free."""
         taken = {INPUT, *(each.lower() for each in finished)}
         found: list[str] = []
-        for kept, _ in self.sets:
+        for kept, *_ in self.sets:
             free = kept if kept.lower() not in taken else ""
             taken.add(kept.lower())
             found.append(free)
