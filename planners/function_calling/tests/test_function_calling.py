@@ -288,3 +288,14 @@ def test_whatever_a_model_calls_it_ends_with_an_answer_or_a_clear_error(calls: l
         assert str(error)
     else:
         assert isinstance(run.outcome, Answer | Infeasible)
+
+
+async def test_calls_packed_into_one_and_arguments_as_python_writes_them_are_steps_without_asking_again() -> None:
+    uses = [{"recipient_name": "functions.Weather-forecast", "parameters": {"city": city}} for city in ("Oslo", "Rome")]
+    packed = ToolCall("c", "multi_tool_use.parallel", json.dumps({"tool_uses": uses}))
+    weather = Weather()
+    chat = play([packed, ToolCall("d", "Weather-forecast", "{'city': 'Voss',\n'days': 2,}")], "Clear.")
+    await run_goal(chat, weather=weather)
+    assert sorted(weather.asked) == [("Oslo", 1), ("Rome", 1), ("Voss", 2)]
+    assert [result.id for result in tool_results(chat.requests[1])] == ["c_1", "c_2", "d"]
+    assert len(chat.requests) == 2

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._plans.task import Emit, Event
 from portico._tool_loop.structured import ReplyProblem
+from portico._tool_loop.toolset import expand_calls
 from portico.errors import PlanError, PlanFormatError, ResponseInvalid
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Asking:
         """
         reply = await chat.complete(_render_sources(chat, request))
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+        reply = expand_calls(reply)
         return reply if cut else Asking.require_whole(reply, chat, request.max_tokens)
 
     @staticmethod
@@ -151,7 +153,7 @@ class Asking:
         if reply is None:
             raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
-        return reply
+        return expand_calls(reply)
 
     @staticmethod
     async def until_usable(

@@ -8,7 +8,7 @@ from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Plan, Step, Value
 from portico._schema.coerce import mend
-from portico._schema.values import parse_json
+from portico._schema.values import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,10 +52,16 @@ class ModelCall:
         ]
 
     @staticmethod
-    def arguments(text: str) -> dict[str, Any]:
-        """Read a JSON object; ``ValueError`` says what is wrong with any other text, such as one with a key twice."""
+    def arguments(text: str, *, more: bool = False) -> dict[str, Any]:
+        """Read a JSON object as models write it; with ``more``, the one with which the text begins.
+
+        >>> ModelCall.arguments("{'city': 'Oslo', 'now': True,}")
+        {'city': 'Oslo', 'now': True}
+
+        ``ValueError`` says what is wrong with any other text, such as one with a key twice.
+        """
         try:
-            value = parse_json(text)
+            value = read_json(text, more=more)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         if not isinstance(value, dict):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico._schema.values import inside, kind_of, parse_json
+from portico._schema.values import inside, kind_of, read_json
 from portico._types.compiled import Compiled, Mismatch
 
 _BITS = 4096
@@ -23,8 +23,8 @@ def structure_leniently(compiled: Compiled, value: Any) -> Any:
     >>> structure_leniently(compile_type(dict[str, int | list[int]]), {"a": "5", "b": "[1, 2]"})
     {'a': 5, 'b': [1, 2]}
 
-    A string that is exactly the JSON text of a value of a kind expected in its place becomes that value; an integer
-    where a string is expected becomes its digits. Nothing is lost: "05", "5.0" for an integer and "1e3" stay
+    A string that is exactly how JSON, or Python, writes a value of a kind expected in its place becomes that value;
+    an integer where a string is expected becomes its digits. Nothing is lost: "05", "5.0" for an integer and "1e3" stay
     strings. Raises the `Mismatch` of the value as it came when it still does not fit.
     """
     try:
@@ -80,12 +80,13 @@ def _rewrite(value: Any, expected: list[tuple[str, str | None]]) -> Any:
 def _read(text: str, kinds: set[str]) -> Any:
     """Return the value of a kind expected whose JSON text this is."""
     try:
-        value = parse_json(text)
+        value = read_json(text)
     except (ValueError, RecursionError):
         return _MISSING
     if isinstance(value, dict | list):
         return value if kind_of(value) in kinds else _MISSING
-    return value if any(_is_of(value, kind) for kind in kinds) and json.dumps(value) == text else _MISSING
+    exact = text in (json.dumps(value), repr(value))
+    return value if exact and any(_is_of(value, kind) for kind in kinds) else _MISSING
 
 
 def read_literal(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
@@ -94,7 +95,7 @@ def read_literal(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
     >>> read_literal("3", {"type": "integer"}, {}), read_literal("03", {"type": "integer"}, {})
     (3, '03')
 
-    A text that is exactly how JSON writes a value of a kind that the schema takes is that value, unless the schema
+    A text that is exactly how JSON, or Python, writes a value of a kind that the schema takes is that value, unless the schema
     takes a text too. Arrays and objects may be spaced in any way. ``root`` holds the ``$defs``.
     """
     definitions = root.get("$defs")

@@ -23,7 +23,7 @@ from portico._functions.middleware import ToolCallInvocation, run_middleware
 from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.partial_json import NOTHING
 from portico._tool_loop.structured import DraftReader, Manner, ReplyProblem, ResponseFormat
-from portico._tool_loop.toolset import Toolset
+from portico._tool_loop.toolset import Toolset, as_json, expand_calls
 from portico._tool_loop.values import PartialValue, ToolFinished, ToolLoopLimits, ToolStarted, Turn, TurnEvent
 from portico.errors import (
     ArgumentsInvalid,
@@ -65,7 +65,7 @@ async def carry_out_call(kernel: KernelLike, call: ToolCall, offered: Toolset | 
 async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> str:
     function = kernel.function(call.name) if offered is None else _find_offered(kernel, call.name, offered)
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = json.loads(as_json(call.arguments) or "{}")
     except (ValueError, RecursionError) as error:
         raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
     if not isinstance(arguments, dict):
@@ -227,6 +227,7 @@ class _Turn:
         reply = self.reply
         if reply is None:
             raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
+        reply = expand_calls(reply)
         self.usage += reply.usage
         self.added.append(reply.message)
         return reply

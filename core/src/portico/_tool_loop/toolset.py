@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from portico._chat.messages import Tool, ToolCall
 from portico._functions.functions import FunctionSpec
+from portico._schema.values import read_json
 from portico._types.compiled import Mismatch
 from portico.errors import FunctionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from portico._chat.messages import ChatReply, Part
     from portico._functions.functions import Function
     from portico._schema.strict import StrictForm
 
@@ -57,7 +60,7 @@ class Toolset:
                 offered = self._offered[self.find(call.name).full_name]
             except FunctionNotFound:
                 return call
-        name, arguments = offered.function.full_name, call.arguments
+        name, arguments = offered.function.full_name, as_json(call.arguments)
         if offered.form is not None and not offered.form.identity:
             try:
                 decoded = offered.form.decode(json.loads(arguments or "{}"))
@@ -71,6 +74,48 @@ class Toolset:
     def find(self, name: str) -> Function:
         """Find an offered function by name; raises ``FunctionNotFound`` with the nearest ones that are offered."""
         return self.functions[FunctionSpec.find_name(name, self.functions, lenient=True)]
+
+
+def as_json(text: str) -> str:
+    """Return the arguments of a call as JSON where a model wrote them as `read_json` reads them; others unchanged."""
+    try:
+        json.loads(text or "{}")
+    except ValueError:
+        with suppress(ValueError):
+            return json.dumps(read_json(text), ensure_ascii=False)
+    except RecursionError:
+        pass
+    return text
+
+
+def expand_calls(reply: ChatReply) -> ChatReply:
+    """Return a reply with the calls that a model packed into one, as OpenAI's models do now and then.
+
+    Such a call, of ``multi_tool_use.parallel``, has ``{"tool_uses": [{"recipient_name", "parameters"}]}``. The calls
+    stand in its place, also in the message, so that each is answered.
+    """
+    if not any(call.name.endswith(_PARALLEL) for call in reply.tool_calls):
+        return reply
+    parts: list[Part] = []
+    for part in reply.message.content:
+        inner = _calls_inside(part) if isinstance(part, ToolCall) and part.name.endswith(_PARALLEL) else ()
+        parts += inner or (part,)
+    return replace(reply, message=replace(reply.message, content=tuple(parts)))
+
+
+_PARALLEL = ("multi_tool_use.parallel", "multi_tool_use_parallel", "multi_tool_use-parallel")
+
+
+def _calls_inside(call: ToolCall) -> tuple[ToolCall, ...]:
+    """Return the calls in one; none where it does not have the form."""
+    try:
+        uses = json.loads(as_json(call.arguments))["tool_uses"]
+        return tuple(
+            ToolCall(f"{call.id}_{number}", use["recipient_name"], json.dumps(use["parameters"], ensure_ascii=False))
+            for number, use in enumerate(uses, 1)
+        )
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return ()
 
 
 class Toolbox:

@@ -116,17 +116,10 @@ def _unwrap(text: str) -> str:
 
 def _first_object(text: str, what: str) -> dict[str, Any]:
     """Read the JSON object with which a text begins, also as the first of an array."""
-    start = text.lstrip().removeprefix("[").lstrip()
     try:
-        _, end = json.JSONDecoder().raw_decode(start)
-    except RecursionError:
-        raise ReplyProblem(f"{what} is nested too deeply") from None
+        return ModelCall.arguments(text.lstrip().removeprefix("["), more=True)
     except ValueError as error:
         raise ReplyProblem(f"{what} is not whole JSON: {error}. {_EXPECTED}") from error
-    try:
-        return ModelCall.arguments(start[:end])
-    except ValueError as error:
-        raise ReplyProblem(f"{what} cannot be used: {error}. {_EXPECTED}") from error
 
 
 def _from_json(document: Mapping[str, Any], thought: str = "") -> Action | Final:
