@@ -42,25 +42,25 @@ def bare_lines(value: Any) -> str:
 
 @pytest.mark.parametrize("write", [repr, last_commas, bare_lines])
 @given(value=VALUES)
-def test_a_value_is_read_as_python_writes_it_and_with_bare_line_breaks_and_with_last_commas(write: Any, value: Any):
+def test_a_value_is_read_as_python_writes_it_with_bare_line_breaks_and_with_last_commas(write: Any, value: Any) -> None:
     text = write(value)
     assert json.dumps(read_json(text)) == json.dumps(value)
 
 
 @pytest.mark.parametrize("write", [repr, last_commas, bare_lines, json.dumps])
 @given(value=st.dictionaries(TEXTS, VALUES), after=st.text())
-def test_the_value_with_which_a_text_begins_is_read_whatever_follows(write: Any, value: Any, after: str):
+def test_the_value_with_which_a_text_begins_is_read_whatever_follows(write: Any, value: Any, after: str) -> None:
     assert json.dumps(read_json(f"\n {write(value)}{after}", more=True)) == json.dumps(value)
 
 
 @given(value=VALUES, indent=st.none() | st.integers(0, 2), escaped=st.booleans())
-def test_strict_json_reads_as_strict_json(value: Any, indent: int | None, escaped: bool):
+def test_strict_json_reads_as_strict_json(value: Any, indent: int | None, escaped: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
     assert json.dumps(read_json(text)) == json.dumps(parse_json(text)) == json.dumps(value)
 
 
 @given(text=st.text("{}[]\"'\\,: x1Truen\n"))
-def test_no_text_crashes_the_reader_and_no_half_text_is_a_value(text: str):
+def test_no_text_crashes_the_reader_and_no_half_text_is_a_value(text: str) -> None:
     try:
         read_json("{'a': 'x" + text.replace("'", ""))
     except ValueError:
@@ -86,6 +86,6 @@ def test_no_text_crashes_the_reader_and_no_half_text_is_a_value(text: str):
         "",
     ],
 )
-def test_what_has_no_reading_or_two_is_refused(text: str):
+def test_what_has_no_reading_or_two_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         read_json(text)

@@ -24,9 +24,7 @@ def forecast(city: str, hourly: bool = False) -> str:
 async def answers(*calls: ToolCall, capabilities: ChatCapabilities = TOOLS) -> tuple[ScriptedChat, list[Any]]:
     kernel = Kernel()
     name = kernel.add_function(Function.of(forecast, plugin="Weather")).full_name
-    chat = ScriptedChat(
-        ChatReply(Message("assistant", calls), finish="tool_calls"), "Done.", capabilities=capabilities
-    )
+    chat = ScriptedChat(ChatReply(Message("assistant", calls), finish="tool_calls"), "Done.", capabilities=capabilities)
     events = [event async for event in kernel.stream("Go", chat=chat, functions=[name])]
     return chat, events
 
@@ -43,7 +41,7 @@ async def answers(*calls: ToolCall, capabilities: ChatCapabilities = TOOLS) -> t
 )
 async def test_arguments_as_python_writes_them_and_with_line_breaks_are_read(
     arguments: str, result: str, capabilities: ChatCapabilities
-):
+) -> None:
     if "null" in arguments and not capabilities.strict:
         arguments = arguments.replace("null", "false")
     chat, events = await answers(ToolCall("1", "Weather-forecast", arguments), capabilities=capabilities)
@@ -53,7 +51,7 @@ async def test_arguments_as_python_writes_them_and_with_line_breaks_are_read(
     assert json.loads(started.call.arguments)["city"] == result.partition(":")[0]
 
 
-async def test_calls_packed_into_multi_tool_use_parallel_are_each_called_and_answered():
+async def test_calls_packed_into_multi_tool_use_parallel_are_each_called_and_answered() -> None:
     uses = [
         {"recipient_name": "functions.Weather-forecast", "parameters": {"city": "Oslo"}},
         {"recipient_name": "functions.Weather_forecast", "parameters": {"city": "Bergen", "hourly": True}},
@@ -68,7 +66,7 @@ async def test_calls_packed_into_multi_tool_use_parallel_are_each_called_and_ans
 
 
 @pytest.mark.parametrize("arguments", ["", "{}", '{"tool_uses": []}', '{"tool_uses": [1]}', '{"tool_uses": {"a": 1}}'])
-async def test_a_packed_call_of_another_form_is_answered_as_an_unknown_function(arguments: str):
+async def test_a_packed_call_of_another_form_is_answered_as_an_unknown_function(arguments: str) -> None:
     chat, _ = await answers(ToolCall("c", "multi_tool_use.parallel", arguments))
     (answer,) = chat.requests[1].messages[-1].content
     assert isinstance(answer, ToolResult)

@@ -95,8 +95,8 @@ def read_literal(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
     >>> read_literal("3", {"type": "integer"}, {}), read_literal("03", {"type": "integer"}, {})
     (3, '03')
 
-    A text that is exactly how JSON, or Python, writes a value of a kind that the schema takes is that value, unless the schema
-    takes a text too. Arrays and objects may be spaced in any way. ``root`` holds the ``$defs``.
+    A text that is exactly how JSON, or Python, writes a value of a kind that the schema takes is that value, unless the
+    schema takes a text too. Arrays and objects may be spaced in any way. ``root`` holds the ``$defs``.
     """
     definitions = root.get("$defs")
     kinds = {kind for kind, _ in _at(schema, (), definitions if isinstance(definitions, Mapping) else {})}

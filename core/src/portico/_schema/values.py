@@ -98,8 +98,12 @@ def inside(schema: Any, part: str | int) -> Any:
     return schema.get("items")
 
 
-def parse_json(text: str, *, strict: bool = True) -> Any:
-    """Return the value of a JSON text. Raises ``ValueError`` for NaN, infinities and a key that comes twice."""
+def parse_json(text: str, *, strict: bool = True, more: bool = False) -> Any:
+    """Return the value of a JSON text; with ``more``, of the one with which the text begins.
+
+    Raises ``ValueError`` for NaN, infinities and a key that comes twice. Without ``strict`` a string may have line
+    breaks inside.
+    """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -111,57 +115,48 @@ def parse_json(text: str, *, strict: bool = True) -> Any:
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is no JSON value")
 
-    return json.loads(text, object_pairs_hook=unique, parse_constant=refuse, strict=strict)
-
-
-# A text in either quotes, a word of Python, or the comma after the last element.
-_ODD = re.compile(
-    r""""((?:[^"\\]|\\.)*+)("?)|'((?:[^'\\]|\\.)*+)('?)|\b(?:True|False|None)\b|(?<=[\w"'}\]]),(?=\s*+[}\]])""",
-    re.DOTALL,
-)
-_ODD_IN_A_TEXT = re.compile(r'''\\(?:'|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|.)|"''', re.DOTALL)
-_WORDS = {"True": "true", "False": "false", "None": "null", ",": ""}
-_QUOTES = {"\\'": "'", '"': '\\"'}
+    decoder = json.JSONDecoder(object_pairs_hook=unique, parse_constant=refuse, strict=strict)
+    return decoder.raw_decode(text.lstrip())[0] if more else decoder.decode(text)
 
 
 def read_json(text: str, *, more: bool = False) -> Any:
-    """Return the value of a JSON text that a model wrote; with ``more``, of the JSON with which it begins.
+    """Return the value of a JSON text that a model wrote, as `parse_json` does.
 
     >>> read_json("{'sunny': True, 'places': ['Oslo',],}")
     {'sunny': True, 'places': ['Oslo']}
 
     What is no JSON is read as Python writes it, with line breaks inside of texts and a comma after the last element.
-    Each of these has one reading. Raises ``ValueError`` as `parse_json` does, with what is wrong with it as JSON.
+    Each of these has one reading. The ``ValueError`` says what is wrong with the text as JSON.
     """
     try:
-        return parse_json(_first(text, strict=True) if more else text)
+        return parse_json(text, more=more)
     except ValueError as error:
-        plain = _ODD.sub(_plain, text)
         try:
-            return parse_json(_first(plain, strict=False) if more else plain, strict=False)
+            return parse_json(_ODD.sub(_plain, text), strict=False, more=more)
         except ValueError:
             raise error from None
 
 
-def _first(text: str, *, strict: bool) -> str:
-    text = text.lstrip()
-    return text[: json.JSONDecoder(strict=strict).raw_decode(text)[1]]
+# A text in either quotes, a word of Python, or the comma after the last element; and what is odd inside of a text.
+_ODD = re.compile(
+    r""""((?:[^"\\]|\\.)*+)("?)|'((?:[^'\\]|\\.)*+)('?)|\b(?:True|False|None)\b|(?<=[\w"'}\]]),(?=\s*+[}\]])""",
+    re.DOTALL,
+)
+_ODD_INSIDE = re.compile(r'''\\(?:x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|.)|"''', re.DOTALL)
+_PLAIN = {"True": "true", "False": "false", "None": "null", ",": "", "\\'": "'", '"': '\\"'}
 
 
 def _plain(odd: re.Match[str]) -> str:
-    if odd[0] in _WORDS:
-        return _WORDS[odd[0]]
+    if odd[0] in _PLAIN:
+        return _PLAIN[odd[0]]
     double, end, single, ends = odd.groups()
     closing = '"' if end or ends else ""
-    return f'"{_ODD_IN_A_TEXT.sub(_plain_in_a_text, single if double is None else double)}{closing}'
+    return f'"{_ODD_INSIDE.sub(_plain_inside, single if double is None else double)}{closing}'
 
 
-def _plain_in_a_text(odd: re.Match[str]) -> str:
-    if odd[1] is not None:
-        return f"\\u00{odd[1]}"
-    if odd[2] is not None:
-        return json.dumps(chr(int(odd[2], 16)))[1:-1]
-    return _QUOTES.get(odd[0], odd[0])
+def _plain_inside(odd: re.Match[str]) -> str:
+    code = odd[1] or odd[2]
+    return json.dumps(chr(int(code, 16)))[1:-1] if code else _PLAIN.get(odd[0], odd[0])
 
 
 _DEPTH = 200

@@ -77,45 +77,35 @@ class Toolset:
 
 
 def as_json(text: str) -> str:
-    """Return the arguments of a call as JSON where a model wrote them as `read_json` reads them; others unchanged."""
+    """Return the arguments of a call as JSON where `read_json` can read them, else unchanged."""
     try:
         json.loads(text or "{}")
-    except ValueError:
-        with suppress(ValueError):
+    except (ValueError, RecursionError):
+        with suppress(ValueError, RecursionError):
             return json.dumps(read_json(text), ensure_ascii=False)
-    except RecursionError:
-        pass
     return text
 
 
 def expand_calls(reply: ChatReply) -> ChatReply:
-    """Return a reply with the calls that a model packed into one, as OpenAI's models do now and then.
+    """Return a reply with the calls that a model packed into one, ``multi_tool_use.parallel``, as OpenAI's do at times.
 
-    Such a call, of ``multi_tool_use.parallel``, has ``{"tool_uses": [{"recipient_name", "parameters"}]}``. The calls
-    stand in its place, also in the message, so that each is answered.
+    They stand in its place, also in the message, so that each is answered.
     """
-    if not any(call.name.endswith(_PARALLEL) for call in reply.tool_calls):
-        return reply
-    parts: list[Part] = []
-    for part in reply.message.content:
-        inner = _calls_inside(part) if isinstance(part, ToolCall) and part.name.endswith(_PARALLEL) else ()
-        parts += inner or (part,)
-    return replace(reply, message=replace(reply.message, content=tuple(parts)))
+    parts = tuple(each for part in reply.message.content for each in _calls_inside(part))
+    return replace(reply, message=replace(reply.message, content=parts))
 
 
-_PARALLEL = ("multi_tool_use.parallel", "multi_tool_use_parallel", "multi_tool_use-parallel")
-
-
-def _calls_inside(call: ToolCall) -> tuple[ToolCall, ...]:
-    """Return the calls in one; none where it does not have the form."""
+def _calls_inside(part: Part) -> tuple[Part, ...]:
+    if not isinstance(part, ToolCall) or not part.name.startswith("multi_tool_use"):
+        return (part,)
     try:
-        uses = json.loads(as_json(call.arguments))["tool_uses"]
-        return tuple(
-            ToolCall(f"{call.id}_{number}", use["recipient_name"], json.dumps(use["parameters"], ensure_ascii=False))
-            for number, use in enumerate(uses, 1)
+        calls = tuple(
+            ToolCall(f"{part.id}_{number}", use["recipient_name"], json.dumps(use["parameters"], ensure_ascii=False))
+            for number, use in enumerate(json.loads(as_json(part.arguments))["tool_uses"], 1)
         )
     except (ValueError, RecursionError, KeyError, TypeError):
-        return ()
+        calls = ()
+    return calls or (part,)
 
 
 class Toolbox:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from portico._plans.xml_form.document import Document, Edit
+from portico._schema.values import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,11 +49,15 @@ _ATTRIBUTE = re.compile(
     rf"\s++({_NAME})\s*+=\s*+(?:{_QUOTED})"
     rf"(?=\s*+/?+>|\s++{_NAME}\s*+=\s*+[\"'])"
 )
-# A value without quotes inside; what stands around it may be wrong.
+_JSON = r"(?!)"
+for _ in range(5):  # as many levels of brackets are understood
+    _JSON = rf"""[{{\[](?:[^"'{{}}\[\]]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|{_JSON})*+[}}\]]"""
+# A value without quotes inside, or with those of JSON; what stands around it may be wrong.
 _LOOSE_ATTRIBUTE = re.compile(
-    rf"(\s*+(?:,\s*+)?)({_NAME})\s*+=\s*+(?:([\"'])([^\"'<>]*+)(?<!\\)\3|[“”]([^“”\"<>]*+)[“”]|([^\s\"'“”<>=,/]++))"
+    rf"(\s*+(?:,\s*+)?)({_NAME})\s*+=\s*+"
+    rf"(?:([\"'])([^\"'<>]*+|{_JSON})(?<!\\)\3|[“”]([^“”\"<>]*+)[“”]|([^\s\"'“”<>=,/]++|{_JSON}))"
     rf"(?=(\s*+(?:,\s*+)?){_NAME}\s*+=|\s*+/?\s*+>|\s*+</?(?:function\.|plan\b))",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 _INSIDE_A_VALUE = re.compile(r"<(?:!\[CDATA\[|/?+\s*+(?:function\.|plan\b))", re.IGNORECASE)
 _OPENING = re.compile(rf"\s*+{_NAME}\s*+=\s*+([\"'])")
@@ -218,12 +223,18 @@ class _Mender:
         gap, name, _, plain, typographic, bare, following = match.groups()
         if following == "" and "=" in (plain or ""):
             raise self.fail(match.end() - 1, "a quote is not escaped, and where the value ends is not certain")
+        written = plain or typographic or bare or ""
+        if not {'"', "'"}.isdisjoint(written) and typographic is None:
+            try:
+                read_json(written)
+            except (ValueError, RecursionError) as error:
+                raise self.fail(match.start(2), f"the value of {name} is not quoted, and no JSON: {error}") from error
         if not gap.isspace():
             what = "a comma between attributes" if gap else "no space between two attributes"
             self.edit(match.start(1), match.end(1), " ", what)
         if bare is not None:
             self.edit(match.start(6), match.start(6), '"', f"the value of {name} has no quotes")
-            self.escape(match.start(6), match.end(6))
+            self.value(match.start(6), match.end(6), '"')
             self.edit(match.end(6), match.end(6), '"', "")
         elif typographic is not None:
             self.edit(match.start(5) - 1, match.start(5), '"', "typographic quotes")
@@ -231,18 +242,18 @@ class _Mender:
             self.edit(match.end(5), match.end(5) + 1, '"', "")
         else:
             self.value(match.start(4), match.end(4))
-        return name, plain or typographic or bare or "", match.end()
+        return name, written, match.end()
 
-    def value(self, start: int, end: int) -> None:
+    def value(self, start: int, end: int, quote: str = "") -> None:
         if inside := _INSIDE_A_VALUE.search(self.text, start, end):
             problem = f"the value has {inside[0]} inside: '<' is not escaped, or the last quote is missing"
             raise self.fail(start - 1, problem)
-        self.escape(start, end)
+        self.escape(start, end, quote)
 
-    def escape(self, start: int, end: int) -> None:
+    def escape(self, start: int, end: int, quote: str = "") -> None:
         """Escape what a value has unescaped, with one note for each kind: a value may be a page of HTML."""
         noted: set[str] = set()
-        quote = self.text[start - 1]
+        quote = quote or self.text[start - 1]
         for match in _UNESCAPED.finditer(self.text, start, end):
             character = match[0]
             if unclear := _UNCLEAR.match(self.text, match.start()):
