@@ -28,6 +28,8 @@ from portico_templates.handlebars.values import MISSING
 __all__ = ["add_arguments", "describe", "run"]
 
 INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+_ENDS = ("EOF", "INVALID")
+"""The tokens at which the tests of handlebars.js stop to look, so that its cases do not list them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +125,7 @@ async def rendered(case: Mapping[str, Any], suite: str) -> Any:
     """Return what a case gives: a text, or the tokens or the tree where it is one of the tokenizer or the parser."""
     template = case["template"]
     if isinstance(case.get("expected"), list) or suite == "tokenizer":
-        return [{"name": each.name, "text": each.text} for each in scan(template) if each.name != "EOF"]
+        return [{"name": each.name, "text": each.text} for each in scan(template) if each.name not in _ENDS]
     if suite == "parser" or (str(case.get("description", "")).lower().startswith("parser") and "data" not in case):
         return printed(parse(template))
     runtime = mapping(case, "runtimeOptions")

@@ -114,7 +114,11 @@ def test_the_files_of_parser_and_tokenizer_are_known_by_their_names(
         {"description": "Parse", "template": "{{a}}", "data": {}, "expected": "{{ PATH:a [] }}\n"},
         {"description": "Parse", "template": "{{a}", "exception": True},
     ]
-    tokens = [{"template": "a", "expected": [{"name": "CONTENT", "text": "a"}]}, {"template": "", "expected": []}]
+    tokens = [
+        {"template": "a", "expected": [{"name": "CONTENT", "text": "a"}]},
+        {"template": "", "expected": []},
+        {"template": "{{a}", "expected": [{"name": "OPEN", "text": "{{"}, {"name": "ID", "text": "a"}]},
+    ]
     files = [written(tmp_path, "parser.json", trees), written(tmp_path, "tokenizer.json", tokens)]
     assert main(["handlebars", *files, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["passed"] == 4
+    assert json.loads(capsys.readouterr().out)["passed"] == 5

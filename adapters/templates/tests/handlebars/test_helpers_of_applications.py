@@ -92,3 +92,47 @@ async def test_a_block_parameter_that_the_block_does_not_give_is_a_mistake_where
         with pytest.raises(TemplateError, match="gives no block parameter 'x'") as raised:
             await render(source, helpers={"bold": bold})
         assert (raised.value.line, raised.value.column) == (2, 4)
+
+
+def missing(options, *values, **named):
+    return f"[{options.name}|{','.join(map(str, values))}|{','.join(named)}]"
+
+
+@pytest.mark.parametrize(
+    ("source", "data", "expected"),
+    [
+        ("{{foo}}", {}, "[foo||]"),
+        ("{{foo}}", {"foo": None}, "[foo||]"),
+        ("{{foo}}", {"foo": 0}, "0"),
+        ("{{foo 1 x=2}}", {}, "[foo|1|x]"),
+        ("{{foo x=2}}", {}, "[foo||x]"),
+        ("{{foo.bar}}", {}, ""),
+        ("{{foo.bar 1}}", {"foo": {}}, "[foo.bar|1|]"),
+        ("{{[foo bar]}}", {}, "[foo bar||]"),
+        ("{{this.foo}}{{../foo}}", {}, ""),
+        ("{{#foo}}in{{else}}no{{/foo}}", {"foo": None}, "in"),
+        ("{{#foo}}in{{else}}no{{/foo}}", {"foo": False}, "no"),
+        ("{{^foo}}no{{/foo}}", {}, ""),
+        ("{{#if (foo 1)}}yes{{/if}} {{#if foo}}yes{{else}}no{{/if}}", {}, "yes no"),
+        ("{{#each a}}{{q}}{{/each}}", {"a": [{}, {"q": 1}]}, "[q||]1"),
+        ("{{#with foo}}{{x}}{{else}}no{{/with}}", {}, "no"),
+    ],
+)
+@pytest.mark.parametrize("escape", ["none", "html"])
+async def test_helper_missing_is_called_with_the_name_where_handlebars_js_does_so(
+    render, source, data, expected, escape
+):
+    assert await render(source, data, helpers={"helperMissing": missing}, escape=escape) == expected
+
+
+async def test_helper_missing_leaves_functions_alone_and_has_arguments_that_must_fit(render):
+    helpers = {"helperMissing": lambda options: f"no {options.name}"}
+    assert await render("{{Tools-echo 'a'}} {{x}}", helpers=helpers) == "a no x"
+    with pytest.raises(TemplateError, match="do not fit the helper 'helperMissing'"):
+        await render("{{foo 1}}", helpers=helpers)
+
+
+async def test_log_takes_what_has_no_text(render, caplog):
+    with caplog.at_level("INFO"):
+        assert await render("{{log 'a' module long}}", {"module": asyncio, "long": 10**5000}) == ""
+    assert "a <module object at" in caplog.text

@@ -21,6 +21,9 @@ _TYPES_KEPT = 64
 
 BUILT_IN = frozenset({"each", "if", "unless", "with", "log", "lookup"})
 
+HELPER_MISSING = "helperMissing"
+"""The application's helper that is called in place of one that is not there, with the name of that one."""
+
 Get = Callable[[Scope], Any]
 Bodies = tuple[Body | None, Body | None]
 
@@ -40,7 +43,7 @@ class Setup:
 
         ``is_bare`` is for a name without arguments: those of Semantic Kernel's helpers are then variables, as a rule.
         """
-        if name in self.helpers:
+        if name in self.helpers and name != HELPER_MISSING:
             return "custom"
         if name in BUILT_IN:
             return "built-in"
@@ -302,7 +305,7 @@ def _plain(values: Iterable[Any]) -> list[Any]:
     return [None if value is MISSING else value for value in values]
 
 
-def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None) -> Callee:
+def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None, called: str = "") -> Callee:
     helper = unit.setup.helpers[name]
     unit.needs_data = True
     is_async = inspect.iscoroutinefunction(helper) or inspect.iscoroutinefunction(type(helper).__call__)
@@ -315,7 +318,7 @@ def _custom(unit: Unit, call: Call, name: str, bodies: Bodies | None) -> Callee:
 
     def callee(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         by_name = dict(zip(named, _plain(named.values()), strict=True))
-        options = Options(name, scope, bodies, is_async, lambda message: unit.fault(message, call))
+        options = Options(called or name, scope, bodies, is_async, lambda message: unit.fault(message, call))
         result = helper(options, *_plain(arguments), **by_name)
         return scope.run.later(result) if inspect.isawaitable(result) else result
 
@@ -331,8 +334,14 @@ def _built_in(unit: Unit, call: Call, name: str) -> Callee:
         unit.refuse(f"{name!r} is for blocks: {{{{#{name} …}}}}…{{{{/{name}}}}}.", call)
 
     def log(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
-        _LOG.info("%s", " ".join(unit.setup.values.text(value) for value in arguments))
+        _LOG.info("%s", " ".join(map(shown, arguments)))
         return MISSING
+
+    def shown(value: Any) -> str:
+        try:
+            return unit.setup.values.text(value)
+        except ValueError:  # It has no text, such as a module.
+            return object.__repr__(value)
 
     return log
 
@@ -378,6 +387,8 @@ def _function(unit: Unit, call: Call) -> Callee:
         except FunctionNotFound as error:
             found = look(scope)
             is_missing = found is None or found is MISSING
+            if is_missing and HELPER_MISSING in unit.setup.helpers:
+                return _custom(unit, call, HELPER_MISSING, None, name)(scope, arguments, named)
             if unit.setup.escapes and not arguments and is_missing:
                 return MISSING  # handlebars.js takes one with named arguments only for a field that is missing.
             if not is_missing:
@@ -416,4 +427,10 @@ def compile_bare(unit: Unit, call: Call) -> Get:
             message = f"There is no variable {name!r} here, and the function cannot be called so. {error}"
             unit.refuse(message, call, error)
 
-    return find
+    def find_or_help(scope: Scope) -> Any:
+        value = find(scope)
+        if value is None or value is MISSING:
+            return _custom(unit, call, HELPER_MISSING, None, name)(scope, [], {})
+        return value
+
+    return find_or_help if path.is_simple and HELPER_MISSING in unit.setup.helpers else find

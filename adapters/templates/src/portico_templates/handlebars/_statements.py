@@ -13,6 +13,7 @@ from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.handlebars import _nodes as nodes
 from portico_templates.handlebars._expressions import (
+    HELPER_MISSING,
     Get,
     Setup,
     Unit,
@@ -149,7 +150,7 @@ def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
     if not (is_variable or is_dotted):
         body.add(_write_step(log_missing(unit, path, compile_path(unit, path)), put))
         return
-    is_plain = is_variable and not setup.escapes and not name.isdecimal()
+    is_plain = is_variable and not setup.escapes and not name.isdecimal() and HELPER_MISSING not in setup.helpers
     find = log_missing(unit, path, compile_bare(unit, call))
     body.add(_write_step(find, put), field=name if is_plain else None)
 
