@@ -280,6 +280,29 @@ async def test_a_plan_in_xml_is_a_function(tmp_path: Path) -> None:
     assert await kernel.invoke("recipes-loud", input="hey") == "HEY"
 
 
+async def test_a_plan_in_xml_is_read_with_the_functions_of_the_kernel_and_its_variables_are_parameters(
+    tmp_path: Path,
+) -> None:
+    @function
+    def repeat(text: str, times: int) -> list[str]:
+        return [text] * times
+
+    xml = """<plan>
+      <function.repeat text="$WORD" times="2" setContextVariable="WORDS"/>
+      <function.tone.SHOUT text="$WORDS[1] and $word!" appendToResult="RESULT__SAID"/>
+      <function.repeat text="$RESULT__SAID" times="1" appendToResult="RESULT__LAST[0]"/>
+    </plan>"""
+    source = folder_of(tmp_path, loud__xml=xml)
+    kernel = Kernel()
+    kernel.add_plugin(Tone())
+    kernel.add_function(repeat)
+    kernel.add_plugin(await source.load("recipes"))
+    assert source.lost == ()
+    assert list(kernel.specs["recipes-loud"].parameters["properties"]) == ["WORD"]
+    assert not kernel.specs["recipes-loud"].effects
+    assert await kernel.invoke("recipes-loud", WORD="hey") == "HEY AND HEY!\nHEY AND HEY!"
+
+
 async def test_what_is_wrong_loses_that_plan_and_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     odd = {**plan_to_json(SHOUT), "input": {"type": "object", "properties": {"x": {"if": {}}}}}
     source = folder_of(

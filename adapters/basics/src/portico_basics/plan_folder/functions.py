@@ -6,11 +6,12 @@ import asyncio
 import json
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico import FunctionPlugin
+from portico import Function, FunctionPlugin, FunctionSpec
 from portico.errors import ConfigurationError, PlanFormatError, PorticoError
 from portico.plans import Plan, plan_from_json, plan_function
 from portico.plugins import Services
@@ -20,16 +21,19 @@ from portico_basics.files import Lost, read_text
 from portico_basics.plan_folder.store import SAVED_NAME
 
 _KINDS = (".json", ".xml")
+_SETS = re.compile(r"""(?:setContextVariable|appendToResult)\s*=\s*["']\s*\$?(\w+)""", re.IGNORECASE)
+_WHOLE = re.compile(r"""=\s*(["'])\$([^\W\d]\w*)\1""")
 _DIGEST = re.compile(r"-[0-9a-f]{24}$")
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan as it was read: the function's name, the file's name, the plan."""
+    """A plan as it was read: the function's name, the file's name, the plan, and its text where that is XML."""
 
     name: str
     place: str
     plan: Plan
+    xml: str = ""
 
 
 def read_plans(folder: Path) -> tuple[list[PlanFile], list[Lost]]:
@@ -48,7 +52,7 @@ def read_plans(folder: Path) -> tuple[list[PlanFile], list[Lost]]:
             name = _function_name(file)
             if name in found:
                 raise ValueError(f"it would be the function {name!r}, as {found[name].place} is")
-            found[name] = PlanFile(name, file, _read(folder / file))
+            found[name] = PlanFile(name, file, *_read(folder / file))
         except (ValueError, PlanFormatError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             lost.append(Lost(file, reason or str(error)))
@@ -66,19 +70,53 @@ def _function_name(file: str) -> str:
     return name
 
 
-def _read(path: Path) -> Plan:
+def _read(path: Path) -> tuple[Plan, str]:
     text = read_text(path, MOST_BYTES)
     if path.suffix.lower() == ".xml":
-        from portico.plans import XmlPlan
-
-        return XmlPlan.read(text, goal=path.stem.replace("_", " ").replace("-", " ")).plan
+        return _read_xml(text, path.name), text
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if isinstance(document, dict) and "portico_saved_plan" in document:
         document = document.get("plan")
-    return plan_from_json(document)
+    return plan_from_json(document), ""
+
+
+def _read_xml(text: str, place: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> Plan:
+    """Read a plan as XML; a whole value ``$name`` that no step sets is a member of its input."""
+    from portico.plans import XmlPlan
+
+    goal = place.rpartition(".")[0].replace("_", " ").replace("-", " ")
+    kept = {"input", *map(str.lower, _SETS.findall(text))}
+    names = {name.lower(): name for _, name in _WHOLE.findall(text) if name.lower() not in kept}
+    return XmlPlan.read(text, catalogue, goal=goal, input=dict.fromkeys(names.values()) or None).plan
+
+
+def _make_function(
+    file: PlanFile, plugin: str, siblings: Mapping[str, Plan], validator: SchemaValidator | None
+) -> Function:
+    """Return the function of a plan; what XML means is read anew with the functions of the kernel that it enters."""
+
+    def make(plan: Plan) -> Function:
+        description = " ".join(plan.goal.split()) or f"Run the plan {file.name}."
+        return plan_function(
+            file.name, plan, plugin=plugin, description=description, siblings=siblings, validator=validator
+        )
+
+    made = make(file.plan)
+    if not file.xml:
+        return made
+    return Function(
+        made.name,
+        made.callable,
+        plugin=plugin,
+        description=made.description,
+        parameters=made.parameters,
+        returns=made.returns,
+        effects=True,
+        bind=lambda kernel: make(_read_xml(file.xml, file.place, kernel.specs)).bound(kernel),
+    )
 
 
 _log = logging.getLogger("portico_basics.plan_folder")
@@ -119,18 +157,8 @@ class PlanFiles:
             validator = self._services.get(SchemaValidator)
         functions = []
         for each in plans:
-            description = " ".join(each.plan.goal.split()) or f"Run the plan {each.name}."
             try:
-                functions.append(
-                    plan_function(
-                        each.name,
-                        each.plan,
-                        plugin=name,
-                        description=description,
-                        siblings=siblings,
-                        validator=validator,
-                    )
-                )
+                functions.append(_make_function(each, name, siblings, validator))
             except (PorticoError, ValueError, TypeError) as error:
                 lost.append(Lost(each.place, str(error)))
         self.lost = tuple(lost)
