@@ -12,7 +12,8 @@ import pytest
 from tests.support.replayed_model import ReplayedModel, Saying
 
 import portico_host
-from portico import Answer, Run, ToolCall, function
+from portico import Answer, From, FunctionPlugin, FunctionSpec, Kernel, Plan, Run, Step, ToolCall, Value, function
+from portico.errors import PlanInvalid
 
 GOAL = "What is the weather forecast for tomorrow?"
 DATE, WEATHER = "DatePluginSimpleComplex-GetDate1", "WeatherPluginSimpleComplex-GetWeatherForecast1"
@@ -20,11 +21,15 @@ DATE, WEATHER = "DatePluginSimpleComplex-GetDate1", "WeatherPluginSimpleComplex-
 
 @dataclass
 class Day:
+    """The date."""
+
     date: str
 
 
 @dataclass
 class Forecast:
+    """The forecasted temperature in Fahrenheit."""
+
     degreesFahrenheit: int  # noqa: N815
 
 
@@ -52,6 +57,77 @@ class WeatherPluginSimpleComplex:
         """
         self.asked.append(date)
         return Forecast(61 if date == "2023-11-09" else 0)
+
+
+@pytest.fixture
+def weather() -> WeatherPluginSimpleComplex:
+    return WeatherPluginSimpleComplex()
+
+
+@pytest.fixture
+def kernel(weather: WeatherPluginSimpleComplex) -> Kernel:
+    return Kernel(plugins=[FunctionPlugin.of(DatePluginSimpleComplex), FunctionPlugin.of(weather)])
+
+
+def test_the_manual_as_text(kernel: Kernel) -> None:
+    manual = FunctionSpec.write_text(kernel.specs.values())
+
+    assert [line.strip() for line in manual.splitlines() if line] == [
+        "DatePluginSimpleComplex.GetDate1:",
+        "description: Gets the date with the current date offset by the specified number of days.",
+        "inputs:",
+        "- numDays: The number of days to offset the date by from today. Positive for future, negative for past.",
+        "WeatherPluginSimpleComplex.GetWeatherForecast1:",
+        "description: Gets the weather forecast for the specified date and the current location, and time.",
+        "inputs:",
+        "- date: The date for the forecast",
+    ]
+
+
+def test_the_manual_as_json_schema_of_inputs_and_outputs(kernel: Kernel) -> None:
+    manual = [spec.to_openapi() for spec in kernel.specs.values()]
+
+    date, forecast = manual
+    assert date["parameters"]["required"] == ["numDays"]
+    assert date["parameters"]["properties"]["numDays"]["type"] == "integer"
+    described = {"type": "string", "description": "The date for the forecast"}
+    assert forecast["parameters"]["properties"] == {"date": described}
+    for each, name, kind, says in (
+        (date, "date", "string", "The date."),
+        (forecast, "degreesFahrenheit", "integer", "The forecasted temperature in Fahrenheit."),
+    ):
+        given = each["responses"]["200"]["content"]["application/json"]["schema"]
+        assert (given["properties"], given["description"]) == ({name: {"type": kind}}, says)
+
+
+def test_the_description_of_a_function_has_what_plans_need(kernel: Kernel) -> None:
+    [days] = kernel.function(DATE).parameters
+
+    assert (days.name, days.required, days.schema["type"]) == ("numDays", True, "integer")
+    assert days.description.startswith("The number of days to offset the date by from today.")
+    assert kernel.function(DATE).spec.returns["properties"] == {"date": {"type": "string"}}
+
+
+async def test_a_property_of_the_first_output_is_the_input_and_a_property_of_the_second_is_the_answer(
+    kernel: Kernel,
+) -> None:
+    day = Step("day", DATE, {"numDays": Value(1)})
+    forecast = Step("forecast", WEATHER, {"date": From("day", ("date",))})
+    run = await kernel.run_plan(Plan(GOAL, (day, forecast), From("forecast", ("degreesFahrenheit",))))
+
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.value == 61
+
+
+async def test_the_whole_first_output_is_refused_before_anything_runs_and_the_fitting_part_is_named(
+    kernel: Kernel, weather: WeatherPluginSimpleComplex
+) -> None:
+    day = Step("day", DATE, {"numDays": Value(1)})
+    with pytest.raises(PlanInvalid) as refused:
+        await kernel.run_plan(Plan(GOAL, (day, Step("forecast", WEATHER, {"date": From("day")})), From("forecast")))
+
+    assert "$.date" in str(refused.value)
+    assert weather.asked == []
 
 
 def call(name: str, **arguments: Any) -> ToolCall:
