@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.support.virtual_time import on_virtual_time
 
+from portico._agents.thread import Thread
+from portico._chat.messages import Message
 from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun
 from portico._jobs import Job, JobStatus
@@ -363,6 +366,11 @@ async def test_a_planner_has_the_context_that_was_submitted(begun: bool) -> None
     job = run_job(kernel, "swim", planner="other", context={"who": "me"}, run="r")
     assert (await carry_out(kernel, job, emit=told.append))["text"] == "{'who': 'me'}"
     assert isinstance(told[0], Event.RunStarted)
+
+
+async def test_a_job_has_the_conversation_before_its_goal_as_json() -> None:
+    job = run_job(Kernel(), "And Rome?", context=Thread(messages=[Message.of("user", "Oslo?")]))
+    assert json.loads(json.dumps(job.body))["context"] == {"messages": [{"role": "user", "text": "Oslo?"}]}
 
 
 @on_virtual_time

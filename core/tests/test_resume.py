@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.support.virtual_time import on_virtual_time
 
+from portico._chat.messages import Message
 from portico._functions.functions import function
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun, current_step
 from portico._kernel import Kernel
@@ -674,3 +675,25 @@ async def test_events_of_a_resumed_run_are_those_of_what_is_left(kernel: Kernel)
     await kernel.resume(run, emit=events.append)
     assert [event.step.id for event in events if isinstance(event, Event.StepStarted)] == ["join"]
     assert events[0] == Event.RunStarted(run, "Send it", "plan", 1)
+
+
+@on_virtual_time
+async def test_the_conversation_before_the_goal_is_there_again_when_a_run_is_resumed() -> None:
+    store = MemoryRunStore()
+    seen: list[Any] = []
+
+    def plan(task: Task) -> Answer:
+        seen.append(task.context)
+        if len(seen) == 1:
+            raise ServiceUnavailable("down")
+        return Answer("Yes.")
+
+    kernel = Kernel(run_store=store)
+    planner = ScriptedPlanner(plan, plan)
+    with pytest.raises(ServiceUnavailable):
+        context = {"messages": [Message.of("user", "Oslo?")], "user": object()}
+        await kernel.run_goal("And Rome?", planner=planner, context=context, run="r")
+    await kernel.resume("r", planner=planner)
+    said = {"messages": [{"role": "user", "text": "Oslo?"}]}
+    assert seen[0].items() > said.items()
+    assert seen[1] == said

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portico._chat.messages import Message
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value
@@ -114,6 +115,24 @@ async def test_a_plan_that_has_its_input_written_into_it_is_not_saved(kernel: Ke
     await kernel.run_goal("Shout it", planner=ScriptedPlanner(plan), input="hey", reuse=True)
     again = await kernel.run_goal("Shout it", planner=ScriptedPlanner(), input="ho", reuse=True)
     assert again.outcome.value == "HO"  # type: ignore[union-attr]
+
+
+async def test_a_plan_with_a_function_that_is_left_out_is_not_used_and_the_answer_says_why(kernel: Kernel) -> None:
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+    run = await kernel.run_goal("Shout", planner=ScriptedPlanner(Answer("No.")), reuse=True, exclude=["shout"])
+    assert isinstance(run.outcome, Answer)
+    (warning,) = run.outcome.warnings
+    assert "shout: it is excluded" in warning
+
+
+async def test_no_plan_is_saved_or_used_again_for_a_goal_after_a_conversation(kernel: Kernel) -> None:
+    said = [Message.of("user", "Say hey."), Message.of("assistant", "Hey.")]
+    await kernel.run_goal("Louder", planner=ScriptedPlanner(PLAN), reuse=True, context=said)
+    assert await store(kernel).plans() == []
+    await kernel.run_goal("Louder", planner=ScriptedPlanner(PLAN), reuse=True)
+    planner = ScriptedPlanner(PLAN)
+    await kernel.run_goal("Louder", planner=planner, reuse=True, context=said)
+    assert len(planner.tasks) == 1
 
 
 async def test_a_plan_that_fails_this_time_is_followed_by_proposals(kernel: Kernel) -> None:

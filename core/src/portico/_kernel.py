@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from portico._ports.type_codec import TypeCodec
     from portico._prompts.rendering import PromptOptions, Prompts
     from portico._runs.checking import DecidePlan, DecideStep
-    from portico._runs.outcome import Proposal, Run, RunOptions, SubmitOptions
+    from portico._runs.outcome import GivenContext, Proposal, Run, RunOptions, SubmitOptions
     from portico._runs.submitting import JobHandler
     from portico._tool_loop.asking import Asking
     from portico._tool_loop.toolset import Toolset
@@ -364,19 +364,21 @@ class Kernel:
         *,
         planner: Planner | str | None = None,
         budget: Budget | None = None,
+        context: GivenContext = None,
         emit: Emit | None = None,
         functions: Collection[str] | None = None,
         exclude: Collection[str] = (),
     ) -> Proposal:
-        """Ask a planner for its first proposal, check it, and run nothing.
+        """Ask a planner for its first proposal, check it, and run nothing; `RunOptions` says what the options are.
 
-        Raises ``ValueError`` for a blank goal, ``FunctionNotFound`` for an unknown function, and what the
-        planner and ``emit`` raise.
+        Raises ``ValueError`` for a blank goal, ``FunctionNotFound`` for an unknown function, ``TypeError`` for a
+        conversation that is none, and what the planner and ``emit`` raise.
         """
         from portico._runs.loop import find_allowed
         from portico._runs.run import propose
 
-        return await propose(self, goal, planner, find_allowed(self, functions, exclude), budget=budget, emit=emit)
+        every = find_allowed(self, functions, exclude)
+        return await propose(self, goal, planner, every, budget=budget, context=context, emit=emit)
 
     def approve_plans(self, decide: DecidePlan | None = None) -> None:
         """Pause each plan which ``decide`` does not approve before it runs; without ``decide``, pause every plan.
@@ -456,7 +458,7 @@ class Kernel:
         retry: Collection[str] = (),
         results: Mapping[str, Any] | None = None,
         budget: Budget | None = None,
-        context: Mapping[str, Any] | None = None,
+        context: GivenContext = None,
         emit: Emit | None = None,
     ) -> Run:
         """Continue a run of the journal, after a pause, a failure, or the end of its process.
@@ -465,7 +467,8 @@ class Kernel:
         recorded of it. Without one it runs again, unless its function has effects: then the run ends with
         ``Paused(uncertain=True)`` until the step is in ``retry`` or its result in ``results``. Middleware that paused
         is asked again. What failed stays failed, unless it is in ``retry``. The planner is that of the journal, unless
-        another is given. Proposals and steps count over the whole run, seconds from now on.
+        another is given, and so is the conversation before the goal. Proposals and steps count over the whole run,
+        seconds from now on.
 
         Raises ``RunNotFound``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while another
         process has the run, ``PlanStale`` and ``PlanInvalid`` where what is left of the plan cannot run with the

@@ -56,6 +56,12 @@ class Asking:
 
         chat: str | None = _setting(None, "The chat service that is asked, by name; the configured one by default.")
         instructions: str = _setting("", "Your own text at the end of the instructions for the model.")
+        context_tokens: int = _setting(
+            4_000,
+            "Tokens that the conversation before the goal may take; its oldest messages shrink first.",
+            60,
+            1_000_000,
+        )
         temperature: float | None = _setting(
             None, "How freely the model writes, 0 to 2; the service's own value by default.", 0, 2
         )

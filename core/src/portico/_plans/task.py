@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from portico._chat.messages import Message
 from portico._plans.plan import Plan, Step, evaluate
 from portico._selection.selection import FunctionsOffered
 from portico.errors import PlanError
@@ -104,8 +105,9 @@ class Task:
     ``functions`` are the functions that may be used: all of them, or those that the kernel's function selector chose
     for the goal, if the planner asks a model. ``steps`` are all steps run so far in this run, in the order in which
     they ended. ``refused`` are the proposals refused since the last one that ran. ``notes`` are those of the last plan,
-    ``notes_before`` those of earlier plans. ``context`` comes from the application. ``input`` is the JSON value that
-    came with the goal, or None; plans refer to it as to the step ``input``.
+    ``notes_before`` those of earlier plans. ``context`` comes from the application; under ``messages`` it has the
+    conversation before the goal, each ``{"role": "user", "text": …}``. ``input`` is the JSON value that came with the
+    goal, or None; plans refer to it as to the step ``input``.
     """
 
     goal: str
@@ -188,6 +190,23 @@ class Task:
             tried = f"The plan failed, and so did the {replans} after it." if replans else "The plan failed."
             raise PlanError(f"{tried} The last error was: {errors[-1]}")
         return number
+
+
+def context_of(given: Any) -> Mapping[str, Any] | None:
+    """Return a context as `Task` has it: of a conversation, the words of users and assistants as JSON.
+
+    Raises ``TypeError`` for messages that are none.
+    """
+    context: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"messages": given} if given else {}
+    if "messages" in context:
+        try:
+            said = getattr(context["messages"], "messages", context["messages"])
+            both = [(one.role, one.text) if isinstance(one, Message) else (one["role"], one["text"]) for one in said]
+            words = [(role, text) for role, text in both if role in ("user", "assistant") and text.strip()]
+        except (AttributeError, LookupError, TypeError) as error:
+            raise TypeError(f"a conversation is a Thread or a list of messages, not {given!r}") from error
+        context["messages"] = [{"role": role, "text": text} for role, text in words]
+    return context or None
 
 
 class Event:

@@ -60,7 +60,8 @@ class RunState:
     one is ``plan``, and ``pending`` if it has to run, or did not run to its end. ``records`` are the steps that ended,
     ``started`` those that began and did not end, by id, ``called`` those that templates called. ``inner`` are the plans
     of functions that steps began to run, by step; ``reviewed`` are the steps whose inner plan was approved.
-    ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application that began the run. Times are UTC.
+    ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application that began the run, ``context``
+    the conversation before the goal. Times are UTC.
     """
 
     goal: str
@@ -69,6 +70,7 @@ class RunState:
     started_at: str = ""
     updated_at: str = ""
     input: Any = None
+    context: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget | None = None
     functions: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
@@ -148,6 +150,7 @@ class _Reading:
             planner=str(first["planner"]),
             started_at=str(first["at"]),
             input=first.get("input"),
+            context=dict(first.get("context", {})),
             budget=None if budget is None else Budget(**budget),
             functions=None if "functions" not in first else tuple(first["functions"]),
             exclude=tuple(first.get("exclude", ())),

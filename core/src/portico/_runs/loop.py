@@ -286,15 +286,18 @@ class Loop:
         """Run the plan that was saved for the goal, if there is one that still can run."""
         kernel = self.execution.kernel
         assert kernel.plan_store is not None  # noqa: S101 - checked when the run began
-        found = await find_plan(kernel.plan_store, self.goal, self.catalogue())
+        allowed = self.catalogue()
+        found = await find_plan(kernel.plan_store, self.goal, allowed)
         if found is None:
             return None
         plan, saved_at = replace(found.plan, notes=None), found.saved.saved_at
         if found.stale:
-            changes = ". ".join(map(str, found.stale))
+            out = kernel.specs.keys() - allowed.keys()
+            why = (f"{each.function}: it is excluded" if each.function in out else str(each) for each in found.stale)
+            changes = ". ".join(why)
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used. {changes}.")
             return None
-        wrong = [finding for finding in self._check(plan, self.catalogue()) if finding.severity == "error"]
+        wrong = [finding for finding in self._check(plan, allowed) if finding.severity == "error"]
         if wrong:
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None

@@ -14,8 +14,10 @@ from portico._plans.findings import Finding
 from portico._plans.task import Answer, Budget, Infeasible, StepRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from portico._agents.thread import Thread
+    from portico._chat.messages import Message
     from portico._plans.plan import Plan
     from portico._plans.task import Emit
     from portico._ports.planner import Planner
@@ -143,18 +145,21 @@ def outcome_of(body: Mapping[str, Any]) -> FinalOutcome | None:
             return None
 
 
+GivenContext: TypeAlias = "Thread | Sequence[Message] | Mapping[str, Any] | None"
+
+
 class SubmitOptions(TypedDict, total=False):
     """What can be given by name to `Kernel.submit` and `Kernel.submit_all`.
 
     ``planner`` is the name of one that workers have; ``functions``, ``exclude``, ``budget``, ``context`` and ``reuse``
-    are as `Kernel.run_goal` takes them, and the context is JSON.
+    are as `Kernel.run_goal` takes them, and what else is in the context is JSON.
     """
 
     planner: str | None
     functions: Collection[str] | None
     exclude: Collection[str]
     budget: Budget | None
-    context: Mapping[str, Any] | None
+    context: GivenContext
     reuse: bool | None
 
 
@@ -163,9 +168,11 @@ class RunOptions(TypedDict, total=False):
 
     ``planner`` is the name of one, or an object; by default the configured one. ``functions`` names the only functions
     and plugins that it may use, ``exclude`` those that it may not; what the kernel leaves out stays out. ``input`` is a
-    JSON value; plans refer to it as the step ``input``. ``emit`` is called with every event. ``reuse`` runs a plan that
-    was saved for this goal and these functions, and saves a plan that leads to an answer; by default the kernel's
-    setting. ``run`` is a name for the run in the journal.
+    JSON value; plans refer to it as the step ``input``. ``context`` is the conversation before the goal: a thread or
+    messages, or a mapping with these under ``messages`` and what else a planner of yours reads. ``emit`` is called with
+    every event. ``reuse`` runs a plan that was saved for this goal and these functions, and saves a plan that leads to
+    an answer, unless there is a conversation; by default the kernel's setting. ``run`` is a name for the run in the
+    journal.
     """
 
     planner: Planner | str | None
@@ -173,7 +180,7 @@ class RunOptions(TypedDict, total=False):
     exclude: Collection[str]
     input: Any
     budget: Budget | None
-    context: Mapping[str, Any] | None
+    context: GivenContext
     emit: Emit | None
     reuse: bool | None
     run: str | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step
-from portico._plans.task import Budget, Emit, Event, Task
+from portico._plans.task import Budget, Emit, Event, Task, context_of
 from portico._ports.planner import Planner
 from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerprints
 from portico._runs.execution import Execution
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from portico._functions.functions import FunctionSpec
     from portico._kernel_like import KernelLike
+    from portico._runs.outcome import GivenContext
 
 
 def _make_resume_entries(
@@ -103,13 +104,15 @@ async def run_goal(
     require_goal(goal)
     given = require_known(options, RunOptions.__annotations__, "an option of a run")
     run, budget = given.get("run"), given.get("budget")
-    reuse = given.get("reuse", kernel.reuse)
+    context = context_of(given.get("context"))
+    # After a conversation, the goal alone does not say what is meant.
+    reuse = given.get("reuse", kernel.reuse) and "messages" not in (context or ())
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
     execution = _execution(kernel, run, budget or kernel.budget, given.get("input"), given.get("emit"))
     input = execution.results.get(INPUT)
     planner = _planner(kernel, given.get("planner"))
-    loop = Loop(execution, goal, planner, execution.budget, given.get("context"), input, reuse)
+    loop = Loop(execution, goal, planner, execution.budget, context, input, reuse)
     loop.functions, loop.exclude = given.get("functions"), given.get("exclude", ())
     loop.catalogue()  # a wrong name is an error before the run is written down
     return await _begin(loop, None, budget, origin, named=run is not None)
@@ -122,13 +125,15 @@ async def propose(
     every: Mapping[str, FunctionSpec],
     *,
     budget: Budget | None,
+    context: GivenContext,
     emit: Emit | None,
 ) -> Proposal:
     """Ask a planner for its first proposal of ``every`` function, check it, and run nothing."""
     chosen = _planner(kernel, planner)
     emit = emit or (lambda event: None)
     offer = await Offer.make(kernel, chosen, require_goal(goal), emit, every)
-    task = Task(goal, offer.functions, budget=require_budget(budget or kernel.budget or Budget()))
+    budget = require_budget(budget or kernel.budget or Budget())
+    task = Task(goal, offer.functions, budget=budget, context=context_of(context))
     outcome = await offer.ask(chosen, task, emit)
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
@@ -155,7 +160,7 @@ async def resume(
     retry: Collection[str] = (),
     results: Mapping[str, Any] | None = None,
     budget: Budget | None = None,
-    context: Mapping[str, Any] | None = None,
+    context: GivenContext = None,
     emit: Emit | None = None,
 ) -> Run:
     """Continue a run of the journal; see `Kernel.resume`."""
@@ -200,7 +205,8 @@ async def resume(
         await journal.write(last)
         execution = _execution(kernel, run, budget or state.budget or kernel.budget, state.input, emit)
         execution.journal, execution.recording = journal, recording
-        loop = Loop(execution, state.goal, chosen, execution.budget, context, state.input)
+        merged = {**state.context, **(context_of(context) or {})} or None
+        loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
         loop.functions, loop.exclude = state.functions, state.exclude
         loop.load(state)
         execution.warnings += warnings
@@ -227,6 +233,7 @@ async def _begin(
     body |= {"functions": list(loop.functions)} if loop.functions is not None else {}
     body |= {"exclude": list(loop.exclude)} if loop.exclude else {}
     body |= {"input": loop.input} if loop.input is not None else {}
+    body |= {"context": {"messages": said}} if (said := (loop.context or {}).get("messages")) else {}
     body |= {"budget": asdict(budget)} if budget is not None else {}
     body |= {"origin": dict(origin)} if (origin := origin or execution.kernel.origin) else {}
     execution.recording = Recording.open(execution.kernel, execution.run)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from portico._jobs import Job
-from portico._plans.task import Budget, Emit
+from portico._plans.task import Budget, Emit, context_of
 from portico._runs.journal import RunState
 from portico._runs.outcome import Run, SubmitOptions, copy_json, new_run, outcome_body, require_budget, require_goal
 from portico._tool_loop.values import require_known
@@ -73,7 +73,7 @@ def run_job(
     if "budget" in given:
         given["budget"] = copy_json(asdict(require_budget(given["budget"])), "the budget")
     if "context" in given:
-        given["context"] = copy_json(dict(given["context"]), "the context")
+        given["context"] = copy_json(context_of(given["context"]) or {}, "the context")
     if input is not None:
         given["input"] = copy_json(input)
     if kernel.origin:

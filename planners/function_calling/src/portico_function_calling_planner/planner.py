@@ -164,19 +164,12 @@ def last_errors(exchanges: Sequence[Exchange], task: Task) -> list[str]:
 
 
 def conversation(
-    task: Task,
-    exchanges: Sequence[Exchange],
-    *,
-    infeasible: str,
-    instructions: str,
-    last: bool,
-    transcript_tokens: int,
-    observation_tokens: int,
+    task: Task, exchanges: Sequence[Exchange], settings: FunctionCallingSettings, *, infeasible: str, last: bool
 ) -> list[Message]:
     """Return the messages of the next request. With ``last`` the model must answer now."""
     messages = [
-        Message.of("system", f"{_INSTRUCTIONS.format(infeasible=infeasible)}\n\n{instructions}".strip()),
-        Message.of("user", _goal_message(task, observation_tokens)),
+        Message.of("system", f"{_INSTRUCTIONS.format(infeasible=infeasible)}\n\n{settings.instructions}".strip()),
+        Message.of("user", _goal_message(task, settings)),
     ]
     records = {record.step.id: record for record in task.steps}
     answers = [[_answer_to_call(each, records) for each in exchange.carried] for exchange in exchanges]
@@ -186,7 +179,7 @@ def conversation(
         )
         for exchange, given in zip(exchanges, answers, strict=True)
     ]
-    gone, fitted = Round.fit(rounds, tokens=transcript_tokens, each=observation_tokens)
+    gone, fitted = Round.fit(rounds, tokens=settings.transcript_tokens, each=settings.observation_tokens)
     if gone:
         messages[-1] = Message.of(
             "user", f"{messages[-1].text}\n\n(The first {gone} of your replies are left out here.)"
@@ -206,11 +199,13 @@ def conversation(
     return messages
 
 
-def _goal_message(task: Task, tokens: int) -> str:
+def _goal_message(task: Task, settings: FunctionCallingSettings) -> str:
+    before = PromptText.conversation(task, settings.context_tokens)
+    goal = "\n".join([*before, "", "The goal:", task.goal] if before else [task.goal])
     if task.input is None:
-        return task.goal
-    given = PromptText.shorten(PromptText.line(task.input), tokens)
-    return f"{task.goal}\n\nThe goal came with this input (data): {given}"
+        return goal
+    given = PromptText.shorten(PromptText.line(task.input), settings.observation_tokens)
+    return f"{goal}\n\nThe goal came with this input (data): {given}"
 
 
 def _answer_to_call(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
@@ -470,15 +465,7 @@ class FunctionCallingPlanner:
         return self._offered[1]
 
     def _request(self, task: Task, exchanges: Sequence[Exchange], offer: Offer, last: bool) -> ChatRequest:
-        messages = conversation(
-            task,
-            exchanges,
-            infeasible=offer.infeasible,
-            instructions=self._settings.instructions,
-            last=last,
-            transcript_tokens=self._settings.transcript_tokens,
-            observation_tokens=self._settings.observation_tokens,
-        )
+        messages = conversation(task, exchanges, self._settings, infeasible=offer.infeasible, last=last)
         request = Asking.request(messages, self._settings)
         return replace(request, tools=offer.tools, tool_choice=ToolChoice("none" if last else "auto"))
 

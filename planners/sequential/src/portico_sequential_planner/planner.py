@@ -92,11 +92,11 @@ _MOST_NAMES = 2_000
 _NOTE = "Those were examples; functions that begin with Example do not exist. Now the real goal."
 
 
-def build_messages(task: Task, spec: str, *, instructions: str) -> list[Message]:
+def build_messages(task: Task, spec: str, settings: SequentialSettings) -> list[Message]:
     """Return the messages for a task, before the first reply."""
     told = _INSTRUCTIONS.format(missing=MISSING_MARK, manual=spec)
-    if instructions.strip():
-        told = f"{told}\n{instructions.strip()}\n"
+    if settings.instructions.strip():
+        told = f"{told}\n{settings.instructions.strip()}\n"
     before = reply_in_notes(task.notes)
     happened = _progress_lines(task)
     messages = [
@@ -106,7 +106,7 @@ def build_messages(task: Task, spec: str, *, instructions: str) -> list[Message]
         Message.of("user", _goal(_IMPOSSIBLE_GOAL)),
         Message.of("assistant", _IMPOSSIBLE),
     ]
-    asked = [_NOTE, *_input(task.input)]
+    asked = [_NOTE, *PromptText.conversation(task, settings.context_tokens), *_input(task.input)]
     if before and happened:
         messages.append(Message.of("user", "\n".join([*asked, _goal(task.goal)])))
         messages.append(Message.of("assistant", before))
@@ -324,7 +324,7 @@ class SequentialPlanner:
         number = task.plan_number(replans=settings.replans)
         write = _MANUALS[settings.manual]
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=write)
-        messages = build_messages(task, fitted.text, instructions=settings.instructions)
+        messages = build_messages(task, fitted.text, settings)
         read, text = await self._read(task, messages, emit)
         if isinstance(read, Infeasible):
             return fitted.explain(read)

@@ -7,6 +7,7 @@ from typing import Any
 
 from portico import Message
 from portico.plans import INPUT, Finding, From, PromptText, Round, Step, StepRecord, Task, Value
+from portico_stepwise_planner.config import StepwiseSettings
 
 OBSERVATION_STOP = "\nObservation:"
 """The stop sequence, which ends a turn before the model invents a result."""
@@ -52,15 +53,7 @@ _REPEATED = "You made this call {times} times and it gave the same each time. Do
 
 
 def conversation(
-    task: Task,
-    spec: str,
-    *,
-    infeasible: str,
-    instructions: str,
-    objects: bool,
-    last: bool,
-    transcript_tokens: int,
-    observation_tokens: int,
+    task: Task, spec: str, settings: StepwiseSettings, *, infeasible: str, objects: bool, last: bool
 ) -> list[Message]:
     """Return the messages of the next turn. With ``objects`` turns are JSON objects, otherwise lines of text.
 
@@ -68,16 +61,17 @@ def conversation(
     """
     form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
     form += f"\n\n{_REFERENCES}"
+    each = settings.observation_tokens
     messages = [
-        Message.of("system", f"{_AIM}\n\nThe functions:\n\n{spec}\n\n{form}\n\n{instructions}".strip()),
-        Message.of("user", _goal(task, observation_tokens)),
+        Message.of("system", f"{_AIM}\n\nThe functions:\n\n{spec}\n\n{form}\n\n{settings.instructions}".strip()),
+        Message.of("user", "\n".join([*PromptText.conversation(task, settings.context_tokens), _goal(task, each)])),
     ]
     records = task.own_steps
     turns = [_turn(record.step, task, objects=objects) for record in records]
     rounds = [
         Round(Message.estimate_tokens(turn), (_words(record),)) for turn, record in zip(turns, records, strict=True)
     ]
-    gone, fitted = Round.fit(rounds, tokens=transcript_tokens, each=observation_tokens)
+    gone, fitted = Round.fit(rounds, tokens=settings.transcript_tokens, each=each)
     if gone:
         steps = "The first step has" if gone == 1 else f"The first {gone} steps have"
         messages.append(Message.of("user", f"({steps} no room here and {'is' if gone == 1 else 'are'} left out.)"))

@@ -215,12 +215,10 @@ class StepwisePlanner:
         messages = conversation(
             task,
             offer.fitted.text,
+            self._settings,
             infeasible=offer.infeasible,
-            instructions=self._settings.instructions,
             objects=schema is not None,
             last=self._is_last_turn(task),
-            transcript_tokens=self._settings.transcript_tokens,
-            observation_tokens=self._settings.observation_tokens,
         )
         stops = schema is None and "stop" in chat.capabilities.sampling
         request = replace(Asking.request(messages, self._settings), stop=(OBSERVATION_STOP,) if stops else ())

@@ -60,16 +60,19 @@ _MOST_FAULTS = 12
 _FAILURES = 4
 
 
-def opening_messages(task: Task, spec: str, form: StepForm, *, held: bool, instructions: str) -> list[Message]:
+def opening_messages(
+    task: Task, spec: str, form: StepForm, settings: StructuredSettings, *, held: bool
+) -> list[Message]:
     """Return the first messages: the rules, then the goal and the steps so far."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
     system = (
         f"{_RULES}- "
         + "\n- ".join([_CALL, *ends])
-        + f"\n{arguments}\n\nThe functions:\n{spec}\n\n{instructions}".strip()
+        + f"\n{arguments}\n\nThe functions:\n{spec}\n\n{settings.instructions}".strip()
     )
-    parts = [f"The goal: {task.goal}"]
+    before = "\n".join(PromptText.conversation(task, settings.context_tokens))
+    parts = [*([before] if before else []), f"The goal: {task.goal}"]
     if task.input is not None:
         parts.append(
             f'The goal comes with an input. A reference to it is {{"from": "input", "path": "$"}}. '
@@ -186,9 +189,7 @@ class _PlanWriter:
         spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
         returns = {each.name: each.returns for each in self.task.functions}
         form = self.form(spec.functions)
-        self.messages = opening_messages(
-            self.task, spec.text, form, held=self.held, instructions=self.settings.instructions
-        )
+        self.messages = opening_messages(self.task, spec.text, form, self.settings, held=self.held)
         while True:
             following, reply = await self.next(form)
             if isinstance(following, Infeasible):

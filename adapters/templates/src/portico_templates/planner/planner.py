@@ -160,19 +160,20 @@ _GOAL = "The goal is:"
 
 
 def build_messages(
-    task: Task, spec: str, *, allow_loops: bool, instructions: str, variables: dict[str, Any]
+    task: Task, spec: str, settings: HandlebarsPlannerSettings, variables: dict[str, Any]
 ) -> list[Message]:
     """Return the messages to the model for a task, before its first reply."""
     system = _INSTRUCTIONS.format(
-        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if allow_loops else _NO_LOOPS, manual=spec
+        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if settings.allow_loops else _NO_LOOPS, manual=spec
     )
-    if instructions.strip():
-        system = f"{system}\n{instructions.strip()}\n"
+    if settings.instructions.strip():
+        system = f"{system}\n{settings.instructions.strip()}\n"
+    asked = [*_variables(variables), *_failures(task), *PromptText.conversation(task, settings.context_tokens)]
     messages = [
         Message.of("system", system),
         Message.of("user", _EXAMPLE_GOAL),
         Message.of("assistant", _EXAMPLE),
-        Message.of("user", "\n".join([_EXAMPLE_NOTE, *_variables(variables), *_failures(task), "", _GOAL, task.goal])),
+        Message.of("user", "\n".join([_EXAMPLE_NOTE, *asked, "", _GOAL, task.goal])),
     ]
     for refusal in task.refused:
         sources = [step.function.source for step in refusal.plan.steps if isinstance(step.function, PlanTemplate)]
@@ -338,13 +339,8 @@ class HandlebarsPlanner:
         number = task.plan_number(replans=settings.replans)
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
         given = _find_variables(task)
-        messages = build_messages(
-            task,
-            fitted.text,
-            allow_loops=settings.allow_loops,
-            instructions=settings.instructions,
-            variables={name: value for name, (_, value) in given.items()},
-        )
+        variables = {name: value for name, (_, value) in given.items()}
+        messages = build_messages(task, fitted.text, settings, variables)
         written = await self._write_template(task, messages, given, emit)
         if isinstance(written, Infeasible):
             return fitted.explain(written)
