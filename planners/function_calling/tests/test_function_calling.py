@@ -248,6 +248,25 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and
     assert f"{len(offered) - 1} of 61 functions" in outcome.reason
 
 
+async def test_each_tool_says_what_it_returns_where_that_is_known() -> None:
+    @function
+    def weigh(parcel: int) -> dict[str, float]:
+        """Weigh a parcel."""
+        return {"kilos": 2.5}
+
+    @function
+    def look(parcel: int) -> Any:
+        """Look into a parcel."""
+
+    kernel, chat = Kernel(), play("2.5 kilos.")
+    kernel.add_function(weigh)
+    kernel.add_function(look)
+    await kernel.run_goal("What does parcel 7 weigh?", planner=planner_with(chat))
+    told = {tool.name: tool.description for tool in chat.requests[0].tools}
+    assert told["weigh"] == "Weigh a parcel.\nReturns {[name]: number}."
+    assert told["look"] == "Look into a parcel."
+
+
 async def test_the_tools_are_the_same_tuple_for_every_request_of_a_run() -> None:
     chat = play(LOOK, LOOK, "Clear.")
     await run_goal(chat)

@@ -333,7 +333,8 @@ _INFEASIBLE_PARAMETERS = {
 
 def _with_output(spec: FunctionSpec) -> FunctionSpec:
     """Say in the description what a function gives, since a tool has no place for it."""
-    return replace(spec, description=f"{spec.description}\nReturns {PromptText.shape(spec.returns)}.".strip())
+    output = PromptText.shape(spec.returns)
+    return spec if output == "any" else replace(spec, description=f"{spec.description}\nReturns {output}.".strip())
 
 
 def _write_tools(specs: Iterable[FunctionSpec]) -> str:
