@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, strategies as st
@@ -167,6 +167,42 @@ async def test_paging_has_the_applications_defaults_and_bound(web: Web) -> None:
         await kernel.invoke_json("Search", {"query": "q", "count": 6})
 
 
+async def test_query_count_and_skip_have_names_and_results_a_description_of_the_applications_own(web: Web) -> None:
+    kernel = kernel_with(
+        web,
+        names={"query": "topic", "count": "how_many", "skip": "offset"},
+        parameters={"query": "A topic.", "site": "A site."},
+        returns="Titles, best first.",
+        most=5,
+    )
+    words = {name: each["description"] for name, each in properties(kernel, "Search").items()}
+    told = "How many results, 1 to 5."
+    assert words | {"offset": ""} == {"topic": "A topic.", "how_many": told, "offset": "", "site": "A site."}
+    spec = kernel.function("Search").spec
+    assert spec.returns == {"type": "array", "items": {"type": "string"}, "description": "Titles, best first."}
+    roles = {role: spec.search_parameter(role) for role in ("query", "count", "skip")}
+    assert roles == {"query": "topic", "count": "how_many", "skip": "offset"}
+    await kernel.invoke_json("Search", {"topic": "q", "how_many": 1, "offset": 2, "site": "a.example"})
+    assert web.asked == [("q", TextSearchOptions(1, 2, filter=Equal("site", "a.example")))]
+    with pytest.raises(ArgumentsInvalid, match="how_many: must be 1 to 5, not 6"):
+        await kernel.invoke_json("Search", {"topic": "q", "how_many": 6})
+    with pytest.raises(ArgumentsInvalid, match="topic: missing"):
+        await kernel.invoke_json("Search", {"query": "q"})
+
+
+def test_a_connector_says_what_its_functions_say_and_the_application_says_more(web: Web) -> None:
+    class Told(Web):
+        descriptions: ClassVar = {"Search": "Find pages.", "GetNews": "Find news."}
+
+    functions = ("Search", "GetTextSearchResults", "GetNews")
+    plugin = search_plugin(Told(), "Web", functions=functions, description="Our web.")
+    assert [function.description for function in plugin] == [
+        "Our web. Find pages.",
+        "Our web. Search Web and return passages with text, name and link.",
+        "Our web. Find news.",
+    ]
+
+
 THERE_ALREADY = "is there already"
 
 
@@ -178,6 +214,9 @@ THERE_ALREADY = "is there already"
         ({"skip": -1}, "the default of skip: must be 0 to 1000, not -1"),
         ({"functions": "Find"}, "there is no search function 'Find'. There are: Search, GetTextSearchResults, Get"),
         ({"descriptions": {"x": "?"}}, "'x' is described and is no function of 'Web'. There are: Search, GetText"),
+        ({"names": {"site": "x"}}, "'site' cannot be renamed: only query, count, skip"),
+        ({"names": {"query": "site"}}, "two parameters are named 'site'"),
+        ({"names": {"query": "skip"}}, "two parameters are named 'skip'"),
         ({"parameters": {"query": None}}, f"the parameter 'query' {THERE_ALREADY}"),
         ({"parameters": {"query": SearchParameter("What.")}}, f"the parameter 'query' {THERE_ALREADY}"),
         ({"parameters": {"count": SearchParameter("Many.", field="site")}}, f"the parameter 'count' {THERE_ALREADY}"),

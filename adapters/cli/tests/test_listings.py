@@ -21,7 +21,7 @@ def test_functions_are_listed_by_plugin(in_process: Any, configured: Path) -> No
 def test_the_manual_is_the_indented_one(in_process: Any, configured: Path) -> None:
     assert in_process("functions", "--manual").out.startswith(
         "shelf.Search:\n"
-        "  description: Search shelf and return the text of the passages found.\n"
+        "  description: Passages that the test wrote down. Search shelf and return the text of the passages found.\n"
         "  inputs:\n"
         "  - query: What to search for.\n"
         "  - count: How many results at most. (default: 2)\n"

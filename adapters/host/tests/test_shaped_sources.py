@@ -33,6 +33,7 @@ class Settings:
 
 class Pages(SearchConnector[str]):
     name = "pages"
+    descriptions = {"Search": "Find a page."}
     capabilities = SearchCapabilities(
         FilterSupport.fields_of(
             "site", language=("Equal", "AnyOf"), year=("Range",), date=("Range",), offered=("site",)
@@ -94,6 +95,35 @@ async def test_several_shaped_functions_of_one_source_stand_in_place_of_the_unsh
         ]
         with pytest.raises(ArgumentsInvalid, match="count: must be 1 to 5"):
             await kernel.invoke_json("web-blogs", {"query": "q", "count": 6})
+
+
+async def test_parameters_have_other_names_and_results_a_description_from_the_file(write: Any) -> None:
+    write(
+        '[search.web]\nuse = "pages"\nnames = { query = "topic", count = "how_many" }\nreturns = "Pages, best first."\n'
+        '[search.web.functions.find]\nnames = { query = "words" }\n[search.web.functions.look]\n'
+    )
+    async with portico_host.open() as kernel:
+        found = {name: list(function.spec.parameters["properties"]) for name, function in kernel.functions.items()}
+        assert found == {
+            "web-find": ["words", "count", "skip", "site"],
+            "web-look": ["topic", "how_many", "skip", "site"],
+        }
+        assert kernel.function("web-look").spec.returns["description"] == "Pages, best first."
+        assert await kernel.invoke_json("web-look", {"topic": "q", "how_many": 1}) == [
+            {"value": "q", "name": None, "link": None}
+        ]
+
+
+async def test_without_a_description_functions_say_the_connectors_words_or_the_registrations_summary(
+    write: Any,
+) -> None:
+    write('[search.web]\nuse = "pages"\nfunctions = ["Search", "GetTextSearchResults"]\n')
+    async with portico_host.open() as kernel:
+        assert [function.description for function in kernel.functions.values()] == [
+            "Find a page.",
+            "Search pages. Search web and return passages with text, name and link.",
+        ]
+        assert kernel.plugins["web"].description == "Search pages."
 
 
 async def test_a_setting_of_the_package_wins_over_the_hosts_key_of_that_name(write: Any) -> None:

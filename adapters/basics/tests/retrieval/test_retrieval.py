@@ -154,10 +154,13 @@ async def test_a_source_is_called_as_its_people_call_it() -> None:
         await kernel.run_goal("What?", planner=planner)
 
 
-async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_and_the_answer_says_so() -> None:
+@pytest.mark.parametrize("names", [{}, {"query": "topic", "count": "how_many"}])
+async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_and_the_answer_says_so(
+    names: dict[str, str],
+) -> None:
     web, docs = Passages("web", "a"), Passages("docs", "b")
     web.capabilities = SearchCapabilities(query_characters=80, query_words=20)
-    kernel = Kernel(plugins=[search_plugin(web, "web"), search_plugin(docs, "docs")])
+    kernel = Kernel(plugins=[search_plugin(web, "web", names=names), search_plugin(docs, "docs")])
     services = {ChatService: ScriptedChat("So [1].", repeat=True), (TextSearch, "web"): web, (TextSearch, "docs"): docs}
     planner = RetrievalPlanner(RetrievalSettings(), FixedServices(services))
     for goal, asked in (

@@ -204,8 +204,10 @@ class Application:
         from portico.ports import TextSearch
 
         search, shape = services.get(TextSearch, name), services.shape(name)
+        given = name in services.given(TextSearch.__name__)
+        summary = None if given else services.prepare(TextSearch.__name__, name).offer.registration.summary
         try:
-            return shape_functions(search, _function_name(name), shape, **options)
+            return shape_functions(search, _function_name(name), shape, summary, **options)
         except (ValueError, UnsupportedOption) as error:
             if shape == SourceShape():
                 raise

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from portico.search import Filter, SearchParameter
 
 _Scalar = str | bool | int | float
+_USUAL = ("Search", "GetTextSearchResults", "GetSearchResults")
 _TYPES = {"strings": list[str], "integer": int, "number": float, "boolean": bool, "date": dt.date}
 
 
@@ -64,6 +65,10 @@ class _Shape:
     count: int | None = setting(default=None, metadata={"doc": "Results of a call that does not say how many; 2."})
     skip: int | None = setting(default=None, metadata={"doc": "Best results that such a call leaves out; 0."})
     most: int | None = setting(default=None, metadata={"doc": "Results that a call may ask for; 1,000."})
+    names: dict[str, str] | None = setting(
+        default=None, metadata={"doc": 'Other names of `query`, `count` and `skip`: `{ query = "topic" }`.'}
+    )
+    returns: str | None = setting(default=None, metadata={"doc": "What the results are, for models and planners."})
     parameters: dict[str, str | Literal[False] | ParameterShape] | None = setting(
         default=None,
         metadata={"doc": "What a model may set: a description, `false` to leave it out, or a table for a filter."},
@@ -82,8 +87,7 @@ class SourceShape(_Shape):
     """What `[search.NAME]` may say beside the settings of the search that it uses."""
 
     functions: tuple[str, ...] | dict[str, FunctionShape] = setting(
-        default=("Search", "GetTextSearchResults", "GetSearchResults"),
-        metadata={"doc": "The functions there are: names, or a table for each function of your own."},
+        default=_USUAL, metadata={"doc": "The functions there are: names, or a table for each function of your own."}
     )
 
 
@@ -91,37 +95,40 @@ SHAPING = frozenset(fields_dict(SourceShape))
 """The keys; a search that has a setting of the same name keeps it."""
 
 
-def shape_functions(search: TextSearch, name: str, shape: SourceShape, **options: Any) -> FunctionPlugin:
+def shape_functions(
+    search: TextSearch, name: str, shape: SourceShape, summary: str | None, **options: Any
+) -> FunctionPlugin:
     """Make the function plugin of a source; ``options`` are further ones of ``search_plugin``.
 
-    Raises what ``search_plugin`` raises for a shape that the source does not take.
+    Where neither the file nor the connector has words for a function, it begins with the ``summary`` of the
+    registration. Raises what ``search_plugin`` raises for a shape that the source does not take.
     """
     from portico import FunctionPlugin
     from portico.search import search_plugin
 
     chosen = shape.functions
     functions = chosen if isinstance(chosen, Mapping) else {each: FunctionShape(use=each) for each in chosen}
-    about = shape.description or None
+    told = getattr(search, "descriptions", {})
     made: list[Function] = []
     for function, own in functions.items():
         made += search_plugin(
             search,
             name,
-            description=about,
+            description=shape.description or (summary if own.use in _USUAL and own.use not in told else None),
             functions={function: own.use},
             descriptions={function: own.description} if own.description else None,
             filter=_join(shape, own),
             **options,
             **_inherit(shape, own),
         )
-    return FunctionPlugin(name, tuple(made), about or f"Search {name}.")
+    return FunctionPlugin(name, tuple(made), shape.description or summary or f"Search {name}.")
 
 
 def _inherit(*shapes: _Shape) -> dict[str, Any]:
     """Return what the last shape says, or else the one before it."""
     said: dict[str, Any] = {}
     for shape in shapes:
-        inherited = {key: getattr(shape, key) for key in ("count", "skip", "most", "parameters")}
+        inherited = {key: getattr(shape, key) for key in ("count", "skip", "most", "names", "returns", "parameters")}
         said |= {key: value for key, value in inherited.items() if value is not None}
     if parameters := said.get("parameters"):
         said["parameters"] = {

@@ -236,6 +236,10 @@ class FunctionSpec:
         """Whether it searches a source with a query."""
         return SEARCH_TAG in self.tags
 
+    def search_parameter(self, role: str) -> str:
+        """Return what a search calls its parameter ``query``, ``count`` or ``skip``, by a tag like ``query=topic``."""
+        return next((tag.partition("=")[2] for tag in self.tags if tag.startswith(f"{role}=")), role)
+
     def tool_form(self, *, strict: bool) -> tuple[Tool, StrictForm | None]:
         """Return a function's entry in a tool list; with ``strict`` in strict form where that is exact, and this form.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_origin
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 _FUNCTIONS = ("Search", "GetTextSearchResults", "GetSearchResults")
 _MOST = 1_000
 _OPTIONS = {"count": "How many results at most.", "skip": "How many of the best results to leave out."}
+_NAMES = {role: role for role in ("query", *_OPTIONS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ def search_plugin(
     functions: Iterable[str] | Mapping[str, str] = _FUNCTIONS,
     descriptions: Mapping[str, str] | None = None,
     parameters: Mapping[str, str | SearchParameter | None] | None = None,
+    names: Mapping[str, str] | None = None,
+    returns: str | None = None,
     filter: Filter | None = None,
     count: int = 2,
     skip: int = 0,
@@ -91,22 +95,27 @@ def search_plugin(
 
     ``functions`` are ``Search``, ``GetTextSearchResults``, ``GetSearchResults`` and further methods of the connector
     (`search_methods`). A mapping gives them other names, which ``descriptions`` uses too; one that it leaves out
-    says ``description``, then what its kind does. Each function takes ``query`` and the options of a search: ``count``
-    (1 to ``most``) and ``skip`` (0 to 1,000).
+    says ``description``, then the words of the connector for its kind, or else what its kind does. Each function takes
+    ``query`` and the options of a search: ``count`` (1 to ``most``) and ``skip`` (0 to 1,000).
 
     ``parameters`` are the further ones: a description, or a `SearchParameter`. Without it, they are the fields that the
     source offers. For ``query``, ``count`` and ``skip`` it gives other descriptions, or None to leave an option out.
+    ``names`` gives these three other names: ``{"query": "topic"}``. ``returns`` describes the results.
     ``filter`` always applies; a parameter can only narrow it.
 
     ``codecs`` are the ``type_codecs`` of a kernel, for types of records. ``asked_by_planners`` is False for a source
     that another one asks: planners that ask every source leave it out.
 
     Raises ``UnsupportedOption`` for a filter or a parameter that the source does not take, and ``ValueError`` for an
-    unknown function.
+    unknown function or name.
     """
     defaults, limits = {"count": count, "skip": skip}, {"count": (1, most), "skip": (0, _MOST)}
-    if faults := _out_of_limits(defaults, limits):
+    if faults := _out_of_limits(defaults, limits, _NAMES):
         raise ValueError(f"the default of {faults[0]}")
+    if unknown := (names or {}).keys() - _NAMES.keys():
+        raise ValueError(f"{min(unknown)!r} cannot be renamed: only {', '.join(_NAMES)}")
+    names = {**_NAMES, **(names or {})}
+    tags = frozenset(f"{role}={called}" for role, called in names.items() if role != called)
     if isinstance(functions, str):
         functions = (functions,)
     chosen = dict(functions) if isinstance(functions, Mapping) else {function: function for function in functions}
@@ -119,10 +128,15 @@ def search_plugin(
         capabilities = method.capabilities or search.capabilities
         usual = method.description or f"{kind} of {name}."
         filters = _filter_parameters(parameters, capabilities)
+        if twice := [called for called, times in Counter([*names.values(), *filters]).items() if times > 1]:
+            raise ValueError(f"two parameters are named {twice[0]!r}")
         source = f"Text search {search.name!r}" + ("" if kind in _FUNCTIONS else f" ({kind})")
         for sample in (None, *(each.clause(() if each.many else "") for each in filters.values())):
             capabilities.filter.check(_join([filter, sample]), source)
-        call = _SearchFunction(f"{name}-{function}", getattr(search, method.method), filter, filters, defaults, limits)
+        call = _SearchFunction(
+            f"{name}-{function}", getattr(search, method.method), filter, filters, names, defaults, limits
+        )
+        records = _compile_records(method.record_type, tuple(codecs))
         made.append(
             Function(
                 function,
@@ -130,8 +144,8 @@ def search_plugin(
                 plugin=name,
                 description=descriptions.get(function) or f"{description or ''} {usual}".lstrip(),
                 parameters=call.parameters(parameters or {}, capabilities),
-                returns=_compile_records(method.record_type, tuple(codecs)),
-                tags=frozenset({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else ()),
+                returns=replace(records, schema={**records.schema, "description": returns}) if returns else records,
+                tags=tags | ({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else set()),
             )
         )
     return FunctionPlugin(name, tuple(made), description or f"Search {name}.")
@@ -158,7 +172,8 @@ def _find_method(search: TextSearch, name: str, kind: str) -> SearchMethod:
     methods = {method.name: method for method in (usual if kind in _FUNCTIONS else (*usual, *search_methods(search)))}
     if kind not in methods:
         raise ValueError(f"there is no search function {kind!r}. There are: {', '.join(methods)}")
-    return methods[kind]
+    own = getattr(search, "descriptions", {}).get(kind)
+    return replace(methods[kind], description=own) if own else methods[kind]
 
 
 def _compile_records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
@@ -180,7 +195,7 @@ def _filter_parameters(
         parameters = {field: f"Only passages whose {field} is exactly this." for field in capabilities.filter.offered}
     filters = {}
     for name, parameter in parameters.items():
-        if name == "query" or name in _OPTIONS:
+        if name in _NAMES:
             if isinstance(parameter, SearchParameter) or (name == "query" and parameter is None):
                 raise ValueError(f"the parameter {name!r} is there already: it takes another description, not a filter")
         elif parameter is not None:
@@ -189,11 +204,13 @@ def _filter_parameters(
     return filters
 
 
-def _out_of_limits(given: Mapping[str, int], limits: Mapping[str, tuple[int, int]]) -> list[str]:
+def _out_of_limits(
+    given: Mapping[str, int], limits: Mapping[str, tuple[int, int]], names: Mapping[str, str]
+) -> list[str]:
     return [
-        f"{name}: must be {least} to {most}, not {given[name]}"
-        for name, (least, most) in limits.items()
-        if not least <= given[name] <= most
+        f"{names[role]}: must be {least} to {most}, not {given[role]}"
+        for role, (least, most) in limits.items()
+        if not least <= given[role] <= most
     ]
 
 
@@ -205,15 +222,19 @@ class _SearchFunction:
     method: Callable[..., Any]
     fixed: Filter | None
     filters: Mapping[str, _FilterParameter]
+    names: Mapping[str, str]
     defaults: Mapping[str, int]
     limits: Mapping[str, tuple[int, int]]
 
-    async def __call__(self, query: str, **given: Any) -> list[Any]:
-        if unknown := given.keys() - self.filters.keys() - self.defaults.keys():
+    async def __call__(self, **given: Any) -> list[Any]:
+        if unknown := given.keys() - self.filters.keys() - set(self.names.values()):
             raise TypeError(f"{self.function} has no parameter {', '.join(sorted(unknown))}")
-        numbers = {name: given.get(name, default) for name, default in self.defaults.items()}
+        if self.names["query"] not in given:
+            raise TypeError(f"{self.function} needs {self.names['query']}")
+        query: str = given[self.names["query"]]
+        numbers = {role: given.get(self.names[role], default) for role, default in self.defaults.items()}
         clauses = {name: parameter.filter(given.get(name)) for name, parameter in self.filters.items()}
-        faults = _out_of_limits(numbers, self.limits)
+        faults = _out_of_limits(numbers, self.limits, self.names)
         for name, parameter in self.filters.items():
             if parameter.declared.required and clauses[name] is None:
                 faults.append(f"{name}: must not be empty")
@@ -239,16 +260,16 @@ class _SearchFunction:
         usual = {"query": f"What to search for: {bounds}." if bounds else "What to search for."} | _OPTIONS
         if most < _MOST:
             usual["count"] = f"How many results, 1 to {most}."
-        texts = {name: words.get(name, text) for name, text in usual.items()}
+        texts = {role: words.get(role, text) for role, text in usual.items()}
         further = [
-            Parameter(name, str(texts[name]), compile_type(int), required=False, default=self.defaults[name])
-            for name in _OPTIONS
-            if texts[name] is not None
+            Parameter(self.names[role], str(texts[role]), compile_type(int), False, self.defaults[role])
+            for role in _OPTIONS
+            if texts[role] is not None
         ]
         for name, each in self.filters.items():
             declared = each.declared
             further.append(Parameter(name, declared.description, each.compiled, declared.required, declared.default))
-        query = Parameter("query", str(texts["query"]), compile_type(str), required=True)
+        query = Parameter(self.names["query"], str(texts["query"]), compile_type(str), required=True)
         return (query, *sorted(further, key=lambda parameter: not parameter.required))
 
 

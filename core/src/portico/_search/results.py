@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from portico._search.filters import Filter, FilterSupport
 
@@ -160,6 +160,8 @@ class SearchConnector(ABC, Generic[Record]):
     name: str
     capabilities: SearchCapabilities = SearchCapabilities()
     index: SearchIndex | None = None
+    descriptions: ClassVar[Mapping[str, str]] = {}
+    """What search functions say by their kind: ``{"Search": "Find shades of a colour."}``; others have usual words."""
     record_type: Any = Any
     """The type of the records, from ``SearchConnector[Record]``. Search functions describe their results by it."""
 

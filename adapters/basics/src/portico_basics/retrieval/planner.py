@@ -74,9 +74,9 @@ class RetrievalPlanner(Planner):
     def _searches(self, goal: str, searches: Sequence[FunctionSpec]) -> Plan:
         steps = []
         for number, spec in enumerate(searches, 1):
-            arguments = {"query": Value(query_for(goal, self._capabilities(spec.name)))}
-            if "count" in spec.parameters["properties"]:
-                arguments["count"] = Value(self._settings.per_source)
+            arguments = {spec.search_parameter("query"): Value(query_for(goal, self._capabilities(spec.name)))}
+            if (count := spec.search_parameter("count")) in spec.parameters["properties"]:
+                arguments[count] = Value(self._settings.per_source)
             steps.append(Step(f"s{number}", spec.name, arguments))
         return Plan(goal, tuple(steps))
 
@@ -92,7 +92,9 @@ class RetrievalPlanner(Planner):
         if len(warnings) == len(records):
             raise PlanError(" ".join(["Every search failed."] * (len(records) > 1) + warnings))
         found = [record for record in records if record.error is None]
-        warnings += [self._describe_shortening(record) for record in found if _query(record) not in (None, task.goal)]
+        specs = {spec.name: spec for spec in task.functions}
+        asked = [(record, _query(record, specs.get(_function(record)))) for record in found]
+        warnings += [self._describe_shortening(*each) for each in asked if each[1] not in (None, task.goal)]
         passages = FusedSearch.fuse(
             [record.result for record in found],
             link=lambda passage: passage.get("link"),
@@ -120,9 +122,9 @@ class RetrievalPlanner(Planner):
             warnings += map(_describe_unbacked, check.unbacked)
         return Answer(reply.text, citations, warnings=tuple(warnings))
 
-    def _describe_shortening(self, record: StepRecord) -> str:
+    def _describe_shortening(self, record: StepRecord, query: object) -> str:
         bounds = self._capabilities(_function(record)).query_bounds()
-        return f"The source {self._source(record)!r} takes {bounds}; the query was: {_query(record)}"
+        return f"The source {self._source(record)!r} takes {bounds}; the query was: {query}"
 
     def _capabilities(self, function: str) -> SearchCapabilities:
         """Return the capabilities of a configured source, the default for one that the application made."""
@@ -155,7 +157,7 @@ async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> Chat
 
 def _needs_only_a_query(spec: FunctionSpec) -> bool:
     # A search may have a filter that a model must set, which a goal does not have.
-    return set(spec.parameters.get("required", ())) <= {"query"}
+    return set(spec.parameters.get("required", ())) <= {spec.search_parameter("query")}
 
 
 def _describe_unbacked(mark: int | str) -> str:
@@ -164,8 +166,8 @@ def _describe_unbacked(mark: int | str) -> str:
     return f"The answer links to {mark}, which no passage has."
 
 
-def _query(record: StepRecord) -> object:
-    query = record.step.arguments.get("query")
+def _query(record: StepRecord, spec: FunctionSpec | None) -> object:
+    query = record.step.arguments.get(spec.search_parameter("query") if spec else "query")
     return query.value if isinstance(query, Value) else None
 
 
