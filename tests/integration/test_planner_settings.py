@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from portico import ChatCapabilities, ChatRequest, Kernel, Message, Thread, function
-from portico.errors import PorticoError
+from portico.errors import ConfigurationError, PorticoError
 from portico.ports import ChatService, TemplateLanguage
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_host.fields import settings_fields
+from portico_host.problems import SettingsInvalid
+from portico_host.settings import SecretSource, Structurer
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_stepwise_planner.config import StepwiseSettings
@@ -20,6 +23,7 @@ from portico_stepwise_planner.planner import StepwisePlanner
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.jinja2.language import Jinja2Templates
 from portico_templates.planner.config import HandlebarsPlannerSettings
 from portico_templates.planner.planner import HandlebarsPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -35,12 +39,16 @@ async def first_request(planner: Any, settings: Any, *, propose: bool = False, *
     """Return what the planner sends first for the goal "When?"."""
     sampling = frozenset(("temperature", "top_p", "seed", "max_tokens"))
     chat = ScriptedChat("No.", repeat=True, capabilities=ChatCapabilities(tools=True, sampling=sampling))
-    services = FixedServices({ChatService: chat, (TemplateLanguage, "handlebars"): HandlebarsTemplates()})
+    languages = {(TemplateLanguage, each.name): each for each in (HandlebarsTemplates(), Jinja2Templates())}
+    services = FixedServices({ChatService: chat, **languages})
     kernel = Kernel()
     kernel.add_function(today)
     ask = kernel.propose if propose else kernel.run_goal
-    with suppress(PorticoError):
+    try:
         await ask("When?", planner=planner(settings, services), **options)
+    except PorticoError:
+        if not chat.requests:
+            raise
     return chat.requests[0]
 
 
@@ -135,3 +143,57 @@ async def test_what_is_no_conversation_is_refused_at_once() -> None:
     for context in ("Hello", [1], {"messages": 5}, [{"role": "user"}]):
         with pytest.raises(TypeError, match="a conversation is"):
             await first_request(*PLANNERS[0], context=context)
+
+
+def variables_of(settings: Any) -> tuple[str, ...]:
+    """Return what a prompt is given; the functions are tools of the service for one planner."""
+    return ("goal", "rules") if settings is FunctionCallingSettings else ("goal", "rules", "functions")
+
+
+@each_planner
+@pytest.mark.parametrize(
+    ("ending", "written"), [(".md", "{{$%s}}"), (".hbs", "{{%s}}"), (".j2", "{{ %s }}"), ("", "{{$%s}}")]
+)
+async def test_a_prompt_of_ones_own_stands_in_place_of_the_planners_and_has_its_parts(
+    planner: Any, settings: Any, ending: str, written: str, tmp_path: Path
+) -> None:
+    usual = (await first_request(planner, settings())).messages
+    names = variables_of(settings)
+    text = "\n".join(["Obey <b> & plan:", *(f"[{name}]\n{written % name}" for name in names)])
+    file = tmp_path / f"prompt{ending}"
+    file.write_text(text, "utf-8")
+    chosen = settings(prompt=file if ending else text, instructions="Be brief.")
+    own = (await first_request(planner, chosen)).messages
+    assert own[1:] == usual[1:], "only the first message is another one"
+    told = own[0].text
+    assert told.startswith("Obey <b> & plan:\n[goal]\nWhen?\n[rules]\n")
+    assert told.endswith("\n\nBe brief.")
+    parts = re.split(r"^\[(?:rules|functions)\]$", told.removesuffix("Be brief."), flags=re.MULTILINE)
+    for part in parts[1:]:
+        for line in part.strip().splitlines():
+            assert line in usual[0].text
+    assert ("today" in told) == ("functions" in names)
+
+
+@each_planner
+async def test_a_prompt_with_an_unknown_variable_or_function_and_a_file_that_is_not_there_are_errors(
+    planner: Any, settings: Any, tmp_path: Path
+) -> None:
+    cases = {
+        "{{$goals}}": f"'goals'; there are {', '.join(variables_of(settings))}",
+        "{{today}}": "today",
+        "{{$goal x}}": "line 1",
+    }
+    for prompt, words in cases.items():
+        with pytest.raises(PorticoError, match=re.escape(words)):
+            await first_request(planner, settings(prompt=prompt))
+    with pytest.raises(ConfigurationError, match=r"nothing\.md"):
+        await first_request(planner, settings(prompt=tmp_path / "nothing.md"))
+
+
+def test_a_prompt_in_the_configuration_is_a_file_beside_it_or_the_text_itself(tmp_path: Path) -> None:
+    structurer = Structurer(SecretSource({}, tmp_path))
+    for given, meant in {"plan.md": tmp_path / "plan.md", "{{$rules}}": "{{$rules}}", "One\ntwo": "One\ntwo"}.items():
+        assert structurer.structure(SequentialSettings, {"prompt": given}).prompt == meant
+    with pytest.raises(SettingsInvalid):
+        structurer.structure(SequentialSettings, {"prompt": 5})

@@ -223,6 +223,8 @@ class Structurer:
     def _union(self, value: Any, hint: Any) -> Any:
         members = union_members(hint) or ()
         some = [member for member in members if member is not type(None)]
+        if {*some} == {Path, str} and isinstance(value, str):  # a file, or the text itself
+            return str(value) if "{{" in value or "\n" in value else self._path(value)
         if value is None and len(some) < len(members):
             return None
         if len(some) == 1:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._plans.task import Emit, Event
+from portico._ports.template_language import TemplateLanguage
 from portico._tool_loop.structured import ReplyProblem
 from portico._tool_loop.toolset import expand_calls
-from portico.errors import PlanError, PlanFormatError, ResponseInvalid
+from portico.errors import ConfigurationError, FunctionNotFound, PlanError, PlanFormatError, ResponseInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
+    from portico._plugins.registration import Services
     from portico._ports.chat_service import ChatService
+    from portico._ports.template_language import Template
 
 _SHOWN = 80
 _LONGEST = 1_000_000
 _SENT_BACK = 20_000
+_LANGUAGES = dict.fromkeys((".hbs", ".handlebars"), "handlebars") | dict.fromkeys(
+    (".j2", ".jinja2", ".jinja"), "jinja2"
+)
+"""Template languages by the endings of files; any other file is in the language of Semantic Kernel."""
 _CUT = "The reply was cut short: it was too long. Write a shorter plan."
 
 T = TypeVar("T")
@@ -33,10 +41,10 @@ def _setting(default: Any, doc: str, low: float | None = None, high: float | Non
 class Asking:
     """How planners ask a model.
 
-    ``Settings`` are the settings that say how a model writes; ``setting`` makes a field of one more. ``request`` makes
-    a request of messages and of these settings. ``ask`` returns a whole reply, ``stream`` gives its words as they come,
-    ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a reply that was cut short.
-    ``message`` shows a model what it wrote.
+    ``Settings`` are the settings that say how a model writes; ``setting`` makes a field of one more. ``system``
+    makes the first message of these settings, ``request`` a request. ``ask`` returns a whole reply, ``stream`` gives
+    its words as they come, ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a reply
+    that was cut short. ``message`` shows a model what it wrote.
     """
 
     setting = staticmethod(_setting)
@@ -55,6 +63,9 @@ class Asking:
         """
 
         chat: str | None = _setting(None, "The chat service that is asked, by name; the configured one by default.")
+        prompt: Path | str | None = _setting(  # noqa: RUF009 - it is a field
+            None, "A template in place of the planner's own prompt: a file, or text with a `{{` or several lines."
+        )
         instructions: str = _setting("", "Your own text at the end of the instructions for the model.")
         context_tokens: int = _setting(
             4_000,
@@ -79,6 +90,18 @@ class Asking:
                 if limits and value is not None and not limits["minimum"] <= value <= limits["maximum"]:
                     allowed = f"{limits['minimum']:,} to {limits['maximum']:,}"
                     raise ValueError(f"{each.name} is {value}; it must be {allowed}")
+
+    @staticmethod
+    async def system(own: str, settings: Asking.Settings, services: Services, **variables: str) -> Message:
+        """Return the system message: the planner's ``own`` text or the settings' prompt, then the instructions.
+
+        The prompt is rendered with the variables. Raises ``ConfigurationError`` for a file that cannot be read and for
+        another variable, and what the template language does.
+        """
+        if settings.prompt is not None:
+            own = await _compile(settings.prompt, services, variables).render(variables, call=_call)
+        more = settings.instructions.strip()
+        return Message.of("system", f"{own.rstrip()}\n\n{more}" if more else own)
 
     @staticmethod
     def request(messages: Iterable[Message], settings: Asking.Settings) -> ChatRequest:
@@ -206,6 +229,28 @@ class Asking:
         if not text.strip():
             return Message.of("assistant", "(nothing)")
         return Message.of("assistant", text if len(text) <= most else f"{text[:most]}…")
+
+
+def _call(function: str, *_: object) -> NoReturn:
+    raise FunctionNotFound(function)
+
+
+def _compile(prompt: Path | str, services: Services, variables: Collection[str]) -> Template:
+    from portico._prompts.semantic_kernel import SemanticKernelTemplates
+
+    language, name = None, "the planner's prompt"
+    if isinstance(prompt, Path):
+        language, name = _LANGUAGES.get(prompt.suffix.lower()), str(prompt)
+        try:
+            prompt = prompt.read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"The prompt of the planner, {name}, cannot be read: {error}") from error
+    languages = SemanticKernelTemplates() if language is None else services.get(TemplateLanguage, language)
+    template = languages.compile(prompt, name=name)
+    for variable in getattr(template, "variables", ()):
+        if variable.casefold() not in variables:
+            raise ConfigurationError(f"{name}: there is no variable {variable!r}; there are {', '.join(variables)}.")
+    return template
 
 
 def _render_sources(chat: ChatService, request: ChatRequest) -> ChatRequest:

@@ -164,13 +164,10 @@ def last_errors(exchanges: Sequence[Exchange], task: Task) -> list[str]:
 
 
 def conversation(
-    task: Task, exchanges: Sequence[Exchange], settings: FunctionCallingSettings, *, infeasible: str, last: bool
+    task: Task, exchanges: Sequence[Exchange], settings: FunctionCallingSettings, system: Message, *, last: bool
 ) -> list[Message]:
     """Return the messages of the next request. With ``last`` the model must answer now."""
-    messages = [
-        Message.of("system", f"{_INSTRUCTIONS.format(infeasible=infeasible)}\n\n{settings.instructions}".strip()),
-        Message.of("user", _goal_message(task, settings)),
-    ]
+    messages = [system, Message.of("user", _goal_message(task, settings))]
     records = {record.step.id: record for record in task.steps}
     answers = [[_answer_to_call(each, records) for each in exchange.carried] for exchange in exchanges]
     rounds = [
@@ -425,6 +422,8 @@ class FunctionCallingPlanner:
                 "Choose another planner, such as 'stepwise' or 'sequential', or another chat service."
             )
         offer = self._offer(task, strict=chat.capabilities.strict)
+        rules = _INSTRUCTIONS.format(infeasible=offer.infeasible)
+        system = await Asking.system(rules, self._settings, self._services, goal=task.goal, rules=rules)
         before, refused = collect_exchanges(task)
         since = list(refused)
         while True:
@@ -439,7 +438,7 @@ class FunctionCallingPlanner:
                 )
             last = task.budget.proposals <= 1 or task.budget.steps <= 0
             held = HeldWords(words, calls_may_follow=not last)
-            request = self._request(task, exchanges, offer, last)
+            request = self._request(task, exchanges, offer, system, last)
             reply = await Asking.stream(chat, request, emit, on_text=held.feed)
             calls = _calls(reply.message)
             if not calls:
@@ -465,8 +464,10 @@ class FunctionCallingPlanner:
             self._offered = (key, Offer(task.functions, task.goal, tokens=self._settings.manual_tokens, strict=strict))
         return self._offered[1]
 
-    def _request(self, task: Task, exchanges: Sequence[Exchange], offer: Offer, last: bool) -> ChatRequest:
-        messages = conversation(task, exchanges, self._settings, infeasible=offer.infeasible, last=last)
+    def _request(
+        self, task: Task, exchanges: Sequence[Exchange], offer: Offer, system: Message, last: bool
+    ) -> ChatRequest:
+        messages = conversation(task, exchanges, self._settings, system, last=last)
         request = Asking.request(messages, self._settings)
         return replace(request, tools=offer.tools, tool_choice=ToolChoice("none" if last else "auto"))
 

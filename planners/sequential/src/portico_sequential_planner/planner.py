@@ -68,10 +68,8 @@ the user asked for; "RESULT__NAME.field" takes only that field of it. A step may
 - Answer with the plan and nothing else.
 - If the goal cannot be reached with these functions, answer <plan/> and before it a comment with the reason, and for \
 each thing that no function can do a comment that begins with "{missing}".
-
-## Manual of the functions
-{manual}
 """
+_MANUAL = "\n## Manual of the functions\n"
 
 _EXAMPLE_GOAL = "Find out when the sun sets in Oslo and say it in a sentence for children, in Norwegian."
 _EXAMPLE = """\
@@ -92,21 +90,18 @@ _MOST_NAMES = 2_000
 _NOTE = "Those were examples; functions that begin with Example do not exist. Now the real goal."
 
 
-def build_messages(task: Task, spec: str, settings: SequentialSettings) -> list[Message]:
+def build_messages(task: Task, system: Message, context_tokens: int) -> list[Message]:
     """Return the messages for a task, before the first reply."""
-    told = _INSTRUCTIONS.format(missing=MISSING_MARK, manual=spec)
-    if settings.instructions.strip():
-        told = f"{told}\n{settings.instructions.strip()}\n"
     before = reply_in_notes(task.notes)
     happened = _progress_lines(task)
     messages = [
-        Message.of("system", told),
+        system,
         Message.of("user", _goal(_EXAMPLE_GOAL)),
         Message.of("assistant", _EXAMPLE),
         Message.of("user", _goal(_IMPOSSIBLE_GOAL)),
         Message.of("assistant", _IMPOSSIBLE),
     ]
-    asked = [_NOTE, *PromptText.conversation(task, settings.context_tokens), *_input(task.input)]
+    asked = [_NOTE, *PromptText.conversation(task, context_tokens), *_input(task.input)]
     if before and happened:
         messages.append(Message.of("user", "\n".join([*asked, _goal(task.goal)])))
         messages.append(Message.of("assistant", before))
@@ -324,7 +319,11 @@ class SequentialPlanner:
         number = task.plan_number(replans=settings.replans)
         write = _MANUALS[settings.manual]
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=write)
-        messages = build_messages(task, fitted.text, settings)
+        rules = _INSTRUCTIONS.format(missing=MISSING_MARK)
+        own = f"{rules}{_MANUAL}{fitted.text}\n"
+        told = {"goal": task.goal, "rules": rules, "functions": fitted.text}
+        system = await Asking.system(own, settings, self._services, **told)
+        messages = build_messages(task, system, settings.context_tokens)
         read, text = await self._read(task, messages, emit)
         if isinstance(read, Infeasible):
             return fitted.explain(read)

@@ -12,7 +12,7 @@ from portico_stepwise_planner.config import StepwiseSettings
 OBSERVATION_STOP = "\nObservation:"
 """The stop sequence, which ends a turn before the model invents a result."""
 
-_AIM = (
+AIM = (
     "Run the user's goal step by step. In each turn write one thought, and then either one action or the final "
     "answer. An action calls one function. You are then told its result as an observation, and it is your turn "
     "again. Use what the functions give; do not invent results, and never write an observation yourself. "
@@ -52,18 +52,22 @@ _LAST = "This is your last turn: no function can be called any more. Give the fi
 _REPEATED = "You made this call {times} times and it gave the same each time. Do not make it again."
 
 
+def form_of_turns(infeasible: str, *, objects: bool) -> str:
+    """Return the words that say how to write a turn."""
+    form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
+    return f"{form}\n\n{_REFERENCES}"
+
+
 def conversation(
-    task: Task, spec: str, settings: StepwiseSettings, *, infeasible: str, objects: bool, last: bool
+    task: Task, system: Message, settings: StepwiseSettings, *, objects: bool, last: bool
 ) -> list[Message]:
     """Return the messages of the next turn. With ``objects`` turns are JSON objects, otherwise lines of text.
 
     With ``last`` the model must answer now.
     """
-    form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
-    form += f"\n\n{_REFERENCES}"
     each = settings.observation_tokens
     messages = [
-        Message.of("system", f"{_AIM}\n\nThe functions:\n\n{spec}\n\n{form}\n\n{settings.instructions}".strip()),
+        system,
         Message.of("user", "\n".join([*PromptText.conversation(task, settings.context_tokens), _goal(task, each)])),
     ]
     records = task.own_steps

@@ -28,7 +28,7 @@ from portico.plans import (
 )
 from portico.plugins import JsonSchema, Mismatch, Services, StrictForm
 from portico.ports import ChatService
-from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
+from portico_stepwise_planner._prompt import AIM, OBSERVATION_STOP, conversation, fault_message, form_of_turns
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner.config import StepwiseSettings
 
@@ -173,7 +173,11 @@ class StepwisePlanner:
         self._give_up(task)
         chat = self._services.get(ChatService, self._settings.chat)
         offer = self._offer(task, chat)
-        turn = await self._turn(chat, self._request(task, chat, offer), offer, task, emit)
+        form = form_of_turns(offer.infeasible, objects=offer.schema is not None)
+        told = {"goal": task.goal, "rules": f"{AIM}\n\n{form}", "functions": offer.fitted.text}
+        own = f"{AIM}\n\nThe functions:\n\n{offer.fitted.text}\n\n{form}"
+        system = await Asking.system(own, self._settings, self._services, **told)
+        turn = await self._turn(chat, self._request(task, chat, offer, system), offer, task, emit)
         if isinstance(turn, Final):
             return Answer(turn.text, value=turn.value)
         if isinstance(turn, Infeasible):
@@ -210,16 +214,9 @@ class StepwisePlanner:
         budget = task.budget
         return budget.proposals <= 1 or budget.steps <= 0 or task.repeats() >= _REPEATS
 
-    def _request(self, task: Task, chat: ChatService, offer: _Offer) -> ChatRequest:
+    def _request(self, task: Task, chat: ChatService, offer: _Offer, system: Message) -> ChatRequest:
         schema = offer.schema
-        messages = conversation(
-            task,
-            offer.fitted.text,
-            self._settings,
-            infeasible=offer.infeasible,
-            objects=schema is not None,
-            last=self._is_last_turn(task),
-        )
+        messages = conversation(task, system, self._settings, objects=schema is not None, last=self._is_last_turn(task))
         stops = schema is None and "stop" in chat.capabilities.sampling
         request = replace(Asking.request(messages, self._settings), stop=(OBSERVATION_STOP,) if stops else ())
         if schema is None:

@@ -60,18 +60,16 @@ _MOST_FAULTS = 12
 _FAILURES = 4
 
 
-def opening_messages(
-    task: Task, spec: str, form: StepForm, settings: StructuredSettings, *, held: bool
-) -> list[Message]:
-    """Return the first messages: the rules, then the goal and the steps so far."""
+def rules_of(form: StepForm, *, held: bool) -> str:
+    """Return the words that say how to write a step."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
-    system = (
-        f"{_RULES}- "
-        + "\n- ".join([_CALL, *ends])
-        + f"\n{arguments}\n\nThe functions:\n{spec}\n\n{settings.instructions}".strip()
-    )
-    before = "\n".join(PromptText.conversation(task, settings.context_tokens))
+    return f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + arguments
+
+
+def opening_messages(task: Task, system: Message, form: StepForm, context_tokens: int) -> list[Message]:
+    """Return the first messages: the rules, then the goal and the steps so far."""
+    before = "\n".join(PromptText.conversation(task, context_tokens))
     parts = [*([before] if before else []), f"The goal: {task.goal}"]
     if task.input is not None:
         parts.append(
@@ -80,7 +78,7 @@ def opening_messages(
         )
     parts += [*_finished_steps(task.steps), *_refused_plans(task.refused)]
     parts.append("What is the next step?" if task.steps else "What is the first step?")
-    return [Message.of("system", system), Message.of("user", "\n\n".join(parts))]
+    return [system, Message.of("user", "\n\n".join(parts))]
 
 
 def step_messages(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -> list[Message]:
@@ -160,7 +158,7 @@ class StructuredPlanner:
         validator = self._services.get(SchemaValidator) if has_validator else PlainSchemaValidator()
         if self._catalogue != task.functions:
             self._catalogue, self._forms = task.functions, Forms()
-        return await _PlanWriter(self._settings, self._forms, task, chat, validator, emit).plan()
+        return await _PlanWriter(self._settings, self._services, self._forms, task, chat, validator, emit).plan()
 
     def _stop_after_failures(self, task: Task) -> None:
         failed = list(takewhile(lambda record: record.error is not None, reversed(task.own_steps)))
@@ -174,6 +172,7 @@ class _PlanWriter:
     """One proposal being written."""
 
     settings: StructuredSettings
+    services: Services
     forms: Forms
     task: Task
     chat: ChatService
@@ -189,7 +188,10 @@ class _PlanWriter:
         spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
         returns = {each.name: each.returns for each in self.task.functions}
         form = self.form(spec.functions)
-        self.messages = opening_messages(self.task, spec.text, form, self.settings, held=self.held)
+        rules = rules_of(form, held=self.held)
+        told = {"goal": self.task.goal, "rules": rules, "functions": spec.text}
+        system = await Asking.system(f"{rules}\n\nThe functions:\n{spec.text}", self.settings, self.services, **told)
+        self.messages = opening_messages(self.task, system, form, self.settings.context_tokens)
         while True:
             following, reply = await self.next(form)
             if isinstance(following, Infeasible):

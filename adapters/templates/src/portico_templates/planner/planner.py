@@ -133,10 +133,8 @@ and below it, for each thing that no helper can do, a line "{missing} " and what
 - (equals a b), (lessThan a b), (greaterThan a b), (lessThanOrEqual a b), (greaterThanOrEqual a b), (and a b), \
 (or a b), (not a) for conditions
 - (add a b), (subtract a b), (array a b …)
-
-## Helpers of the application
-{manual}
 """
+_MANUAL = "\n## Helpers of the application\n"
 
 _LOOPS = """\
 - {{#each list}}…{{this}}…{{/each}} for each element of a list, {{@index}} is its number from 0; (range 1 5) is the \
@@ -159,18 +157,11 @@ _EXAMPLE_NOTE = "That was an example; helpers that begin with Example do not exi
 _GOAL = "The goal is:"
 
 
-def build_messages(
-    task: Task, spec: str, settings: HandlebarsPlannerSettings, variables: dict[str, Any]
-) -> list[Message]:
+def build_messages(task: Task, system: Message, variables: dict[str, Any], context_tokens: int) -> list[Message]:
     """Return the messages to the model for a task, before its first reply."""
-    system = _INSTRUCTIONS.format(
-        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if settings.allow_loops else _NO_LOOPS, manual=spec
-    )
-    if settings.instructions.strip():
-        system = f"{system}\n{settings.instructions.strip()}\n"
-    asked = [*_variables(variables), *_failures(task), *PromptText.conversation(task, settings.context_tokens)]
+    asked = [*_variables(variables), *_failures(task), *PromptText.conversation(task, context_tokens)]
     messages = [
-        Message.of("system", system),
+        system,
         Message.of("user", _EXAMPLE_GOAL),
         Message.of("assistant", _EXAMPLE),
         Message.of("user", "\n".join([_EXAMPLE_NOTE, *asked, "", _GOAL, task.goal])),
@@ -340,7 +331,12 @@ class HandlebarsPlanner:
         fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
         given = _find_variables(task)
         variables = {name: value for name, (_, value) in given.items()}
-        messages = build_messages(task, fitted.text, settings, variables)
+        loops = _LOOPS if settings.allow_loops else _NO_LOOPS
+        rules = _INSTRUCTIONS.format(cannot=MARK, missing=MISSING_MARK, loops=loops)
+        own = f"{rules}{_MANUAL}{fitted.text}\n"
+        told = {"goal": task.goal, "rules": rules, "functions": fitted.text}
+        system = await Asking.system(own, settings, self._services, **told)
+        messages = build_messages(task, system, variables, settings.context_tokens)
         written = await self._write_template(task, messages, given, emit)
         if isinstance(written, Infeasible):
             return fitted.explain(written)
