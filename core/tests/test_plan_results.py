@@ -8,7 +8,7 @@ import pytest
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.functions import result_schema
-from portico._plans.plan import From, JsonPath, ListOf, Plan, PlanTemplate, Step, Value
+from portico._plans.plan import From, JsonPath, ListOf, ObjectOf, Plan, PlanTemplate, Step, Value
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/P"}}}
 
@@ -59,3 +59,21 @@ def test_what_is_inside_of_a_definition_keeps_the_definitions() -> None:
     returns = {"$ref": "#/$defs/P", "$defs": {"P": PERSON}}
     assert given(returns, ("boss",)) == {"$ref": "#/$defs/P", "$defs": {"P": PERSON}}
     assert given(returns, ()) == returns
+
+
+def test_a_result_that_is_used_twice_on_each_level_is_looked_at_once() -> None:
+    looked: list[str] = []
+
+    class Counted(dict[str, FunctionSpec]):
+        def __getitem__(self, name: str) -> FunctionSpec:
+            looked.append(name)
+            return super().__getitem__(name)
+
+    returns = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    both = ObjectOf({name: From("s", (name,)) for name in ("a", "b")})
+    plan = Plan("g", (Step("s", "f"),), result=both)
+    for _ in range(8):
+        plan = Plan("g", (Step("s", plan),), result=both)
+    schema = result_schema(plan, Counted(f=FunctionSpec("f", "", {"type": "object"}, returns)))
+    assert schema["properties"] == returns["properties"]
+    assert looked == ["f"]

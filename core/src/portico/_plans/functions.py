@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import Function, FunctionSpec, Parameter
@@ -48,6 +49,10 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
     definitions: dict[str, Mapping[str, Any]] = {}
     steps = {step.id: step for step in plan.steps}
 
+    @cache
+    def whole(step: str) -> Mapping[str, Any]:
+        return plan.input or {} if step == INPUT else _step_result(steps.get(step), catalogue)
+
     def schema(expression: Expression) -> dict[str, Any]:
         match expression:
             case Value(value):
@@ -55,8 +60,7 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
             case TextOf():
                 return {"type": "string"}
             case From(step, path):
-                whole = plan.input or {} if step == INPUT else _step_result(steps.get(step), catalogue)
-                return dict(hoist(_at(whole, path), definitions))
+                return dict(hoist(_at(whole(step), path), definitions))
             case ListOf(items):
                 count = {"minItems": len(items), "maxItems": len(items)}
                 # JSON Schema has no empty prefixItems.
