@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import pluggy
 import pytest
 
 import portico_host
 from portico import FunctionPlugin, function
-from portico.errors import ConfigurationError
+from portico.errors import ConfigurationError, PluginBroken
+from portico.plugins import Registration
 from portico.ports import ChatService, FunctionSource, Planner, RunStore, SchemaValidator, TextSearch, TypeCodec
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -107,6 +111,46 @@ async def test_plugins_are_function_plugins_objects_and_classes() -> None:
     with pytest.raises(ConfigurationError, match="there is a function plugin 'Sums' already"):
         async with portico_host.open(plugins=[Sums, Sums]):
             pass
+
+
+OWN = """
+from portico.plugins import Registration
+from portico_testkit.fakes.text_search import ListEntry, ListSearch
+
+def portico_text_searches():
+    return [Registration(name="doors", factory=f"{__name__}:make", summary="Search doors.")]
+
+def make(settings, services):
+    return ListSearch([ListEntry("a red door")])
+"""
+
+
+class Marked:
+    @pluggy.HookimplMarker("portico")(specname="portico_text_searches")
+    def searches(self) -> list[Registration]:
+        return [Registration(name="doors", factory="own_doors:make", summary="Search doors.")]
+
+
+class Broken:
+    def portico_text_searches(self) -> list[Registration]:
+        raise KeyError("doors")
+
+
+@pytest.mark.parametrize("kind", ["module", "class", "object"])
+async def test_a_plugin_with_hooks_is_a_package_that_need_not_be_installed(
+    kind: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "own_doors.py").write_text(OWN, "utf-8")
+    (work / "portico.toml").write_text('[plugins]\nonly = ["basics"]\n[search.doors]\nuse = "doors"\n', "utf-8")
+    monkeypatch.syspath_prepend(work)
+    plugin = {"module": import_module("own_doors"), "class": Marked, "object": Marked()}[kind]
+    async with portico_host.open(plugins=[plugin, FunctionPlugin("Empty", ())]) as kernel:
+        assert list(kernel.plugins) == ["doors", "Empty"]
+        assert await kernel.invoke("doors-Search", query="door") == ["a red door"]
+    with pytest.raises(PluginBroken, match=r"(?s)Broken.*KeyError: 'doors'.*Correct Broken") as raised:
+        async with portico_host.open(plugins=[Broken, plugin], overrides={"search": {"broken": {"use": "broken"}}}):
+            pass
+    assert isinstance(raised.value.__cause__, KeyError)
 
 
 async def test_services_by_another_key_are_refused() -> None:

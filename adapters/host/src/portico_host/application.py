@@ -22,7 +22,7 @@ from portico_host.configuration import (
     default_settings,
     read_configuration,
 )
-from portico_host.discovery import Command, commands, discover
+from portico_host.discovery import Command, commands, discover, has_hooks
 from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
 from portico_host.loading import blame, factory_of, fields_of
 from portico_host.packages import Plugins, port_named
@@ -59,14 +59,15 @@ class Application:
     ('docs',)
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, own: Iterable[object] = ()) -> None:
         self.configuration = configuration
+        self._own = tuple(own)
 
     @cached_property
     def plugins(self) -> Plugins:
-        """The installed packages, discovered when first looked at."""
+        """The installed packages, discovered when first looked at, and what the application has with hooks."""
         choice = self.configuration.plugins
-        return discover(disable=choice.disable, only=choice.only)
+        return discover(disable=choice.disable, only=choice.only, own=self._own)
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -257,9 +258,13 @@ def open(
 
     ``services`` are instances of the application, ``{ChatService: chat, (TextSearch, "wiki"): search}``. They take the
     place of what is configured, and stay the application's to close. ``plugins`` are function plugins, or objects,
-    classes and modules with marked functions. Raises ``TypeError`` for services with another key.
+    classes and modules with marked functions; one with hooks is a plugin package that need not be installed. Raises
+    ``TypeError`` for services with another key.
     """
-    return load(config, overrides).kernel(sources, plugins=plugins, services=services)
+    plugins = tuple(plugins)
+    application = Application(read_configuration(config, overrides=overrides), filter(has_hooks, plugins))
+    functions = (each for each in plugins if not has_hooks(each))
+    return application.kernel(sources, plugins=functions, services=services)
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:

@@ -22,12 +22,13 @@ _COMMANDS = "portico.commands"
 _PREFIX = "portico_"
 
 
-def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) -> Plugins:
+def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None, own: Iterable[object] = ()) -> Plugins:
     """Import each plugin package's `_plugin.py` and ask it what it offers; no vendor is imported.
 
     ``disable`` and ``only`` (and the comma-separated PORTICO_DISABLE of the environment) name packages by
-    entry point or distribution; one that is switched off is listed and not imported. Nothing that a package
-    raises comes out of here, but ``KeyboardInterrupt``.
+    entry point or distribution; one that is switched off is listed and not imported. ``own`` are modules, classes and
+    objects of the application that have hooks as a package has. Nothing that a package raises comes out of here, but
+    ``KeyboardInterrupt``.
     """
     off = {fold(word): (word, "`disable` in [plugins]") for word in disable}
     off |= {fold(word): (word, "PORTICO_DISABLE") for word in _read_disabled()}
@@ -47,7 +48,13 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) 
         if reason is not None:
             packages.append(Package(entry.name, owner, version, "disabled", (reason,)))
         else:
-            packages.append(_load(entry, owner, version, has_commands=fold(owner) in with_commands))
+            package = Package(entry.name, owner, version)
+            mend, has_commands = mend_of(owner, entry.name), fold(owner) in with_commands
+            packages.append(_ask(package, partial(_import, entry), entry.value, mend, has_commands=has_commands))
+    for plugin in own:
+        name = getattr(plugin, "__name__", None) or type(plugin).__name__
+        package = Package(name, name, "")
+        packages.append(_ask(package, partial(lambda own: own, plugin), name, f"Correct {name}.", has_commands=False))
     # A package may have commands and nothing else.
     matched |= {name for owner in with_commands for name in _names_of(owner)}
     named_words = {**{name: word for name, (word, _) in off.items()}, **(allowed or {})}
@@ -122,17 +129,29 @@ def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
     return tuple(found.values())
 
 
-def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: bool) -> Package:
-    """Import a package and call its hooks, each by itself: pluggy's own call stops at the first one that raises."""
+def has_hooks(plugin: object) -> bool:
+    """Tell whether a module, a class or an object of the application has hooks, as a package has."""
+    names = _hook_names()
+    mark = f"{_GROUP}_impl"
+    return any(name in names or hasattr(inspect.getattr_static(plugin, name, None), mark) for name in dir(plugin))
+
+
+def _import(entry: EntryPoint) -> Any:
+    import_quietly(entry.module)
+    return entry.load()
+
+
+def _ask(package: Package, load: Callable[[], Any], value: str, mend: str, *, has_commands: bool) -> Package:
+    """Load a package and call its hooks, each by itself: pluggy's own call stops at the first one that raises."""
+    name, distribution = package.name, package.distribution
     offers: list[Offer] = []
-    problem = partial(Problem, mend=mend_of(distribution, entry.name), subject=distribution)
+    problem = partial(Problem, mend=mend, subject=distribution)
     problems: list[Problem] = []
     state: State = "ok"
     try:
-        import_quietly(entry.module)
-        plugin = entry.load()
+        plugin = load()
         plugin = plugin() if inspect.isclass(plugin) else plugin
-        hooks = _hooks_of(plugin, entry.name)
+        hooks = _hooks_of(plugin, name)
         problems += map(problem, _lookalikes(plugin))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
         hooks = []
@@ -146,16 +165,16 @@ def _load(entry: EntryPoint, distribution: str, version: str, *, has_commands: b
             continue
         registrations, mistakes = _read_registrations(port, result)
         problems += map(problem, mistakes)
-        offers += [Offer(port, registration, entry.name, distribution) for registration in registrations]
+        offers += [Offer(port, registration, name, distribution) for registration in registrations]
     if problems:
         state = "broken"
     elif not offers and not has_commands:
         state = "empty"
         called = ", ".join(port.hook for port, _ in hooks)
         hooked = f"what {called} returns is empty."
-        bare = f"no function of {entry.value} is a hook. The hooks are {', '.join(_hook_names())}."
+        bare = f"no function of {value} is a hook. The hooks are {', '.join(_hook_names())}."
         problems.append(problem(f"It registers nothing: {hooked if called else bare}", severity="warning"))
-    return Package(entry.name, distribution, version, state, tuple(problems), tuple(offers))
+    return replace(package, state=state, problems=tuple(problems), offers=tuple(offers))
 
 
 def _hooks_of(plugin: Any, name: str) -> list[tuple[PortInfo, Callable[[], object]]]:
