@@ -111,9 +111,9 @@ async def test_closing_while_it_works_puts_the_jobs_back(opened: Open) -> None:
     assert told.state == "waiting"
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", ["", "before DBOS ends", "after it"])
 async def test_an_action_that_begins_while_the_runner_is_closed_fails_and_does_not_wait(
-    opened: Open, late: bool, monkeypatch: pytest.MonkeyPatch
+    opened: Open, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dbos import DBOS
 
@@ -121,9 +121,12 @@ async def test_an_action_that_begins_while_the_runner_is_closed_fails_and_does_n
     destroy = DBOS.destroy
 
     def destroy_late() -> None:
+        if late == "after it":
+            destroy()
         reached.set()
         goes_on.wait(PATIENCE)
-        destroy()
+        if late != "after it":
+            destroy()
 
     async def end_with(closing: asyncio.Future[None]) -> None:
         await closing
@@ -144,7 +147,7 @@ async def test_an_action_that_begins_while_the_runner_is_closed_fails_and_does_n
         await closing
         await asyncio.wait_for(executing, 10)
 
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="was closed meanwhile"):
         await runner.durable.run("r", work)
 
 

@@ -210,6 +210,10 @@ class RunningDbos:
             if task is None or task.cancelling():
                 raise
             raise closed_error(self.database.place) from error
+        except Exception as error:
+            if PROCESS.running is self:
+                raise
+            raise closed_error(self.database.place) from error
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from portico.errors import StoreBusy
 from portico_dbos._errors import closed_error, map_errors
 from portico_dbos._names import attempt_id, id_of, json_text, name_of, step_name
+from portico_dbos._process import PROCESS
 
 if TYPE_CHECKING:
     from dbos import StepInfo
@@ -148,7 +149,10 @@ class Recording:
         except dbos_errors.DBOSWorkflowCancelledError:
             tell(StoreBusy(f"The run {self.run!r} was cancelled at {self._place}."))
         except Exception as error:  # noqa: BLE001 - raised in the caller's task
-            tell(error)
+            running = PROCESS.running
+            # DBOS ends in parts, and each of them fails in its own words.
+            is_open = running is not None and running.loop is self._loop
+            tell(error if is_open else closed_error(self._place))
         else:
             tell(True)
 
