@@ -101,8 +101,7 @@ def inside(schema: Any, part: str | int) -> Any:
 def parse_json(text: str, *, strict: bool = True, more: bool = False) -> Any:
     """Return the value of a JSON text; with ``more``, of the one with which the text begins.
 
-    Raises ``ValueError`` for NaN, infinities and a key that comes twice. Without ``strict`` a string may have line
-    breaks inside.
+    Raises ``ValueError`` for NaN, infinities, a key that comes twice, and with ``strict`` for a line break in a string.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,19 +138,16 @@ def read_json(text: str, *, more: bool = False) -> Any:
 
 # A text in either quotes, a word of Python, or the comma after the last element; and what is odd inside of a text.
 _ODD = re.compile(
-    r""""((?:[^"\\]|\\.)*+)("?)|'((?:[^'\\]|\\.)*+)('?)|\b(?:True|False|None)\b|(?<=[\w"'}\]]),(?=\s*+[}\]])""",
-    re.DOTALL,
+    r"""(["'])((?:(?!\1)[^\\]|\\.)*+)(\1?)|\b(?:True|False|None)\b|(?<=[\w"'}\]]),(?=\s*+[}\]])""", re.DOTALL
 )
 _ODD_INSIDE = re.compile(r'''\\(?:x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|.)|"''', re.DOTALL)
 _PLAIN = {"True": "true", "False": "false", "None": "null", ",": "", "\\'": "'", '"': '\\"'}
 
 
 def _plain(odd: re.Match[str]) -> str:
-    if odd[0] in _PLAIN:
+    if odd[1] is None:
         return _PLAIN[odd[0]]
-    double, end, single, ends = odd.groups()
-    closing = '"' if end or ends else ""
-    return f'"{_ODD_INSIDE.sub(_plain_inside, single if double is None else double)}{closing}'
+    return f'"{_ODD_INSIDE.sub(_plain_inside, odd[2])}{odd[3] and chr(34)}'
 
 
 def _plain_inside(odd: re.Match[str]) -> str:
