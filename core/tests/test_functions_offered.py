@@ -13,7 +13,7 @@ from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
 from portico._selection.offering import recent_texts
 from portico._selection.selection import Considered, FunctionsOffered, Selection
-from portico._tool_loop.values import ToolFinished, ToolLoopLimits, Turn
+from portico._tool_loop.values import ChosenFunctions, ToolFinished, ToolLoopLimits, Turn
 from portico.errors import LimitExceeded, StoreError, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.function_selector import WordSelector
@@ -258,3 +258,70 @@ async def test_a_call_of_what_is_not_there_at_all_is_answered_with_what_is_offer
     assert near == "There is no function 'World-invoic'. Nearest: World-invoice."
     assert far == "There is no function 'quux'. There is one function: World-invoice."
     assert other == "The function 'Aviary-owl' is not offered in this turn. There is one function: World-invoice."
+
+
+class EachRound(WordSelector):
+    """Offers one function by the last text alone."""
+
+    each_round = True
+
+    async def select(self, functions: Any, context: Any, *, limit: int | None = None) -> Selection:
+        return await super().select(functions, context[-1:], limit=limit)
+
+
+@given(st.permutations(TOPICS), st.integers(1, 9), st.sampled_from(["auto", "required"]), st.integers(1, 3))
+async def test_in_each_round_those_that_fit_the_results_are_offered_beside_those_called(
+    topics: list[str], rounds: int, mode: Any, limit: int
+) -> None:
+    """Each function names the next one in its result, and the model calls that."""
+
+    def made(place: int) -> Function:
+        @function(name=topics[place])
+        async def call() -> str:
+            return f"See the {topics[(place + 1) % len(topics)]}."
+
+        return Function.of(call, plugin="World")
+
+    kernel = kernel_of(EachRound(limit), FunctionPlugin("World", tuple(map(made, range(len(topics))))))
+    names = [f"World-{topic}" for topic in topics[:rounds]]
+    script = [ToolCall(name, name) for name in names]
+    chat = ScriptedChat(*script, "Done.", capabilities=TOOLS)
+    async with aclosing(kernel.stream(f"The {topics[0]}?", chat=chat, tool_choice=mode)) as events:
+        seen = [event async for event in events]
+    for place, request in enumerate(chat.requests):
+        offered, called = {tool.name for tool in request.tools}, set(names[:place])
+        assert {*called, f"World-{topics[place]}"} <= offered
+        assert len(offered - called) <= limit
+        assert request.tool_choice.mode == ("auto" if place else mode)
+    chosen = tuple(event.selection for event in seen if isinstance(event, FunctionsOffered))
+    assert seen[-1].selections == chosen
+    assert seen[-1].selection is chosen[-1]
+    assert len(chosen) == sum(len(request.tools) < len(TOPICS) for request in chat.requests)
+
+
+@pytest.mark.parametrize("selector", [None, WordSelector(1), EachRound(1)])
+async def test_functions_that_were_chosen_for_a_turn_may_be_chosen_again(selector: Any) -> None:
+    home, asked = list(plugin("Home", "door", "window")), []
+
+    async def again(messages: Any, calls: Any) -> ChosenFunctions:
+        asked.append(([message.role for message in messages], list(calls)))
+        return ChosenFunctions((home[1],), selection=Selection((Considered("Home-window", "chosen"),)))
+
+    chat = ScriptedChat(ToolCall("c1", "Home-door"), "Done.", capabilities=TOOLS)
+    functions = ["World", ChosenFunctions((home[0],), again=again)]
+    turn = await kernel_of(selector).complete("Any invoice?", chat=chat, functions=functions, tool_choice="required")
+    first, second = ({tool.name for tool in request.tools if "Home" in tool.name} for request in chat.requests)
+    assert (first, second) == ({"Home-door"}, {"Home-door", "Home-window"})
+    assert asked == [(["assistant", "tool"], [("Home-door", "door!")])]
+    assert "Home-window" in [name for selection in turn.selections for name in selection.names]
+
+
+@pytest.mark.parametrize("schema", [True, False])
+async def test_an_answer_of_a_form_keeps_its_form_when_other_functions_are_offered(schema: bool) -> None:
+    able = ChatCapabilities(tools=True, response_schema=schema)
+    chat = ScriptedChat(ToolCall("c1", "World-invoice"), "7", capabilities=able)
+    turn = await kernel_of(EachRound(1)).complete("Any invoice?", chat=chat, tool_choice="required", returns=int)
+    assert turn.value == 7
+    first, second = chat.requests
+    assert first.response_schema == second.response_schema
+    assert [request.tool_choice.mode for request in chat.requests] == ["required", "auto"]

@@ -169,3 +169,16 @@ async def test_what_a_selector_raises_ends_the_run():
 
     with pytest.raises(StoreError, match="store of functions"):
         await kernel_of(Broken()).run_goal("The river", planner=Modelled())
+
+
+async def test_a_selector_of_each_round_chooses_again_after_results_and_keeps_what_ran():
+    class EachRound(WordSelector):
+        each_round = True
+
+    planner, events = Modelled(call("river"), call("river"), call("garden", "s2"), Answer("Done.")), list[RunEvent]()
+    selector = EachRound(1)
+    run = await kernel_of(selector).run_goal("The river", planner=planner, emit=events.append)
+    assert selector.contexts == [("The river",), ("The river", "river!"), ("The river", "river!", "garden!")]
+    assert [spec.name for spec in planner.tasks[0].functions] == ["World-river"]
+    assert [spec.name for spec in planner.tasks[1].functions] == ["World-garden", "World-river"]
+    assert run.selection is [event for event in events if isinstance(event, FunctionsOffered)][-1].selection

@@ -70,6 +70,9 @@ class ContextualSettings:
         validator=validators.min_len(1),
         metadata={"doc": "The namespace of the functions' vectors in the store of `[vectors]`."},
     )
+    each_round: bool = field(
+        default=False, metadata={"doc": "Choose again after each round of calls, and in a run after steps."}
+    )
 
 
 @frozen

@@ -20,6 +20,7 @@ from portico import (
     Kernel,
     Message,
     Thread,
+    ToolCall,
     ToolChoice,
     ToolResult,
     function,
@@ -300,3 +301,37 @@ async def test_a_name_that_neither_provider_nor_agent_has_is_an_error() -> None:
     for choice in (ToolChoice(include=("plai",)), ToolChoice(exclude=("plai",))):
         with pytest.raises(FunctionNotFound, match="play"):
             await offered(provider(), choice)
+
+
+async def test_after_a_result_other_functions_fit_and_those_called_stay() -> None:
+    def order(number: int) -> str:
+        """Look an order up by its number."""
+        return "The customer waits for a letter by mail."
+
+    able = ChatCapabilities(tools=True)
+    for each_round, expected in ((True, [["order"], ["order", "send_mail"]] * 2), (False, [["order"]] * 4)):
+        given = provider([*FUNCTIONS, order], each_round=each_round)
+        call = ToolCall("1", "order", '{"number": 7}')
+        chat = ScriptedChat(call, "Done.", call, "Done.", capabilities=able)
+        thread = Thread(context_providers=[given])
+        agent = ChatAgent("guide", kernel=Kernel(), chat=chat)
+        replies = [await agent.invoke("Look up order number 7", thread, tool_choice="required") for _ in range(2)]
+        assert [sorted(tool.name for tool in request.tools) for request in chat.requests] == expected
+        assert [request.tool_choice.mode for request in chat.requests] == ["required", "auto"] * 2
+        assert [len(reply.selections) for reply in replies] == [1 + each_round] * 2
+        assert replies[0].selections[-1].names[0] == "order"
+
+
+async def test_with_each_round_the_context_has_the_calls_and_results_of_the_turn() -> None:
+    roles: list[list[str]] = []
+
+    def text(recent: Sequence[Message], new: Sequence[Message]) -> str:
+        roles.append([message.role for message in new])
+        return "rain"
+
+    chat = ScriptedChat(
+        ToolCall("1", "forecast", '{"city": "Oslo"}'), "Sun.", capabilities=ChatCapabilities(tools=True)
+    )
+    given = provider(context_text=text, each_round=True, always=("forecast",))
+    await ChatAgent("guide", kernel=Kernel(), context_providers=[given], chat=chat).invoke("Hello")
+    assert roles == [["user"], ["user", "assistant", "tool"]]

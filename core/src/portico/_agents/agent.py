@@ -102,9 +102,8 @@ def _choose(agent: ChatAgent, options: dict[str, Any], contexts: Iterable[Contex
         # As plugins, because the kernel's selector must offer functions that are named one by one.
         alone = tuple(function for function in kernel.functions.values() if function.plugin is None)
         chosen = [*kernel.plugins.values(), *([FunctionPlugin("alone", alone)] if alone else [])]
-    added = dict.fromkeys(function.bound(kernel) for context in contexts for function in context.functions)
-    among = tuple(function for context in contexts for function in context.among)
-    return [*chosen, ChosenFunctions(tuple(added), among)] if added or among else list(chosen)
+    offers = (ChosenFunctions(each.functions, each.among, each.again) for each in contexts)
+    return [*chosen, *(each for each in offers if each.functions or each.among)]
 
 
 Instructions: TypeAlias = str | Template | Callable[[AgentTurn], str | Awaitable[str]]
@@ -225,7 +224,7 @@ async def _turn_events(
     # Nothing is awaited from here on, so that the thread has the whole turn or nothing.
     usage += turn.usage + hold.spent
     thread.keep(ThreadTurn((*new, *turn.messages), agent.name, usage), reduced)
-    chosen = (*(context.selection for context in contexts), turn.selection)
+    chosen = (*(context.selection for context in contexts), *turn.selections)
     selections = tuple(selection for selection in chosen if selection is not None)
     yield AgentReply(turn.value, turn, thread, agent.name, usage, selections, reduced)
 

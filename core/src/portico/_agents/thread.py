@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from portico._agents.turn_lock import Hold
     from portico._functions.functions import Function
     from portico._selection.selection import Selection
-    from portico._tool_loop.values import Turn
+    from portico._tool_loop.values import ChooseAgain, Turn
 
 
 VERSION = 1
@@ -435,7 +435,7 @@ class Context:
     ``messages`` come before the new ones, those of the user in one message with them, and are not kept in the thread;
     ``instructions`` follow the agent's own. ``functions`` are offered as they are: a selector does not choose of them.
     ``selection`` tells how the functions were chosen, where they were, and ``among`` are all that they were chosen of:
-    ``tool_choice`` may name those.
+    ``tool_choice`` may name those. ``again`` chooses anew after each round of calls, see `ChosenFunctions`.
     """
 
     functions: tuple[Function, ...] = ()
@@ -443,6 +443,7 @@ class Context:
     instructions: str = ""
     selection: Selection | None = None
     among: tuple[Function, ...] = ()
+    again: ChooseAgain | None = None
 
 
 class ContextProvider(Protocol):

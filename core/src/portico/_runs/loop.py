@@ -14,7 +14,7 @@ from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate
 from portico._plans.reuse import find_plan, saved_plan
-from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, Task
+from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
 from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
@@ -24,7 +24,7 @@ from portico._selection.selection import FunctionsOffered
 from portico.errors import ConfigurationError, FunctionNotFound, LimitExceeded, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Mapping
+    from collections.abc import Awaitable, Collection, Mapping, Sequence
 
     from portico._kernel_like import KernelLike
     from portico._ports.planner import Planner
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     from portico._runs.journal import RunState
     from portico._selection.selection import Selection
 
+    _Specs = Mapping[str, FunctionSpec]
+    _Records = Sequence[StepRecord]
+
 
 FIXED = "plan"
 """The journal's name for the planner of a plan that runs by itself."""
 
 
-def find_allowed(
-    kernel: KernelLike, functions: Collection[str] | None, exclude: Collection[str]
-) -> Mapping[str, FunctionSpec]:
+def find_allowed(kernel: KernelLike, functions: Collection[str] | None, exclude: Collection[str]) -> _Specs:
     """Return the functions that planners may use, by what the kernel and the run include and exclude.
 
     Raises ``FunctionNotFound`` for a name of the run, ``ConfigurationError`` for one of the kernel.
@@ -64,31 +65,35 @@ def find_allowed(
 class Offer:
     """The ``functions`` that a planner sees, and how they were chosen.
 
-    ``every`` are those that the run may use, ``known`` those of the kernel.
+    ``every`` are those that the run may use, ``known`` those of the kernel; ``steps`` had run when they were chosen.
     """
 
-    known: Mapping[str, FunctionSpec]
-    every: Mapping[str, FunctionSpec]
+    known: _Specs
+    every: _Specs
     functions: tuple[FunctionSpec, ...]
-    specs: Mapping[str, FunctionSpec]
+    specs: _Specs
     selection: Selection | None = None
     hint: str = ""
+    steps: int | None = None
 
     @classmethod
     async def make(
-        cls, kernel: KernelLike, planner: Planner, goal: str, emit: Emit, every: Mapping[str, FunctionSpec]
+        cls, kernel: KernelLike, planner: Planner, goal: str, emit: Emit, every: _Specs, *, ran: _Records = ()
     ) -> Offer:
         """Choose by the goal which of ``every`` function a planner sees; raises what the function selector raises.
 
+        A selector with ``each_round = True`` chooses by the results of steps too, and again when further ones have run.
         Only the functions of a planner with ``asks_model = True`` are chosen. Others read the whole catalogue at no
         cost, and may look for a function that the goal does not mention.
         """
         selector = kernel.function_selector if getattr(planner, "asks_model", False) else None
         if selector is None:
             return cls(kernel.specs, every, tuple(every.values()), every)
-        selection = await select_functions(selector, every, (goal,))
+        steps = len(ran) if getattr(selector, "each_round", False) else None
+        calls = [(str(each.step.function), str(each.error or each.result)) for each in ran[: steps or 0]]
+        selection = await select_functions(selector, every, (goal,), calls=calls)
         if selection is None:
-            return cls(kernel.specs, every, tuple(every.values()), every)
+            return cls(kernel.specs, every, tuple(every.values()), every, steps=steps)
         tuple(FunctionSpec.find_names(selection.absent, kernel.specs))
         emit(FunctionsOffered(selection))
         names = frozenset(selection.names)
@@ -98,7 +103,7 @@ class Offer:
             f"Of {selection.considered:,} functions the function selector {selector.name!r} chose {len(specs):,} for "
             "the goal, and the model saw no others."
         )
-        return cls(kernel.specs, every, tuple(specs.values()), specs, selection, hint)
+        return cls(kernel.specs, every, tuple(specs.values()), specs, selection, hint, steps)
 
     async def ask(self, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
         """Return the proposal of a planner. Where nothing is offered to its model, it is not asked.
@@ -147,7 +152,7 @@ class Loop:
     ends: float | None = None
     selection: Selection | None = None
 
-    def catalogue(self) -> Mapping[str, FunctionSpec]:
+    def catalogue(self) -> _Specs:
         """Return the functions that the run's planner may use."""
         return find_allowed(self.execution.kernel, self.functions, self.exclude)
 
@@ -253,8 +258,9 @@ class Loop:
             return outcome
         offer: Offer | None = None
         while self.proposals < self.budget.proposals:
-            if offer is None or offer.known is not self.execution.kernel.specs:
-                offer = await Offer.make(self.execution.kernel, self.planner, self.goal, self.emit, self.catalogue())
+            kernel, ran = self.execution.kernel, self.execution.records
+            if offer is None or offer.known is not kernel.specs or offer.steps not in (None, len(ran)):
+                offer = await Offer.make(kernel, self.planner, self.goal, self.emit, self.catalogue(), ran=ran)
                 self.selection = offer.selection
             proposal = await offer.ask(self.planner, self._task(offer), self.emit)
             if isinstance(proposal, FinalOutcome):
@@ -345,7 +351,7 @@ class Loop:
             tuple(plan.notes for plan in self.plans[:-1]),
         )
 
-    def _check(self, plan: Plan, specs: Mapping[str, FunctionSpec] | None = None) -> list[Finding]:
+    def _check(self, plan: Plan, specs: _Specs | None = None) -> list[Finding]:
         taken = {record.step.id for record in self.execution.records}
         kernel = self.execution.kernel
         return check(kernel, plan, input=self.input, finished=self.produced_by, taken=taken, specs=specs)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from portico._ports.function_selector import FunctionSelector
 
 _EARLIER = 2
+_RESULTS, _SHOWN = 4, 300
 
 
 def recent_texts(messages: Sequence[Message], *, earlier: int = _EARLIER) -> tuple[str, ...]:
@@ -42,12 +43,14 @@ async def select_functions(
     *,
     named: Collection[str] = (),
     chosen: Collection[str] = (),
+    calls: Sequence[tuple[str, str]] = (),
 ) -> Selection | None:
     """Return what the selector offers of functions for a context; None where nothing is left out.
 
     Functions ``named`` by the caller are offered as well, unless there are more of them than the selector offers.
-    Functions ``chosen`` before are offered however many they are. Raises what the selector does, and ``TypeError`` for
-    a selector that offers what it was not given.
+    Functions ``chosen`` before are offered however many they are, and so are those of ``calls``: names and results. The
+    beginnings of the last results are part of the context. Raises what the selector does, and ``TypeError`` for a
+    selector that offers what it was not given.
     """
     always = frozenset(chosen)
     if named and len(named) <= selector.limit:
@@ -55,11 +58,17 @@ async def select_functions(
     others = {name: spec for name, spec in specs.items() if name not in always}
     if not others:
         return None
-    selection = await selector.select(tuple(others.values()), context)
+    # Those called stay among the others, so that a selector gets the same functions in each round.
+    called = tuple(dict.fromkeys(name for name, _ in calls if name in others))
+    texts = (*context, *(result[:_SHOWN] for _, result in calls[-_RESULTS:]))
+    limit = selector.limit + len(called) if called else None
+    selection = await selector.select(tuple(others.values()), texts, limit=limit)
     offered = frozenset(selection.names)
     for name in offered - others.keys():
         raise TypeError(f"the function selector {selector.name!r} offered {name!r}, which it was not given")
     if len(offered) == len(others):
         return None
+    if called:
+        selection = selection.keep(called, selector.limit)
     first = tuple(Considered(name, "always") for name in specs if name in always)
     return replace(selection, offered=(*first, *selection.offered), considered=selection.considered + len(first))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Reason: TypeAlias = Literal["always", "all", "chosen", "beyond the limit", "below the minimum score"]
@@ -47,6 +47,15 @@ class Selection:
     def names(self) -> tuple[str, ...]:
         """The names of the functions offered, in order."""
         return tuple(each.name for each in self.offered)
+
+    def keep(self, names: tuple[str, ...], limit: int) -> Selection:
+        """Offer these functions always, and besides them the ``limit`` best of those chosen."""
+        others = [each for each in self.offered if each.name not in names]
+        always = [Considered(name, "always") for name in names] + [each for each in others if each.reason == "always"]
+        chosen = [each for each in others if each.reason != "always"]
+        left_out = [replace(each, reason="beyond the limit") for each in chosen[limit:]]
+        left_out += [each for each in self.left_out if each.name not in names]
+        return replace(self, offered=(*always, *chosen[:limit]), left_out=tuple(left_out))
 
 
 @dataclass(frozen=True, slots=True)

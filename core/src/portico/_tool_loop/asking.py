@@ -13,7 +13,7 @@ from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
 from portico._ports.chat_service import ChatService
 from portico._prompts.prompt import Prompt
 from portico._selection.offering import recent_texts, select_functions
-from portico._tool_loop.loop import Choose, take_turn
+from portico._tool_loop.loop import Choose, TurnState, take_turn
 from portico._tool_loop.structured import ResponseFormat
 from portico._tool_loop.toolset import Toolbox, Toolset
 from portico._tool_loop.values import Asked, ChosenFunctions, TurnEvent, TurnOptions, require_known
@@ -61,7 +61,8 @@ class Asking:
         toolset, choose = _NO_TOOLS, None
         if functions is not None or "tool_choice" in given or choice != ToolChoice():
             strict = chat.capabilities.strict and given.get("strict", True)
-            if self._kernel.function_selector is None or choice.include is not None or choice.mode == "none":
+            chosen = self._kernel.function_selector or any(getattr(each, "again", None) for each in functions or ())
+            if not chosen or choice.include is not None or choice.mode == "none":
                 toolset = self._toolbox.toolset(self._functions(functions, choice), strict=strict)
             else:
                 choose = self._make_choose(functions, choice, request.messages, strict=strict)
@@ -110,32 +111,46 @@ class Asking:
     ) -> Choose | None:
         """Return what chooses by the conversation which functions are offered; None where there are none."""
         selector = self._kernel.function_selector
-        assert selector is not None  # noqa: S101 - asked for only where there is one
-        found = self._functions(functions, choice)
-        if not found:
+        first = self._functions(functions, choice)
+        if not first:
             return None
-        specs = {function.full_name: function.spec for function in found}
-        named = [name for name in self._list_lone_names(functions or ()) if name in specs]
-        already = [each for each in functions or () if isinstance(each, ChosenFunctions)]
-        kept = [name for name in (function.full_name for function in self._each(already)) if name in specs]
+        some: Iterable[Any] = functions or ()
+        each_round = getattr(selector, "each_round", False) or any(getattr(each, "again", None) for each in some)
 
-        async def choose() -> tuple[Toolset, Selection | None]:
-            selection = await select_functions(selector, specs, recent_texts(messages), named=named, chosen=kept)
-            if selection is None:
-                return self._toolbox.toolset(found, strict=strict), None
+        async def choose(turn: TurnState) -> tuple[Toolset, tuple[Selection, ...], bool]:
+            given, found = some, first
+            if turn.made and functions is not None:
+                made = turn.added, turn.made
+                given = [await each.again(*made) if getattr(each, "again", None) else each for each in some]
+                found = self._functions(given, choice)
+            already = [each for each in given if isinstance(each, ChosenFunctions)]
+            selections = tuple(each.selection for each in already if each.selection is not None)
+            offered = {function.full_name: function for function in found}
+            specs = {name: function.spec for name, function in offered.items()}
+            # What was called stays, also what a provider does not give any more.
+            called = {name: turn.toolset.functions[name] for name, _ in turn.made if name in turn.toolset.functions}
+            offered |= called
+            selection = None
+            if selector is not None:
+                named = [name for name in self._list_lone_names(given) if name in specs]
+                kept = [function.full_name for function in self._each(already)]
+                about = recent_texts(messages)
+                selection = await select_functions(selector, specs, about, named=named, chosen=kept, calls=turn.made)
+            if selector is None or selection is None:
+                return self._toolbox.toolset(tuple(offered.values()), strict=strict), selections, each_round
             if selection.absent:
                 # One that is always offered may be missing here, but not from the kernel: that is an error.
                 tuple(FunctionSpec.find_names(selection.absent, {**self._kernel.functions, **specs}))
-            names = frozenset(selection.names)
-            if choice.mode == "required" and not names:
+            names = {*selection.names, *called}
+            if turn.request.tool_choice.mode == "required" and not names:
                 raise UnsupportedOption(
                     f"tool_choice is 'required', and the function selector {selector.name!r} offers none of the "
                     f"{len(found):,} functions for this conversation. Include one with ToolChoice, or let the "
                     "selector always offer one."
                 )
             # In their own order: the same functions are the same tools, whatever order they were chosen in.
-            chosen = tuple(function for function in found if function.full_name in names)
-            return self._toolbox.toolset(chosen, strict=strict), selection
+            chosen = tuple(function for name, function in offered.items() if name in names)
+            return self._toolbox.toolset(chosen, strict=strict), (*selections, selection), each_round
 
         return choose
 

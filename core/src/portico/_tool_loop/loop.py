@@ -89,8 +89,8 @@ def _find_offered(kernel: KernelLike, name: str, offered: Toolset) -> Function:
 
 T = TypeVar("T")
 
-Choose: TypeAlias = "Callable[[], Awaitable[tuple[Toolset, Selection | None]]]"
-"""Chooses what is offered, and says how it was chosen; None where nothing was left out."""
+Choose: TypeAlias = "Callable[[TurnState], Awaitable[tuple[Toolset, tuple[Selection, ...], bool]]]"
+"""Chooses what is offered; says how, where something was left out, and whether to choose again in the next round."""
 
 _NO_TOOLS = Toolset(())
 _OPEN = "A limit of the turn was reached before this call had a result."
@@ -114,22 +114,20 @@ async def take_turn(
     """Take a turn and yield what happens, the `Turn` last; `ChatDelta` and `PartialValue` only when ``streamed``.
 
     ``request`` offers the tools of ``toolset``, and only those can be called. With ``choose`` it is asked for them when
-    the turn begins, within the turn's time.
+    the turn begins, within the turn's time, and after the calls of each reply where it wants to be.
     Raises ``LimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
     was cut short; what the service raises. A function that fails is a message to the model, never an error here.
     """
-    turn = _Turn(kernel, chat, request, format=format, limits=limits or ToolLoopLimits())
-    if choose is not None:
-        toolset, turn.selection = await turn.within(choose())
-        if turn.selection is not None:
-            yield FunctionsOffered(turn.selection)
+    turn = TurnState(kernel, chat, request, format=format, limits=limits or ToolLoopLimits(), choose=choose)
     turn.offer(toolset)
+    for offered in await turn.choose_tools():
+        yield offered
     async with aclosing(turn.events(streamed=streamed)) as events:
         async for event in events:
             yield event
 
 
-class _Turn:
+class TurnState:
     """The state of one turn."""
 
     def __init__(
@@ -140,13 +138,16 @@ class _Turn:
         *,
         format: ResponseFormat[Any] | None,
         limits: ToolLoopLimits,
+        choose: Choose | None,
     ) -> None:
         if not chat.capabilities.sources and _has_sources(request.messages):
             request = replace(request, messages=Message.render_sources(request.messages))
         self.kernel = kernel
         self.chat = chat
         self.toolset = _NO_TOOLS
-        self.selection: Selection | None = None
+        self.choose = choose
+        self.made: list[tuple[str, str]] = []
+        self.selections: tuple[Selection, ...] = ()
         self.format = format
         self.limits = limits
         self.manner: Manner = "schema"
@@ -156,6 +157,15 @@ class _Turn:
         self.added: list[Message] = []
         self.reply: ChatReply | None = None
         self.deadline = None if limits.seconds is None else asyncio.get_running_loop().time() + limits.seconds
+
+    async def choose_tools(self) -> Sequence[FunctionsOffered]:
+        if self.choose is None or self.request.tool_choice.mode == "none":
+            return ()
+        toolset, selections, again = await self.within(self.choose(self))
+        self.selections += selections
+        self.choose = self.choose if again else None
+        self.offer(toolset)
+        return list(map(FunctionsOffered, selections))
 
     def offer(self, toolset: Toolset) -> None:
         """Make the request ready, with these tools."""
@@ -182,13 +192,15 @@ class _Turn:
                 async with aclosing(self.carry_out(reply)) as steps:
                     async for step in steps:
                         yield step
+                for offered in await self.choose_tools():
+                    yield offered
                 continue
             try:
                 value = self.value_of(reply)
             except ReplyProblem as fault:
                 self.send_back(reply, fault)
                 continue
-            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds, self.selection)
+            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds, self.selections)
             return
 
     def next_request(self) -> ChatRequest:
@@ -257,10 +269,11 @@ class _Turn:
             for call, result in zip(calls, results, strict=True)
         )
         self.added.append(Message("tool", answers))
+        self.made += [(call.name, answer.content) for call, answer in zip(plain, answers, strict=True)]
         if self.request.tool_choice.mode == "required":
             # It has called; asked again in this mode, it could never answer.
             choice = replace(self.request.tool_choice, mode="auto")
-            self.request = replace(self.request, tool_choice=choice)
+            self.unformed, self.request = (replace(each, tool_choice=choice) for each in (self.unformed, self.request))
 
     async def side_by_side(
         self, calls: Sequence[ToolCall], toolset: Toolset, half: ToolCall | None, results: list[ToolResult]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -66,11 +66,18 @@ class TurnOptions(RequestOptions, total=False):
 class ChosenFunctions:
     """Functions that were chosen for a turn already: no function selector chooses among them again.
 
-    ``tool_choice`` may name those in ``among`` too: all that they were chosen of.
+    ``tool_choice`` may name those in ``among`` too: all that they were chosen of. ``again`` chooses anew after each
+    round of calls, for the messages that the turn has added and its calls, names and results; functions that were
+    called are offered in any case. ``selection`` says how it chose.
     """
 
     functions: tuple[Function, ...]
     among: tuple[Function, ...] = ()
+    again: ChooseAgain | None = None
+    selection: Selection | None = None
+
+
+ChooseAgain: TypeAlias = Callable[[Sequence[Message], Sequence[tuple[str, str]]], Awaitable[ChosenFunctions]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +137,8 @@ class Turn(Generic[T]):
     """A turn that came to its end: its value, and all that was said on the way.
 
     ``messages`` are those that the turn added to the conversation: calls, results, and the last reply's.
-    ``usage`` is of all its rounds together. ``selection`` says which functions were offered and why, where a function
-    selector left some out; None where all were offered that there are.
+    ``usage`` is of all its rounds together. ``selections`` say which functions were offered and why, where a function
+    selector left some out: one of the turn, or one of each round where it chooses in each.
     """
 
     value: T
@@ -139,7 +146,12 @@ class Turn(Generic[T]):
     messages: tuple[Message, ...]
     usage: Usage
     rounds: int
-    selection: Selection | None = None
+    selections: tuple[Selection, ...] = ()
+
+    @property
+    def selection(self) -> Selection | None:
+        """The last selection; None where all functions were offered that there are."""
+        return self.selections[-1] if self.selections else None
 
     @property
     def text(self) -> str:

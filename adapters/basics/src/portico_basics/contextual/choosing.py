@@ -39,8 +39,9 @@ class SelectionOptions:
     At most ``limit`` functions are offered, and besides them those in ``always``, which may name plugins. Functions
     with a lower score than ``minimum_score`` are left out; a `Selection` shows the scores. ``ranking`` "lexical"
     compares words and needs no store and no embeddings, "vector" compares vectors, "fused" does both.
-    ``function_text`` returns the text of a function that is searched, and may be asynchronous. Raises ``ValueError``
-    for a negative limit and an unknown ranking.
+    ``function_text`` returns the text of a function that is searched, and may be asynchronous. With ``each_round`` a
+    kernel asks again after each round of calls, and a run after steps. Raises ``ValueError`` for a negative limit and
+    an unknown ranking.
     """
 
     limit: int = 8
@@ -48,6 +49,7 @@ class SelectionOptions:
     minimum_score: float | None = None
     ranking: Ranking = "fused"
     function_text: FunctionText = function_text
+    each_round: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.always, str):
@@ -150,6 +152,7 @@ class ContextualSelector:
         options: SelectionOptions | None = None,
     ) -> None:
         self.options = options or SelectionOptions()
+        self.each_round = self.options.each_round
         self._recent: list[tuple[tuple[FunctionSpec, ...], KnownFunctions]] = []
         self._records: FunctionRecords | None = None
         if self.options.ranking != "lexical":
@@ -233,7 +236,11 @@ class ContextualSelector:
 def make_selector(settings: ContextualSettings, services: Services) -> ContextualSelector:
     """Make the selector of `portico.toml`. The ranking "lexical" asks for neither store nor embeddings."""
     options = SelectionOptions(
-        limit=settings.max, always=settings.always, minimum_score=settings.minimum_score, ranking=settings.ranking
+        limit=settings.max,
+        always=settings.always,
+        minimum_score=settings.minimum_score,
+        ranking=settings.ranking,
+        each_round=settings.each_round,
     )
     if settings.ranking == "lexical":
         return ContextualSelector(options=options)

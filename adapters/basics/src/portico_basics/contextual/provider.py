@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico import AgentTurn, Considered, Context, Function, FunctionPlugin, FunctionSpec, Message, Selection, Turn
+from portico import (
+    AgentTurn,
+    ChosenFunctions,
+    Considered,
+    Context,
+    Function,
+    FunctionPlugin,
+    FunctionSpec,
+    Message,
+    Selection,
+    Turn,
+)
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions, find_names
 from portico_basics.contextual.lexical import Ranking, function_text
 from portico_basics.contextual.records import FunctionText
@@ -21,6 +33,8 @@ Offerable: TypeAlias = "Function | FunctionPlugin | Callable[..., Any]"
 
 _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 
+_RESULTS, _SHOWN = 4, 300
+"""How many results of calls are part of the context, and how many characters of each."""
 _Made: TypeAlias = "str | Awaitable[str]"
 ContextText: TypeAlias = (
     "Callable[[Sequence[Message]], _Made] | Callable[[Sequence[Message], Sequence[Message]], _Made]"
@@ -35,8 +49,9 @@ class ContextualFunctionOptions:
     The context has all new messages and before them ``recent_messages`` of earlier turns; messages without words and
     results of calls do not count. ``context_text`` returns the text of these messages to search for, and may be
     asynchronous. With two parameters it gets the recent and the new messages apart, results of calls among them, and
-    also those without words. ``namespace`` is the namespace of the functions' vectors in the store. For the others see
-    `SelectionOptions`. Raises ``ValueError`` for a negative number.
+    also those without words. ``namespace`` is the namespace of the functions' vectors in the store. With ``each_round``
+    it chooses again after each round of calls: the beginnings of the last results are part of the context then, and
+    functions that were called stay. For the others see `SelectionOptions`. Raises ``ValueError`` for a negative number.
     """
 
     recent_messages: int = 2
@@ -46,6 +61,7 @@ class ContextualFunctionOptions:
     minimum_score: float | None = None
     ranking: Ranking = "fused"
     namespace: str = "functions"
+    each_round: bool = False
 
     def __post_init__(self) -> None:
         if self.recent_messages < 0:
@@ -111,30 +127,41 @@ class ContextualFunctionProvider:
 
     async def before(self, turn: AgentTurn) -> Context:
         """Return the functions for this turn: those in ``always``, then the others, the best first."""
+        chosen = await self._choose(turn)
+        again = partial(self._choose, turn) if self.options.each_round and turn.tool_choice.include is None else None
+        return Context(functions=chosen.functions, selection=chosen.selection, among=chosen.among, again=again)
+
+    async def _choose(
+        self, turn: AgentTurn, added: Sequence[Message] = (), calls: Sequence[tuple[str, str]] = ()
+    ) -> ChosenFunctions:
         functions, choice = await self._present(), turn.tool_choice
         excluded, _ = find_names(choice.exclude, functions)
         specs = {name: function.spec for name, function in functions.items() if name not in excluded}
         if choice.include is None:
-            selection = await self._selector.select(tuple(specs.values()), await self._texts(turn))
+            called = tuple(dict.fromkeys(name for name, _ in calls if name in specs))
+            texts = await self._texts(replace(turn, new=(*turn.new, *added)), [result for _, result in calls])
+            limit = self.max_functions
+            selection = await self._selector.select(tuple(specs.values()), texts, limit=limit + len(called))
+            selection = selection.keep(called, limit)
         else:
             included, _ = find_names(choice.include, specs)
             selection = Selection(tuple(Considered(name, "always") for name in included), considered=len(specs))
         # The whole catalogue is known here: what is absent is excluded, or an error.
         tuple(FunctionSpec.find_names(selection.absent, functions))
         chosen = tuple(functions[name] for name in selection.names)
-        return Context(functions=chosen, selection=selection, among=tuple(functions.values()))
+        return ChosenFunctions(chosen, tuple(functions.values()), selection=selection)
 
     async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         """Do nothing: the next turn has the messages of this one."""
 
-    async def _texts(self, turn: AgentTurn) -> tuple[str, ...]:
+    async def _texts(self, turn: AgentTurn, results: Sequence[str]) -> tuple[str, ...]:
         spoken = [place for place, message in enumerate(turn.earlier) if _has_words(message)]
         places = spoken[max(len(spoken) - self.options.recent_messages, 0) :]
         recent = turn.earlier[places[0] :] if places else ()
         make: Any = self.options.context_text
         messages = tuple(filter(_has_words, (*recent, *turn.new)))
         if make is None:
-            return tuple(message.text for message in messages)
+            return (*(message.text for message in messages), *(result[:_SHOWN] for result in results[-_RESULTS:]))
         text = make(recent, turn.new) if self._apart else make(messages)
         if inspect.isawaitable(text):
             text = await text
