@@ -125,11 +125,9 @@ class Asking:
                 found = self._functions(given, choice)
             already = [each for each in given if isinstance(each, ChosenFunctions)]
             selections = tuple(each.selection for each in already if each.selection is not None)
-            offered = {function.full_name: function for function in found}
-            specs = {name: function.spec for name, function in offered.items()}
-            # What was called stays, also what a provider does not give any more.
+            specs = {function.full_name: function.spec for function in found}
             called = {name: turn.toolset.functions[name] for name, _ in turn.made if name in turn.toolset.functions}
-            offered |= called
+            offered = {function.full_name: function for function in found} | called
             selection = None
             if selector is not None:
                 named = [name for name in self._list_lone_names(given) if name in specs]

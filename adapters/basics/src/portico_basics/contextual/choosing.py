@@ -172,13 +172,8 @@ class ContextualSelector:
     ) -> Selection:
         """Choose for the texts of a conversation, oldest first."""
         selection = await self._select(tuple(functions), context, self.options.limit if limit is None else limit)
-        if _LOG.isEnabledFor(logging.DEBUG):
-            offered, left_out = (
-                ", ".join(f"{each.name} {each.reason} {each.score:.3f}" for each in some) or "none"
-                for some in (selection.offered, selection.left_out)
-            )
-            asked = (selection.requests or ("",))[0][:_LOGGED]
-            _LOG.debug("of %d for %r: %s; left out: %s", selection.considered, asked, offered, left_out)
+        asked = selection.requests[0][:_LOGGED] if selection.requests else ""
+        _LOG.debug("For %r: offered %s, left out %s", asked, selection.offered, selection.left_out)
         return selection
 
     async def _select(self, functions: tuple[FunctionSpec, ...], context: Sequence[str], limit: int) -> Selection:
@@ -236,11 +231,7 @@ class ContextualSelector:
 def make_selector(settings: ContextualSettings, services: Services) -> ContextualSelector:
     """Make the selector of `portico.toml`. The ranking "lexical" asks for neither store nor embeddings."""
     options = SelectionOptions(
-        limit=settings.max,
-        always=settings.always,
-        minimum_score=settings.minimum_score,
-        ranking=settings.ranking,
-        each_round=settings.each_round,
+        settings.max, settings.always, settings.minimum_score, settings.ranking, each_round=settings.each_round
     )
     if settings.ranking == "lexical":
         return ContextualSelector(options=options)

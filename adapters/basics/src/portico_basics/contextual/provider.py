@@ -8,23 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico import (
-    AgentTurn,
-    ChosenFunctions,
-    Considered,
-    Context,
-    Function,
-    FunctionPlugin,
-    FunctionSpec,
-    Message,
-    Selection,
-    Turn,
-)
+from portico import ChosenFunctions, Considered, Context, Function, FunctionPlugin, FunctionSpec, Selection
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions, find_names
 from portico_basics.contextual.lexical import Ranking, function_text
 from portico_basics.contextual.records import FunctionText
 
 if TYPE_CHECKING:
+    from portico import AgentTurn, Message, Turn
     from portico.ports import EmbeddingGenerator, VectorStore
 
 
@@ -35,11 +25,6 @@ _Some: TypeAlias = "Iterable[Offerable] | Awaitable[Iterable[Offerable]]"
 
 _RESULTS, _SHOWN = 4, 300
 """How many results of calls are part of the context, and how many characters of each."""
-_Made: TypeAlias = "str | Awaitable[str]"
-ContextText: TypeAlias = (
-    "Callable[[Sequence[Message]], _Made] | Callable[[Sequence[Message], Sequence[Message]], _Made]"
-)
-"""Makes the text to search for: of all messages, or of the recent and the new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +40,7 @@ class ContextualFunctionOptions:
     """
 
     recent_messages: int = 2
-    context_text: ContextText | None = None
+    context_text: Callable[..., str | Awaitable[str]] | None = None
     function_text: FunctionText = function_text
     always: Sequence[str] = ()
     minimum_score: float | None = None
@@ -72,7 +57,7 @@ class ContextualFunctionProvider:
     """Offer an agent the functions that fit the conversation: a ContextProvider.
 
     >>> import asyncio
-    >>> from portico import Thread
+    >>> from portico import AgentTurn, Message, Thread
     >>> def forecast(city: str) -> str:
     ...     '''Tell the weather of a city.'''
     >>> def send_mail(to: str, text: str) -> str:
@@ -105,7 +90,9 @@ class ContextualFunctionProvider:
         self.options = options or ContextualFunctionOptions()
         self.functions: list[Offerable] | Callable[[], _Some]
         self.functions = functions if callable(functions) else list(functions)
-        self._apart = self.options.context_text is not None and _takes_two(self.options.context_text)
+        text = self.options.context_text
+        needed = () if text is None else inspect.signature(text).parameters.values()
+        self._apart = sum(each.default is each.empty for each in needed) > 1
         self._made: dict[int, tuple[object, Function]] = {}
         self._selector = ContextualSelector(
             vector_store,
@@ -191,14 +178,6 @@ class ContextualFunctionProvider:
                 found[function.full_name] = function
         self._made = kept
         return found
-
-
-def _takes_two(call: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(call).bind(())
-    except TypeError:
-        return True
-    return False
 
 
 def _has_words(message: Message) -> bool:
