@@ -17,7 +17,7 @@ class FunctionSelector(Protocol):
     Behaviour: it offers only given functions, each once. Equal functions and equal context give an equal selection.
     Blank texts do not count; without other texts, only functions that are always offered are. If there are no more
     functions than the limit, all are offered, unless the selector is set to leave out bad matches. Calls may run
-    concurrently, also with different functions.
+    concurrently, also with different functions. With ``each_round = True`` it is asked again after calls and steps.
     Errors: ``StoreError``, a ``ServiceError`` of a service that it uses; ``ValueError`` for ``limit`` < 0.
     """
 
