@@ -75,6 +75,14 @@ def test_a_range_without_bounds_is_a_mistake() -> None:
         Range("a")
 
 
+def test_a_field_may_leave_values_out_where_nothing_else_can_be_negated() -> None:
+    support = FilterSupport.fields_of("year", site=("Equal", "Not"), language=("Equal", "AnyOf", "Not"))
+    support.check(And((Not(Equal("site", "a")), Equal("year", 1), Not(AnyOf("language", ("en", "de"))))), "Bing")
+    for part in (Equal("year", 1), AnyOf("site", ("a",)), Not(Equal("site", "a")), And((Equal("site", "a"),))):
+        with pytest.raises(UnsupportedOption, match=r"cannot (combine filters with|apply).* site \(Equal, Not\)"):
+            support.check(Not(part), "Bing")
+
+
 SUPPORT = FilterSupport({"site": frozenset({"Equal"}), "year": frozenset({"Equal", "Range"})})
 
 

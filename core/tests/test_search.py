@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from portico._functions.functions import FunctionPlugin
 from portico._kernel import Kernel
-from portico._search.filters import Equal, FilterSupport, Range
+from portico._search.filters import And, Equal, FilterSupport, Range
 from portico._search.functions import search_plugin
 from portico._search.results import (
     SearchCapabilities,
@@ -102,6 +102,22 @@ async def test_metadata_and_total_count_come_through(library: Library) -> None:
     assert counted.metadata == {"corrected": "q"}
 
 
+async def test_results_keep_their_class_and_what_it_holds_through_mappers_and_limits() -> None:
+    class Priced(SearchResults[Book]):
+        price = 0.0
+
+    class Shop(Library):
+        async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Book]:
+            found = Priced([Book("a", 1), Book("b", 2)], metadata={"corrected": query})
+            found.price = 0.5
+            return found
+
+    for method in (Shop().search, Shop().get_text_search_results, Shop().get_search_results):
+        results: SearchResults[Any] = await method("door", TextSearchOptions(top=1))
+        assert isinstance(results, Priced)
+        assert (results.price, results.metadata, len(await results.list())) == (0.5, {"corrected": "door"}, 1)
+
+
 async def test_a_source_that_does_not_count_leaves_the_count_out(library: Library) -> None:
     library.capabilities = SearchCapabilities()
     for query in ("q", " "):
@@ -122,6 +138,18 @@ async def test_a_mapper_can_be_replaced_on_one_instance(library: Library) -> Non
     results = await library.get_text_search_results("q", TextSearchOptions(top=1))
     assert await results.list() == [TextSearchResult("replaced")]
     assert await (await Library().search("q", TextSearchOptions(top=1))).list() == ["q 0"]
+
+
+async def test_a_filter_of_one_instance_holds_for_every_call_and_calls_narrow_it(library: Library) -> None:
+    assert library.use_filter(Equal("site", "a.example")) is library
+    library.use_filter(Range("year", above=2020))
+    both = And((Equal("site", "a.example"), Range("year", above=2020)))
+    await library.search("door")
+    await library.get_search_results("door", TextSearchOptions(filter=Equal("year", 2021)))
+    assert [options.filter for _, options in library.asked] == [both, And((both, Equal("year", 2021)))]
+    with pytest.raises(UnsupportedOption, match="cannot filter by 'author'"):
+        Library().use_filter(Equal("author", "Ann"))
+    assert Library().fixed_filter is None
 
 
 async def test_options_of_one_call_never_reach_the_next(library: Library) -> None:

@@ -20,14 +20,18 @@ CLAUSES = (
     .map(lambda drawn: Range(*drawn))
 )
 CONJUNCTIONS: st.SearchStrategy[Filter] = st.recursive(
-    CLAUSES, lambda parts: st.lists(parts, max_size=4).map(lambda drawn: And(tuple(drawn))), max_leaves=6
+    CLAUSES | CLAUSES.filter(lambda clause: not isinstance(clause, Range)).map(Not),
+    lambda parts: st.lists(parts, max_size=4).map(lambda drawn: And(tuple(drawn))),
+    max_leaves=6,
 )
 
 
 def passes(filter: Filter | None, record: dict[str, Any]) -> bool:
     told = split_filter(filter)
     return all(FilterSupport.matches(AnyOf(field, values), record) for field, values in told.values.items()) and all(
-        FilterSupport.matches(bound, record) for bounds in told.ranges.values() for bound in bounds
+        FilterSupport.matches(bound, record)
+        for bounds in (*told.ranges.values(), [Not(AnyOf(*unwanted)) for unwanted in told.unwanted.items()])
+        for bound in bounds
     )
 
 
@@ -57,6 +61,7 @@ def test_a_value_and_a_range_contradict_each_other_where_the_range_leaves_it_out
         AnyOf("a", ()),
         And((AnyOf("a", ("x", "y")), And((Equal("a", "z"),)))),
         And((Equal("a", "2025"), Range("a", at_least="2026"))),
+        And((AnyOf("a", ("x", "y")), Not(Equal("a", "x")), Not(Equal("a", "y")))),
     ],
 )
 def test_a_contradiction_is_found(filter: Filter) -> None:
@@ -64,7 +69,16 @@ def test_a_contradiction_is_found(filter: Filter) -> None:
 
 
 @pytest.mark.parametrize(
-    "filter", [None, And(()), Range("a", at_least=1, at_most=1), Equal("a", ""), Range("a", above=1, below=2)]
+    "filter",
+    [
+        None,
+        And(()),
+        Not(AnyOf("a", ())),
+        And((Equal("a", 1), Not(Equal("a", True)))),
+        Range("a", at_least=1, at_most=1),
+        Equal("a", ""),
+        Range("a", above=1, below=2),
+    ],
 )
 def test_what_can_pass_is_no_contradiction(filter: Filter | None) -> None:
     assert not split_filter(filter).nothing
@@ -81,7 +95,8 @@ def test_many_values_are_told_in_a_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("filter", "kind"), [(Or((Equal("a", 1),)), "Or"), (Not(Equal("a", 1)), "Not"), (And((Not(Equal("a", 1)),)), "Not")]
+    ("filter", "kind"),
+    [(Or((Equal("a", 1),)), "Or"), (Not(Range("a", above=1)), "Not"), (And((Not(Not(Equal("a", 1))),)), "Not")],
 )
 def test_what_is_no_conjunction_is_a_mistake_of_the_source(filter: Filter, kind: str) -> None:
     with pytest.raises(ValueError, match=f"^{kind} cannot be split by field$"):

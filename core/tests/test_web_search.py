@@ -203,7 +203,14 @@ async def test_count_and_metadata_are_of_the_first_page() -> None:
     results = await search.search("q", TextSearchOptions(top=20, include_total_count=True))
     assert len(await results.list()) == 20
     assert results.total_count == 30
-    assert results.metadata == {"said": "ok"}
+    assert results.metadata["said"] == "ok"
+
+
+async def test_the_whole_answer_of_the_service_is_in_the_metadata() -> None:
+    search, _ = numbers(lambda request: {"items": [1, 2], "said": "hi", "thumbnails": ["a.png", "b.png"]})
+    results = await search.get_text_search_results("q")
+    assert results.metadata["said"] == "hi"
+    assert results.metadata["raw"]["thumbnails"] == ["a.png", "b.png"]
 
 
 async def test_a_filter_that_nothing_passes_asks_nobody_and_counts_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._plugins.registration import ValueForm
-from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range, split_filter
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Range, split_filter
 from portico._search.results import SearchCapabilities
 from portico._search.web import AskedPage, FoundPage
 from portico.errors import UnsupportedOption
@@ -93,6 +93,12 @@ def test_operators_come_after_the_query() -> None:
     asked = page(And((Equal("site", "a.example"), Equal("intitle", "two words"))))
     assert asked.query_with("site", "intitle", "other") == 'door site:a.example intitle:"two words"'
     assert page().query_with("site") == "door"
+
+
+def test_what_the_filter_leaves_out_is_an_operator_with_a_minus() -> None:
+    asked = split_filter(And((Equal("site", "a.example"), Not(AnyOf("language", ("en", "-x"))))))
+    assert AskedPage("door", 0, 10, 0, asked).query_with("site") == 'door site:a.example -language:en -language:"-x"'
+    assert AskedPage("door -", 0, 10, 0, split_filter(Not(Equal("site", "b")))).query_with() == "door -site:b"
 
 
 @pytest.mark.parametrize("query", ["cats OR dogs", "cats |", 'say "door', "door NOT", "door -", "cats | dogs"])

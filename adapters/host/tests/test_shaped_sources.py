@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico import And, AnyOf, Equal, Range
+from portico import And, AnyOf, Equal, Not, Range, TextSearchOptions
 from portico.errors import ArgumentsInvalid, ConfigurationError
 from portico.ports import TextSearch
 
@@ -25,7 +25,7 @@ SEARCH = """
 from dataclasses import dataclass, field
 
 from portico import SearchCapabilities, SearchConnector, SearchResults, TextSearchResult
-from portico.search import FilterSupport
+from portico.search import FilterSupport, search_method
 
 @dataclass(frozen=True)
 class Settings:
@@ -36,7 +36,7 @@ class Pages(SearchConnector[str]):
     descriptions = {"Search": "Find a page."}
     capabilities = SearchCapabilities(
         FilterSupport.fields_of(
-            "site", language=("Equal", "AnyOf"), year=("Range",), date=("Range",), offered=("site",)
+            "site", language=("Equal", "AnyOf", "Not"), year=("Range",), date=("Range",), offered=("site",)
         )
     )
     def __init__(self, settings, services):
@@ -44,6 +44,9 @@ class Pages(SearchConnector[str]):
     async def fetch(self, query, options):
         self.asked.append(options)
         return SearchResults([query] * options.top)
+    @search_method
+    async def get_news(self, query, options):
+        return await self.fetch(query, options)
     def to_text(self, record):
         return record
     def to_result(self, record):
@@ -75,6 +78,30 @@ async def test_a_source_has_its_words_filter_count_and_functions_from_the_file(w
         fixed = And((Equal("site", "blogs.example"), AnyOf("language", ("en", "de")), Range("year", at_least=2020)))
         (asked,) = _search(kernel, "blogs").asked
         assert asked.filter == And((fixed, Range("date", at_least="2026-01-31")))
+
+
+async def test_the_filter_of_the_file_holds_wherever_the_source_is_reached(write: Any) -> None:
+    write(
+        '[search.web]\nuse = "pages"\nfilter = { site = "a.example", language = { is_not = "en" } }\n'
+        '[search.web.functions.news]\nuse = "GetNews"\nfilter = { language = ["de", "fr"] }\n'
+        '[search.all]\nuse = "fused"\nsources = ["web"]\n'
+    )
+    fixed = And((Equal("site", "a.example"), Not(Equal("language", "en"))))
+    async with portico_host.open() as kernel:
+        web = kernel.service(TextSearch, "web")
+        await (await web.search("q")).list()
+        await (await web.search("q", TextSearchOptions(filter=Range("year", above=2020)))).list()
+        await kernel.invoke_json("all-Search", {"query": "q"})
+        await kernel.invoke_json("web-news", {"query": "q"})
+        assert [options.filter for options in _search(kernel, "web").asked] == [
+            fixed,
+            And((fixed, Range("year", above=2020))),
+            fixed,
+            And((fixed, AnyOf("language", ("de", "fr")))),
+        ]
+    async with portico_host.load().services(["web"]) as services:
+        await (await services.get(TextSearch, "web").search("q")).list()
+        assert services.get(TextSearch, "web").asked[0].filter == fixed  # type: ignore[attr-defined]
 
 
 async def test_several_shaped_functions_of_one_source_stand_in_place_of_the_unshaped_ones(write: Any) -> None:
@@ -141,7 +168,17 @@ async def test_a_setting_of_the_package_wins_over_the_hosts_key_of_that_name(wri
         ("count = 'x'\nmany = 3", "search.web.count: expected an integer"),
         ("[search.web.functions.a]\nuse = 3", "search.web.functions.a.use: expected a string, got 3"),
         ("[search.web.filter]\nyear = { from = 3 }", "search.web.filter.year.from: is not a setting here"),
-        ("filter = { author = 'x' }", "search.web: Text search 'pages' cannot filter by 'author'"),
+        ("filter = { author = 'x' }", "search.web.filter: Text search 'pages' cannot filter by 'author'"),
+        (
+            "filter = { year = { is_not = 3 } }",
+            "search.web.filter: Text search 'pages' cannot combine filters with Not",
+        ),
+        ("filter = { year = {} }", "search.web.filter: a Range needs at_least, at_most, above or below"),
+        (
+            "[search.web.functions.a]\nfilter = { author = 'x' }",
+            "search.web.functions.a: Text search 'pages' cannot filter by 'author'",
+        ),
+        ("names = { topic = 'query' }", "search.web: 'topic' cannot be renamed: only query, count, skip"),
         ("functions = ['Find']", "search.web: there is no search function 'Find'"),
         ("count = 0", "search.web: the default of count: must be 1 to 1000, not 0"),
     ],
@@ -153,12 +190,16 @@ async def test_a_mistake_is_told_with_its_key(write: Any, lines: str, told: str)
         async with portico_host.open():
             pass
     assert told in str(caught.value)
+    problem = next(each for each in portico_host.diagnose().problems if each.key[:2] == ("search", "web"))
+    assert told.partition(" ")[0] == f"{problem.subject}:"
+    assert problem.message in str(caught.value)
 
 
 async def test_the_shape_holds_for_an_instance_in_place_of_the_source(write: Any) -> None:
-    write('[search.web]\nuse = "pages"\nfunctions = ["Search"]\nfilter = { site = "a.example" }\n')
+    write('[search.web]\nuse = "pages"\n')
     async with portico_host.open() as kernel:
         own = _search(kernel, "web")
+    write('[search.web]\nuse = "pages"\nfunctions = ["Search"]\nfilter = { site = "a.example" }\n')
     async with portico_host.open(services={(TextSearch, "web"): own, (TextSearch, "other"): own}) as kernel:
         assert [name for name in kernel.functions if name.startswith("web-")] == ["web-Search"]
         await kernel.invoke_json("web-Search", {"query": "q"})

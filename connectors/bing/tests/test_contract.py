@@ -8,7 +8,7 @@ from typing import Any
 
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError, ServiceUnavailable
 from portico.plugins import Secret, Services
-from portico.search import And, AnyOf, Equal, Range
+from portico.search import And, AnyOf, Equal, Not, Range
 from portico_bing.config import BingSettings
 from portico_bing.search import BingPage, BingTextSearch
 from portico_testkit.package import PackageKit
@@ -45,6 +45,15 @@ class TestBing(WebSearchKit):
         (Equal("mkt", "de-DE"), {"mkt": "de-DE"}),
         (Equal("cc", "DE"), {"cc": "DE", "mkt": None, "setLang": None}),
         (Equal("safeSearch", "Off"), {"safeSearch": "Off"}),
+        (Not(Equal("language", "en")), {"q": "door -language:en"}),
+        (
+            And((Equal("intitle", "red"), Not(AnyOf("site", ("a.example", "b.example"))))),
+            {"q": "door intitle:red -site:a.example -site:b.example"},
+        ),
+        (Equal("responseFilter", "Webpages,News"), {"responseFilter": "Webpages,News"}),
+        (Equal("answerCount", 3), {"answerCount": "3"}),
+        (Equal("textDecorations", True), {"textDecorations": "true"}),
+        (Equal("inanchor", "red"), {"q": "door inanchor:red"}),
     )
     failures = (
         Failure(

@@ -99,6 +99,67 @@ async def test_a_filter_beats_a_setting_and_a_country_beats_the_market() -> None
     assert client.requests[2].headers["Accept-Language"] == "fr"
 
 
+async def test_every_parameter_is_a_setting_of_the_source_and_news_get_those_that_they_know() -> None:
+    settings = {
+        "country": "DE",
+        "language": "de",
+        "freshness": "2026-01-01..2026-01-31",
+        "response_filter": "Webpages,News",
+        "answer_count": 2,
+        "promote": "News",
+        "text_decorations": True,
+        "text_format": "HTML",
+        "safe_search": "Off",
+    }
+    search, client = bing(lambda request: {"_type": "SearchResponse", "value": []}, **settings)
+    await search.search("q")
+    await search.search("q", TextSearchOptions(filter=And((Equal("mkt", "en-GB"), Equal("answerCount", 5)))))
+    await search.search("q", TextSearchOptions(filter=Range("date", at_least="2026-02-01", at_most="2026-02-02")))
+    await search.get_news("q")
+    plain, other, days, news = (dict(each.params) for each in client.requests)
+    assert plain == {
+        "q": "q",
+        "count": 5,
+        "offset": 0,
+        "cc": "DE",
+        "freshness": "2026-01-01..2026-01-31",
+        "responseFilter": "Webpages,News",
+        "answerCount": 2,
+        "promote": "News",
+        "textDecorations": True,
+        "textFormat": "HTML",
+        "safeSearch": "Off",
+    }
+    assert client.requests[0].headers["Accept-Language"] == "de"
+    assert {"mkt": "en-GB", "setLang": "de", "answerCount": "5"}.items() <= other.items()
+    assert "cc" not in other
+    assert days["freshness"] == "2026-02-01..2026-02-02"
+    assert news.keys() == {"q", "count", "offset", "cc", "textDecorations", "textFormat", "safeSearch"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"freshness": "last week"}, "freshness takes 'Day', 'Week' or 'Month'"),
+        ({"answer_count": 0}, "answer_count takes a number from 1 on"),
+        ({"country": "DE", "market": "de-DE"}, "market or country is set, and not both"),
+    ],
+)
+def test_a_setting_that_the_service_would_ignore_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        bing("nothing", **settings)
+
+
+async def test_a_filter_of_the_source_is_checked_with_its_values_and_applies_to_news_too() -> None:
+    search, client = bing(lambda request: {"_type": "News", "value": []})
+    with pytest.raises(UnsupportedOption, match="does not know 'last week' for 'freshness'"):
+        bing("nothing")[0].use_filter(Equal("freshness", "last week"))
+    assert client.requests == []
+    search.use_filter(Equal("site", "a.example"))
+    await search.get_news("q")
+    assert client.requests[-1].params["q"] == "q site:a.example"
+
+
 @pytest.mark.parametrize(
     ("filter", "words"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError, ServiceUnavailable
 from portico.plugins import Secret, Services
-from portico.search import And, AnyOf, Equal, Range
+from portico.search import And, AnyOf, Equal, Not, Range
 from portico_google.config import GoogleSettings
 from portico_google.search import GooglePage, GoogleTextSearch
 from portico_testkit.package import PackageKit
@@ -62,6 +62,13 @@ class TestGoogle(WebSearchKit):
         (Equal("hl", "zh-Hans"), {"hl": "zh-Hans"}),
         (Equal("cr", "countryDE|countryFR"), {"cr": "countryDE|countryFR"}),
         (Equal("rights", "cc_publicdomain"), {"rights": "cc_publicdomain"}),
+        (Equal("linkSite", "a.example"), {"linkSite": "a.example"}),
+        (Equal("filter", 0), {"filter": "0"}),
+        (Equal("orTerms", "red blue"), {"orTerms": "red blue"}),
+        (
+            And((Not(Equal("site", "a.example")), Not(Equal("site", "b.example")))),
+            {"q": "door -site:a.example -site:b.example", "siteSearch": None},
+        ),
     )
     failures = (
         Failure(

@@ -58,6 +58,45 @@ async def test_nothing_found_is_no_results_and_tells_another_spelling() -> None:
     assert results.metadata["spelling"]["correctedQuery"] == "lighthouse norrland"
 
 
+async def test_every_parameter_is_a_setting_of_the_source_that_a_filter_replaces() -> None:
+    settings = {
+        "country": "de",
+        "language": "de",
+        "language_restrict": "de|fr",
+        "country_restrict": "countryDE",
+        "date_restrict": "m6",
+        "link_site": "a.example",
+        "rights": "cc_publicdomain",
+        "duplicate_filter": 0,
+        "exact_terms": "red door",
+        "exclude_terms": "blue",
+        "or_terms": "oak ash",
+        "file_type": "pdf",
+    }
+    search, client = google("nothing", **settings)
+    await search.search("q")
+    await search.search("q", TextSearchOptions(filter=And((Equal("dateRestrict", "d1"), Equal("language", "en")))))
+    sent = {
+        "gl": "de",
+        "hl": "de",
+        "lr": "lang_de|lang_fr",
+        "cr": "countryDE",
+        "dateRestrict": "m6",
+        "linkSite": "a.example",
+        "rights": "cc_publicdomain",
+        "filter": 0,
+        "exactTerms": "red door",
+        "excludeTerms": "blue",
+        "orTerms": "oak ash",
+        "fileType": "pdf",
+    }
+    assert sent.items() <= client.requests[0].params.items()
+    assert (sent | {"dateRestrict": "d1", "lr": "lang_en"}).items() <= client.requests[1].params.items()
+    for wrong in ({"date_restrict": "last week"}, {"duplicate_filter": 2}, {"language_restrict": "German"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(wrong))} takes "):
+            google("nothing", **wrong)
+
+
 def numbered(request: Any) -> dict[str, Any]:
     """Return ten results of a million, as the service numbers them."""
     start = request.params["start"]

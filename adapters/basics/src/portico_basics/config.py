@@ -292,6 +292,10 @@ class VectorsSettings:
     link: str | None = field(
         default="link", metadata={"doc": "The field with where a record opens; one without it has no link."}
     )
+    embeddings: str | None = field(
+        default=None,
+        metadata={"doc": "The embeddings of this source, by name, as in `[embeddings.NAME]`; the configured ones."},
+    )
     minimum_score: float | None = field(
         default=None,
         validator=validators.optional([validators.ge(-1.0), validators.le(1.0)]),

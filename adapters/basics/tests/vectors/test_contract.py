@@ -16,6 +16,7 @@ from portico_basics.config import VectorsSettings
 from portico_basics.vectors.search import VectorsTextSearch, make_search
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
+from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.hybrid_search import DictHybridStore
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.text_search import TextSearchKit
@@ -114,6 +115,15 @@ class TestAsConfigured(TextSearchKit):
 
     def fields_of(self, record: dict[str, Any]) -> Mapping[str, object]:
         return record
+
+
+def test_a_source_may_have_other_embeddings_than_the_application(embeddings: WordllamaEmbeddings) -> None:
+    own = HashingEmbeddings()
+    services = FixedServices(
+        {VectorStore: DictHybridStore(), EmbeddingGenerator: embeddings, (EmbeddingGenerator, "own"): own}
+    )
+    assert make_search(VectorsSettings(namespace="notes", embeddings="own"), services).embeddings is own
+    assert make_search(VectorsSettings(namespace="notes"), services).embeddings is embeddings
 
 
 class TestByTheWordsOfTheStore(TestAsConfigured):

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico.errors import ConfigurationError, PorticoError, UnsupportedOption
+from portico.errors import ConfigurationError, PorticoError
 from portico.plugins import Secret
 from portico.ports import PORTS
 from portico_host.configuration import (
@@ -187,6 +187,9 @@ class Application:
                 prepared = services.prepare(name, service)
                 offered_schema(prepared.offer)
                 factory_of(prepared.offer)
+                if prepared.shape != SourceShape():
+                    # A factory opens nothing, and only the search knows its filters and functions.
+                    self._shape(services, prepared.entry.name, {})
             except PorticoError as error:
                 waits = service is not None and (name, service) in implicit and not services.has_settings(name, service)
                 if waits and isinstance(error, ConfigurationError):
@@ -205,15 +208,13 @@ class Application:
         from portico.ports import TextSearch
 
         search, shape = services.get(TextSearch, name), services.shape(name)
-        given = name in services.given(TextSearch.__name__)
-        summary = None if given else services.prepare(TextSearch.__name__, name).offer.registration.summary
+        if name not in services.given(TextSearch.__name__):
+            options |= {"summary": services.prepare(TextSearch.__name__, name).offer.registration.summary}
         try:
-            return shape_functions(search, _function_name(name), shape, summary, **options)
-        except (ValueError, UnsupportedOption) as error:
-            if shape == SourceShape():
-                raise
-            key = ("search", name)
-            raise ConfigurationError(f"{self.configuration.place(key)}: {write_key(key)}: {error}") from error
+            return shape_functions(search, _function_name(name), shape, restricted="summary" in options, **options)
+        except SettingsInvalid as error:
+            entry = self.configuration.entry(port_named(TextSearch.__name__), name)
+            raise error if entry is None else self.configuration.locate(entry, error) from error.__cause__
 
     def _literal_secrets(self) -> Iterator[Problem]:
         for port in PORTS:

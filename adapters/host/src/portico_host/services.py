@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, nearest
+from portico.errors import (
+    ConfigurationError,
+    PluginBroken,
+    PluginError,
+    PluginNotInstalled,
+    PorticoError,
+    UnsupportedOption,
+    nearest,
+)
 from portico.plugins import Services
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, Configuration, Entry, default_settings
@@ -95,7 +103,7 @@ class HostServices:
             prepared = self.prepare(port.__name__, name)
             key = (prepared.entry.port.name, prepared.entry.name)
             if key not in self._made:
-                self._made[key] = self._make(prepared)
+                self._made[key] = self._restrict(prepared, self._make(prepared))
             return cast("P", self._made[key])
 
     def names(self, port: Callable[..., object]) -> tuple[str, ...]:
@@ -350,6 +358,18 @@ class HostServices:
         finally:
             self._making.pop()
         raise failure
+
+    def _restrict(self, prepared: Prepared, service: Any) -> Any:
+        """Apply the filter of `[search.NAME]` to the search itself, so that it holds wherever the source is reached."""
+        try:
+            if (fixed := prepared.shape.fixed()) is None:
+                return service
+            if hasattr(service, "use_filter"):
+                return service.use_filter(fixed)
+            why = f"{prepared.entry.use!r} has no `use_filter`, which a SearchConnector has, so it cannot be restricted"
+        except (ValueError, UnsupportedOption) as error:
+            why = str(error)
+        raise self._configuration.locate(prepared.entry, SettingsInvalid([Problem(why, key=("filter",))]))
 
     def _fault(self, offer: Offer, what: str, error: BaseException) -> PluginBroken:
         """Return the error for a package that raised, without the secrets that were made for its settings."""

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import asdict, field as setting, fields_dict, frozen
 
+from portico.errors import UnsupportedOption
+from portico_host.problems import Problem, SettingsInvalid
+
 if TYPE_CHECKING:
     from portico import Function, FunctionPlugin
     from portico.ports import TextSearch
@@ -19,13 +22,14 @@ _TYPES = {"strings": list[str], "integer": int, "number": float, "boolean": bool
 
 
 @frozen
-class RangeShape:
-    """A table in a filter: the bounds that a field keeps within."""
+class ClauseShape:
+    """A table in a filter: the bounds that a field keeps within, or the values that it must not have."""
 
     at_least: str | int | float | None = None
     at_most: str | int | float | None = None
     above: str | int | float | None = None
     below: str | int | float | None = None
+    is_not: _Scalar | tuple[_Scalar, ...] | None = None
 
 
 @frozen
@@ -58,9 +62,11 @@ class ParameterShape:
 @frozen
 class _Shape:
     description: str = setting(default="", metadata={"doc": "What the source contains. Models and planners read it."})
-    filter: dict[str, _Scalar | tuple[_Scalar, ...] | RangeShape] = setting(
+    filter: dict[str, _Scalar | tuple[_Scalar, ...] | ClauseShape] = setting(
         factory=dict,
-        metadata={"doc": "Always applies: for each field a value, a list of values or a range (`at_least`, …)."},
+        metadata={
+            "doc": "Always applies: for each field a value, a list of values or a table (`at_least`, …, `is_not`)."
+        },
     )
     count: int | None = setting(default=None, metadata={"doc": "Results of a call that does not say how many; 2."})
     skip: int | None = setting(default=None, metadata={"doc": "Best results that such a call leaves out; 0."})
@@ -73,6 +79,12 @@ class _Shape:
         default=None,
         metadata={"doc": "What a model may set: a description, `false` to leave it out, or a table for a filter."},
     )
+
+    def fixed(self) -> Filter | None:
+        """Return the filter; raises ``ValueError`` for a table without a bound."""
+        from portico.search import And
+
+        return And.join(*(_clause(*item) for item in self.filter.items()))
 
 
 @frozen
@@ -96,14 +108,15 @@ SHAPING = frozenset(fields_dict(SourceShape))
 
 
 def shape_functions(
-    search: TextSearch, name: str, shape: SourceShape, summary: str | None, **options: Any
+    search: TextSearch, name: str, shape: SourceShape, *, summary: str = "", restricted: bool, **options: Any
 ) -> FunctionPlugin:
     """Make the function plugin of a source; ``options`` are further ones of ``search_plugin``.
 
-    Where neither the file nor the connector has words for a function, it begins with the ``summary`` of the
-    registration. Raises what ``search_plugin`` raises for a shape that the source does not take.
+    With ``restricted``, the search itself applies the filter of the source. Where neither the file nor the connector
+    has words for a function, it begins with the ``summary`` of the registration. Raises ``SettingsInvalid``, with keys
+    under ``[search.NAME]``, for a shape that the source does not take.
     """
-    from portico import FunctionPlugin
+    from portico import And, FunctionPlugin
     from portico.search import search_plugin
 
     chosen = shape.functions
@@ -111,16 +124,22 @@ def shape_functions(
     told = getattr(search, "descriptions", {})
     made: list[Function] = []
     for function, own in functions.items():
-        made += search_plugin(
-            search,
-            name,
-            description=shape.description or (summary if own.use in _USUAL and own.use not in told else None),
-            functions={function: own.use},
-            descriptions={function: own.description} if own.description else None,
-            filter=_join(shape, own),
-            **options,
-            **_inherit(shape, own),
-        )
+        try:
+            made += search_plugin(
+                search,
+                name,
+                description=shape.description or (summary if own.use in _USUAL and own.use not in told else None),
+                functions={function: own.use},
+                descriptions={function: own.description} if own.description else None,
+                filter=And.join(None if restricted else shape.fixed(), own.fixed()),
+                **options,
+                **_inherit(shape, own),
+            )
+        except (ValueError, UnsupportedOption) as error:
+            if shape == SourceShape():
+                raise
+            key: tuple[str, ...] = ("functions", function) if isinstance(chosen, Mapping) else ()
+            raise SettingsInvalid([Problem(str(error), key=key)]) from error
     return FunctionPlugin(name, tuple(made), shape.description or summary or f"Search {name}.")
 
 
@@ -138,16 +157,12 @@ def _inherit(*shapes: _Shape) -> dict[str, Any]:
     return said
 
 
-def _join(*shapes: _Shape) -> Filter | None:
-    from portico.search import And
+def _clause(name: str, value: Any) -> Filter | None:
+    from portico.search import And, AnyOf, Equal, Not, Range
 
-    parts = tuple(_clause(*item) for shape in shapes for item in shape.filter.items())
-    return And(parts) if len(parts) > 1 else parts[0] if parts else None
-
-
-def _clause(name: str, value: Any) -> Filter:
-    from portico.search import AnyOf, Equal, Range
-
-    if isinstance(value, RangeShape):
-        return Range(name, **asdict(value))
+    if isinstance(value, ClauseShape):
+        bounds = asdict(value, filter=lambda member, _: member.name != "is_not")
+        unwanted = None if value.is_not is None else _clause(name, value.is_not)
+        kept = Range(name, **bounds) if unwanted is None or any(each is not None for each in bounds.values()) else None
+        return And.join(kept, unwanted and Not(unwanted))
     return AnyOf(name, value) if isinstance(value, tuple) else Equal(name, value)

@@ -9,32 +9,24 @@ from typing import Annotated, Any
 from portico.errors import UnsupportedOption
 from portico.plugins import HttpRequest, ValueForm
 from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, read_record
-from portico_bing.config import LANGUAGE, MARKET, BingSettings
+from portico_bing.config import OPTIONS, BingSettings
 
-_EVERY = ("Equal", "AnyOf")
-_OPERATORS = {"filetype": _EVERY, "inbody": ("Equal",), "intitle": ("Equal",), "language": _EVERY, "site": _EVERY}
-_DAY = r"\d{4}-\d\d-\d\d"
-_COMMON = {
-    "cc": ValueForm("(?i:[a-z]{2})", "two letters, as in 'DE'"),
-    "mkt": MARKET,
-    "safeSearch": ValueForm.one_of("Off", "Moderate", "Strict", ignore_case=True),
-    "setLang": LANGUAGE,
+_SEVERAL = ("Equal", "AnyOf", "Not")
+_OPERATORS = {
+    **dict.fromkeys(("contains", "ext", "feed", "hasfeed", "inanchor", "ip", "loc", "location", "prefer"), ("Equal",)),
+    **dict.fromkeys(("inbody", "intitle", "url"), ("Equal", "Not")),
+    **dict.fromkeys(("filetype", "language", "site"), _SEVERAL),
 }
+_OF_PAGES = {parameter: form for parameter, (_, form) in OPTIONS.items()}
 _OF_NEWS = {
-    **_COMMON,
+    **{name: _OF_PAGES[name] for name in ("cc", "mkt", "safeSearch", "setLang", "textDecorations", "textFormat")},
     "freshness": ValueForm.one_of("Day", "Week", "Month", ignore_case=True),
     "sortBy": ValueForm.one_of("Date", "Relevance", ignore_case=True),
-}
-_OF_PAGES = {
-    **_COMMON,
-    "freshness": ValueForm(
-        rf"(?i:day|week|month)|{_DAY}(\.\.{_DAY})?", "'Day', 'Week' or 'Month', or days as in '2026-01-01..2026-01-31'"
-    ),
 }
 WEB = SearchCapabilities(
     FilterSupport.fields_of(*_OF_PAGES, offered=("site",), date=("Range",), **_OPERATORS), total_count=True
 )
-NEWS = SearchCapabilities(FilterSupport.fields_of(*_OF_NEWS, offered=("site",), site=_EVERY), total_count=True)
+NEWS = SearchCapabilities(FilterSupport.fields_of(*_OF_NEWS, offered=("site",), site=_SEVERAL), total_count=True)
 
 
 def build_request(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
@@ -49,14 +41,18 @@ def build_request(settings: BingSettings, path: str, page: AskedPage) -> HttpReq
         raise UnsupportedOption(f"{page.source} takes 'cc' or 'mkt', a country or a market, and not both.")
     if (days := page.period("date", "{}..{}", instead_of="freshness")) is not None:
         chosen["freshness"] = days
-    usual: dict[str, Any] = {"mkt": settings.market, "setLang": settings.language, "safeSearch": settings.safe_search}
+    usual = {name: getattr(settings, setting) for name, (setting, _) in OPTIONS.items()}
+    if chosen.keys() & {"cc", "mkt"}:
+        usual |= {"cc": None, "mkt": None}
+    # News take other periods and fewer parameters than web pages.
+    fitting = {name: value for name, value in usual.items() if name in forms and forms[name].fits(str(value))}
+    sent: dict[str, Any] = fitting | chosen
     headers: dict[str, Any] = dict(settings.headers)
-    if "cc" in chosen:
+    if "cc" in sent:
         # A country needs a language, which then is not a parameter.
-        headers["Accept-Language"] = chosen.pop("setLang", None) or settings.language or "en"
-        usual |= {"mkt": None, "setLang": None}
+        headers["Accept-Language"] = sent.pop("setLang", "en")
     part: dict[str, Any] = {"q": page.query_with(*_OPERATORS), "count": page.size, "offset": page.start}
-    return HttpRequest(f"{settings.base_url.rstrip('/')}/{path}", part | usual | chosen, headers)
+    return HttpRequest(f"{settings.base_url.rstrip('/')}/{path}", part | sent, headers)
 
 
 def _names(providers: Any) -> str:

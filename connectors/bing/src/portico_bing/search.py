@@ -41,7 +41,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
 
     >>> search = BingTextSearch(api_key="k")
     >>> sorted(search.capabilities.filter.fields["site"])
-    ['AnyOf', 'Equal']
+    ['AnyOf', 'Equal', 'Not']
 
     ``metadata`` has ``queryContext`` (with ``alteredQuery`` for a corrected query) and ``relatedSearches``, as texts.
     """

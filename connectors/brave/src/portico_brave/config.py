@@ -53,6 +53,11 @@ class BraveSettings:
         validator=validators.optional(FORMS["safe_search"]),
         metadata={"doc": "What is kept back of pages for adults: `off`, `moderate`, `strict`. Not set: `moderate`."},
     )
+    freshness: str | None = field(
+        default=None,
+        validator=validators.optional(FORMS["freshness"]),
+        metadata={"doc": "The age of pages: `pd`, `pw`, `pm`, `py`, or days: `2026-01-01to2026-01-31`. Not set: any."},
+    )
     extra_snippets: bool = field(
         default=False, metadata={"doc": "Ask for up to five more excerpts of each page; not every plan has them."}
     )

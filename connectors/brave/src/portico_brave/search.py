@@ -50,7 +50,7 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
 
     >>> search = BraveTextSearch(api_key="BSA-1")
     >>> search.capabilities.filter.describe()
-    'country (Equal), date (Range), freshness (Equal), language (Equal), safe_search (Equal), site (Equal)'
+    'country (Equal), date (Range), freshness (Equal), language (Equal), safe_search (Equal), site (Equal, Not)'
     >>> search.capabilities.most
     200
 
@@ -60,7 +60,7 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
 
     name, paging, page_size = "brave", "pages", 20
     settings_class = "portico_brave.config:BraveSettings"
-    support = FilterSupport.fields_of(*FORMS, offered=["site"], date=["Range"])
+    support = FilterSupport.fields_of(*FORMS, offered=["site"], date=["Range"], site=["Equal", "Not"])
     capabilities = SearchCapabilities(support, most=200, query_characters=400, query_words=50)
 
     def request(self, page: AskedPage, kind: str = "web") -> HttpRequest:

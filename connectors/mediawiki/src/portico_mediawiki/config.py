@@ -9,6 +9,8 @@ from attrs import Attribute, field, frozen, validators
 from portico.plugins import ValueForm
 
 NAMESPACE = ValueForm("[0-9]+", "the number of a namespace, as in '4'")
+CLAUSES = {"incategory": ("Equal", "Not"), "intitle": ("Equal", "Not"), "namespace": ("Equal", "AnyOf")}
+"""The clauses of the filters."""
 
 
 def _header(_: object, attribute: Attribute[str], value: str) -> None:

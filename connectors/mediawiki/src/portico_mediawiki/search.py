@@ -20,7 +20,7 @@ from portico.search import (
     WebSearchConnector,
     read_record,
 )
-from portico_mediawiki.config import NAMESPACE
+from portico_mediawiki.config import CLAUSES, NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
     """Search the pages of a wiki. The text is the introduction, and the place found if it is not in the introduction.
 
     >>> MediaWikiTextSearch().capabilities.filter.describe()
-    'incategory (Equal), intitle (Equal), namespace (AnyOf, Equal)'
+    'incategory (Equal, Not), intitle (Equal, Not), namespace (AnyOf, Equal)'
 
     ``metadata`` has ``suggestion``, ``rewrittenquery`` and ``warnings`` of the wiki.
     """
@@ -53,7 +53,7 @@ class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
     # TextExtracts gives the introductions of 20 pages at once; Wikimedia wants no more than 3 requests at a time.
     page_size, at_once = 20, 3
     advice: ClassVar = dict.fromkeys((403, 429), "Set `contact` to your e-mail: wikis want to know who asks.")
-    support = FilterSupport.fields_of("incategory", "intitle", namespace=("Equal", "AnyOf"))
+    support = FilterSupport.fields_of(**CLAUSES)
     capabilities = SearchCapabilities(support, total_count=True)
 
     def request(self, page: AskedPage) -> HttpRequest:

@@ -38,6 +38,11 @@ class SearxngSettings:
         validator=_names,
         metadata={"doc": "Engines to ask, such as `duckduckgo`. Those of `categories` are asked too. Not set: all."},
     )
+    time_range: str | None = field(
+        default=None,
+        validator=validators.optional(ValueForm.one_of("day", "week", "month", "year")),
+        metadata={"doc": "The age of results: `day`, `week`, `month` or `year`; not every engine knows it."},
+    )
     safe_search: int | None = field(
         default=None,
         validator=validators.optional(validators.in_((0, 1, 2))),
@@ -55,6 +60,7 @@ class SearxngSettings:
         return {
             "language": self.language,
             "safesearch": self.safe_search,
+            "time_range": self.time_range,
             "categories": ",".join(self.categories) or None,
             "engines": ",".join(self.engines) or None,
         }

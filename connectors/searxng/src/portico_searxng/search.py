@@ -57,7 +57,7 @@ class SearxngTextSearch(WebSearchConnector[WebResult]):
     name, paging = "searxng", "all pages"
     settings_class = "portico_searxng.config:SearxngSettings"
     advice: ClassVar = {403: _JSON_OFF, 429: _LIMITER}
-    support = FilterSupport.fields_of("language", "site", "time_range", offered=["site"], **_LISTS)
+    support = FilterSupport.fields_of("language", "time_range", offered=["site"], site=["Equal", "Not"], **_LISTS)
     capabilities = SearchCapabilities(support)
 
     def request(self, page: AskedPage, **fixed: str) -> HttpRequest:

@@ -16,6 +16,8 @@ FORMS = {
 SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 CLAUSES = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
 """The clauses of the filters that take others than equality."""
+ALWAYS = ("search_depth", "include_answer", "include_raw_content")
+"""The settings that are parameters of every request."""
 
 
 @frozen
@@ -45,6 +47,11 @@ class TavilySettings:
         default=None,
         validator=validators.optional(FORMS["country"]),
         metadata={"doc": "A country whose pages come first, by its English name: `germany`; for `general` only."},
+    )
+    time_range: str | None = field(
+        default=None,
+        validator=validators.optional(FORMS["time_range"]),
+        metadata={"doc": "The age of pages: `day`, `week`, `month` or `year`. Not set: any."},
     )
     search_depth: str = field(
         default="basic",

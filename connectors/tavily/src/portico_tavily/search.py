@@ -23,7 +23,7 @@ from portico.search import (
     read_record,
     search_method,
 )
-from portico_tavily.config import CLAUSES, FORMS, SITE
+from portico_tavily.config import ALWAYS, CLAUSES, FORMS, SITE
 
 _OF_NEWS = FilterSupport.fields_of("time_range", offered=["site"], **CLAUSES)
 _NEWS = SearchCapabilities(_OF_NEWS, most=20, query_characters=400)
@@ -67,10 +67,10 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
         if params["topic"] != "general":
             # Tavily takes a country for the general topic only; the setting is not meant for other topics.
             params["country"] = page.value("country")
-        first, last = page.days("date", instead_of="time_range")
-        params |= {"start_date": first and str(first), "end_date": last and str(last)}
-        params |= {"query": page.query, "max_results": page.size, "search_depth": self.settings.search_depth}
-        params |= {name: getattr(self.settings, name) for name in ("include_answer", "include_raw_content")}
+        first, last = (day and str(day) for day in page.days("date", instead_of="time_range"))
+        params["time_range"] = None if first or last else params["time_range"]
+        params |= {"query": page.query, "max_results": page.size, "start_date": first, "end_date": last}
+        params |= {name: getattr(self.settings, name) for name in ALWAYS}
         params["include_domains"] = page.values("site", form=SITE) or None
         params["exclude_domains"] = page.values("exclude_domains", form=SITE) or None
         sent = {name: value for name, value in params.items() if value is not None}

@@ -6,7 +6,7 @@ clause is dropped in silence. :func:`FilterSupport.matches` is the reference mea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -62,6 +62,12 @@ class And:
 
     parts: tuple[Filter, ...]
 
+    @staticmethod
+    def join(*filters: Filter | None) -> Filter | None:
+        """Return the filters as one, without those that are None."""
+        parts = tuple(filter for filter in filters if filter is not None)
+        return And(parts) if len(parts) > 1 else parts[0] if parts else None
+
 
 @dataclass(frozen=True, slots=True)
 class Or:
@@ -85,8 +91,9 @@ class FilterSupport:
     """The filters that a source supports.
 
     ``fields`` maps each field to its clauses (``"Equal"``, ``"AnyOf"``, ``"Range"``); None means any field with any
-    clause. ``combine`` names the combinations (``"And"``, ``"Or"``, ``"Not"``). ``offered`` are the fields that search
-    functions show to a model by default.
+    clause. A field with ``"Not"`` among them takes these under Not, also where ``combine`` does not have Not: values
+    that are left out. ``combine`` names the combinations (``"And"``, ``"Or"``, ``"Not"``). ``offered`` are the fields
+    that search functions show to a model by default.
     """
 
     fields: Mapping[str, frozenset[str]] | None
@@ -121,7 +128,7 @@ class FilterSupport:
         for clause in _clauses(filter):
             kind = type(clause).__name__
             if isinstance(clause, And | Or | Not):
-                if kind not in self.combine:
+                if kind not in self.combine and not self._leaves_out(clause):
                     raise UnsupportedOption(
                         f"{source} cannot combine filters with {kind}. It supports {self.describe()}"
                         + (f", combined with {', '.join(sorted(self.combine))}." if self.combine else ".")
@@ -135,6 +142,11 @@ class FilterSupport:
                     raise UnsupportedOption(
                         f"{source} cannot apply {kind} to {clause.field!r}. It supports {self.describe()}."
                     )
+
+    def _leaves_out(self, clause: Filter) -> bool:
+        """Tell whether a clause is a Not that its field supports."""
+        inner = clause.part if isinstance(clause, Not) else clause
+        return isinstance(inner, Equal | AnyOf) and "Not" in (self.fields or {}).get(inner.field, ())
 
     def describe(self) -> str:
         """Return in words what is supported."""
@@ -172,12 +184,13 @@ class Wanted:
     """The values and the ranges that a filter allows for each field. The clauses are joined by And.
 
     A field has one value here. ``nothing`` is True where no value is left, as with two values for one field. Ranges are
-    not compared with each other.
+    not compared with each other. ``unwanted`` are the values that Not leaves out.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
     ranges: Mapping[str, tuple[Range, ...]]
     nothing: bool = False
+    unwanted: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
 
 
 def split_filter(filter: Filter | None) -> Wanted:
@@ -185,13 +198,16 @@ def split_filter(filter: Filter | None) -> Wanted:
 
     >>> split_filter(And((Equal("site", "a.example"), Range("date", at_least="2026"))))
     Wanted(values={'site': ('a.example',)}, ranges={'date': (Range(field='date', at_least='2026', at_most=None, \
-above=None, below=None),)}, nothing=False)
+above=None, below=None),)}, nothing=False, unwanted={})
+    >>> split_filter(Not(AnyOf("site", ("a.example", "b.example")))).unwanted
+    {'site': ('a.example', 'b.example')}
 
-    Raises ``ValueError`` for Or and Not, which such a source must not declare.
+    Raises ``ValueError`` for Or, and for Not of other clauses, which such a source must not declare.
     """
     values: dict[str, tuple[Scalar, ...]] = {}
     ranges: dict[str, tuple[Range, ...]] = {}
-    for clause in () if filter is None else _clauses(filter):
+    unwanted: dict[str, tuple[Scalar, ...]] = {}
+    for clause in () if filter is None else _clauses(filter, inside_not=False):
         match clause:
             case Equal(field, value):
                 allowed: tuple[Scalar, ...] = (value,)
@@ -199,6 +215,12 @@ above=None, below=None),)}, nothing=False)
                 pass
             case Range(field):
                 ranges[field] = (*ranges.get(field, ()), clause)
+                continue
+            case Not(Equal(field, value)):
+                unwanted[field] = (*unwanted.get(field, ()), value)
+                continue
+            case Not(AnyOf(field, refused)):
+                unwanted[field] = (*unwanted.get(field, ()), *refused)
                 continue
             case And():
                 continue
@@ -211,10 +233,13 @@ above=None, below=None),)}, nothing=False)
     for field, bounds in ranges.items():
         if field in values:
             values[field] = tuple(value for value in values[field] if all(_within(value, bound) for bound in bounds))
-    return Wanted(values, ranges, nothing=not all(values.values()))
+    for field in unwanted.keys() & values.keys():
+        left_out = Not(AnyOf(field, unwanted[field]))
+        values[field] = tuple(value for value in values[field] if FilterSupport.matches(left_out, {field: value}))
+    return Wanted(values, ranges, not all(values.values()), unwanted)
 
 
-def _clauses(filter: Filter) -> Iterator[Filter]:
+def _clauses(filter: Filter, *, inside_not: bool = True) -> Iterator[Filter]:
     stack: list[tuple[Filter, int]] = [(filter, 0)]
     count = 0
     while stack:
@@ -227,7 +252,7 @@ def _clauses(filter: Filter) -> Iterator[Filter]:
         yield clause
         if isinstance(clause, And | Or):
             stack.extend((part, depth + 1) for part in reversed(clause.parts))
-        elif isinstance(clause, Not):
+        elif isinstance(clause, Not) and inside_not:
             stack.append((clause.part, depth + 1))
 
 

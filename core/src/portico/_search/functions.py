@@ -130,9 +130,10 @@ def search_plugin(
         filters = _filter_parameters(parameters, capabilities)
         if twice := [called for called, times in Counter([*names.values(), *filters]).items() if times > 1]:
             raise ValueError(f"two parameters are named {twice[0]!r}")
+        own = getattr(search, "fixed_filter", None)
         source = f"Text search {search.name!r}" + ("" if kind in _FUNCTIONS else f" ({kind})")
         for sample in (None, *(each.clause(() if each.many else "") for each in filters.values())):
-            capabilities.filter.check(_join([filter, sample]), source)
+            capabilities.filter.check(And.join(own, filter, sample), source)
         call = _SearchFunction(
             f"{name}-{function}", getattr(search, method.method), filter, filters, names, defaults, limits
         )
@@ -242,7 +243,7 @@ class _SearchFunction:
             raise ArgumentsInvalid(self.function, faults)
         if not query.strip():
             return []
-        filter = _join([self.fixed, *clauses.values()])
+        filter = And.join(self.fixed, *clauses.values())
         results = await self.method(query, TextSearchOptions(numbers["count"], numbers["skip"], filter=filter))
         found = list(await results.list())
         failures = results.metadata.get("failures")
@@ -322,8 +323,3 @@ class _FilterParameter:
 
 def _is_blank(value: object) -> bool:
     return isinstance(value, str) and not value.strip()
-
-
-def _join(filters: Iterable[Filter | None]) -> Filter | None:
-    parts = tuple(filter for filter in filters if filter is not None)
-    return And(parts) if len(parts) > 1 else parts[0] if parts else None

@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
-from portico._search.filters import Filter, FilterSupport
+from portico._search.filters import And, Filter, FilterSupport
 
 if TYPE_CHECKING:
     from portico._ports.search_index import SearchIndex
@@ -60,7 +61,7 @@ class SearchResults(Generic[Record]):
 
     Iterate once, as far as needed. A connector fetches the next page only when it is read. Close a stream that is not
     read to its end with `aclose`. ``total_count`` is None unless it was asked for and the source knows it.
-    ``metadata`` is what else the source says, such as a corrected query.
+    ``metadata`` is what else the source says, such as a corrected query. A connector may return a subclass with more.
 
     >>> results = SearchResults(["a", "b"], total_count=2)
     >>> import asyncio; asyncio.run(results.list())
@@ -103,8 +104,13 @@ class SearchResults(Generic[Record]):
 
     def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
         """Return the same results converted one by one as they are read."""
-        mapped = (convert(record) async for record in self)
-        return SearchResults(mapped, total_count=self.total_count, metadata=self.metadata, inner=self)
+        return self._over((convert(record) async for record in self), self.total_count)
+
+    def _over(self, stream: AsyncIterator[Any], total_count: int | None) -> SearchResults[Any]:
+        """Return results of the same class, with all that a connector keeps in them, over another stream."""
+        made: SearchResults[Any] = copy(self)
+        made._stream, made._inner, made.total_count = stream, self, total_count
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,8 @@ class SearchConnector(ABC, Generic[Record]):
     name: str
     capabilities: SearchCapabilities = SearchCapabilities()
     index: SearchIndex | None = None
+    fixed_filter: Filter | None = None
+    """What `use_filter` made apply to every call."""
     descriptions: ClassVar[Mapping[str, str]] = {}
     """What search functions say by their kind: ``{"Search": "Find shades of a colour."}``; others have usual words."""
     record_type: Any = Any
@@ -195,6 +203,16 @@ class SearchConnector(ABC, Generic[Record]):
             self.to_text = to_text  # type: ignore[method-assign, assignment]
         if to_result is not None:
             self.to_result = to_result  # type: ignore[method-assign, assignment]
+        return self
+
+    def use_filter(self, filter: Filter) -> Self:
+        """Apply a filter to every call of this instance, and return it; the filter of a call can only narrow it.
+
+        Raises ``UnsupportedOption`` for a filter that the source does not take.
+        """
+        joined = And.join(self.fixed_filter, filter)
+        self.capabilities.filter.check(joined, f"Text search {self.name!r}")
+        self.fixed_filter = joined
         return self
 
     async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
@@ -296,14 +314,15 @@ async def _check_and_fetch(
 ) -> SearchResults[Mapped]:
     """Check the options against what the connector or the method declares, and fetch."""
     options = options or TextSearchOptions()
+    if connector.fixed_filter is not None:
+        options = replace(options, filter=And.join(connector.fixed_filter, options.filter))
     capabilities = capabilities or connector.capabilities
     capabilities.filter.check(options.filter, f"Text search {connector.name!r}")
     counted = options.include_total_count and capabilities.total_count
     if not query.strip():
         return SearchResults([], total_count=0 if counted else None)
     found = await fetch(query, options)
-    total_count = found.total_count if counted else None
-    return SearchResults(_first(found, options.top), total_count=total_count, metadata=found.metadata, inner=found)
+    return found._over(_first(found, options.top), found.total_count if counted else None)  # noqa: SLF001 - of this module
 
 
 async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:

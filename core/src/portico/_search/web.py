@@ -24,6 +24,7 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
+    Self,
     TypeAlias,
     TypeVar,
     Union,
@@ -36,7 +37,7 @@ from urllib.parse import quote, urlsplit
 from portico._plugins.http import HttpRequest, HttpResponse, printable
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
-from portico._search.filters import Scalar, Wanted, split_filter
+from portico._search.filters import Filter, Scalar, Wanted, split_filter
 from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
 from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
 
@@ -103,14 +104,17 @@ class AskedPage:
         >>> AskedPage("cats OR dogs NOT", 0, 10, 0, asked).query_with("site", "language")
         'cats or dogs site:a.example (language:en OR language:de)'
 
-        Several values of a field are joined by OR. Operators in the query itself that would lift the filter are made
-        words. Raises ``UnsupportedOption`` where the query is longer than the service takes.
+        Several values of a field are joined by OR. What the filter leaves out of any field becomes ``-site:a.example``.
+        Operators in the query itself that would lift the filter are made words. Raises ``UnsupportedOption`` where the
+        query is longer than the service takes.
         """
         filters = []
         for name in fields:
             operators = [_query_operator(name, value) for value in self.wanted.values.get(name, ())]
             if operators:
                 filters.append(operators[0] if len(operators) == 1 else f"({' OR '.join(operators)})")
+        for name, values in self.wanted.unwanted.items():
+            filters += [f"-{_query_operator(name, value)}" for value in dict.fromkeys(values)]
         query = " ".join([_disarm_operators(self.query), *filters]).strip() if filters else self.query
         return _within_bounds(query, self.source, self.capabilities)
 
@@ -151,7 +155,8 @@ class FoundPage(Generic[Record]):
     """The content of an answer: records in order, and what the service says about all of them.
 
     ``more`` says whether there is another page. None leaves that to the number of records and to ``total_count``.
-    ``fault`` is raised if the first page has no records; on a later page it ends the results.
+    ``fault`` is raised if the first page has no records; on a later page it ends the results. The metadata of the
+    results also have the whole first answer, as ``raw``.
     """
 
     records: Sequence[Record]
@@ -220,7 +225,6 @@ class WebSearchConnector(SearchConnector[Record]):
 
     settings_class: ClassVar[str] = ""
     """The class of the settings, "module:attribute", as its registration has it; empty for none."""
-
     _client: Any = None
 
     def __init__(self, settings: Any = None, services: Services | None = None, **values: Any) -> None:
@@ -245,6 +249,12 @@ class WebSearchConnector(SearchConnector[Record]):
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+    def use_filter(self, filter: Filter) -> Self:
+        """Do as `SearchConnector.use_filter`, and refuse values that the service would ignore, too."""
+        super().use_filter(filter)
+        self.request(self._first_page("", TextSearchOptions(filter=filter), 1, split_filter(self.fixed_filter)))
+        return self
 
     @abstractmethod
     def request(self, page: AskedPage) -> HttpRequest:
@@ -288,7 +298,6 @@ class WebSearchConnector(SearchConnector[Record]):
         if options.skip >= last:
             return SearchResults([])
         asked = self._first_page(_replace_surrogates(query), options, last, clauses)
-
         first = await self._ask(request(asked), read)
         if first.fault is not None and not first.records:
             raise first.fault
@@ -361,7 +370,8 @@ class WebSearchConnector(SearchConnector[Record]):
             raise response.error(service, kind, hidden=hidden, advice=self.advice.get(response.status))
         if answer is not None:
             try:
-                return read(answer)
+                found = read(answer)
+                return replace(found, metadata={**found.metadata, "raw": answer})
             except PorticoError:
                 raise
             except _FORM_ERRORS as error:
@@ -380,9 +390,7 @@ class WebSearchConnector(SearchConnector[Record]):
                 self._client = getattr(import_module(module), name)(None, None)
                 break
             else:
-                raise PluginNotInstalled(
-                    f"{service} has no HTTP client: run `pip install portico-web`, or give services."
-                )
+                raise PluginNotInstalled(f"{service} has no HTTP client: run `pip install portico-web`, or give one.")
         client: HttpClient = self._client
         return client
 
@@ -451,10 +459,10 @@ def _read_day(field: str, value: object, step: int) -> date:
         ) from error
 
 
-# Only tags of HTML: ``List<int>`` of a service that does not escape stays.
+# Only tags of HTML: ``List<int>`` of a service that does not escape stays. And the marks of Bing's ``textDecorations``.
 _INLINE = re.compile(
     r"</?(?:a|abbr|b|bdi|cite|code|em|font|i|kbd|mark|q|s|samp|small|span|strong|sub|sup|time|tt|u|var|wbr)"
-    r"(?:\s[^<>]*|/)?>",
+    r"(?:\s[^<>]*|/)?>|[\ue000\ue001]",
     re.IGNORECASE,
 )
 _BLOCK = re.compile(

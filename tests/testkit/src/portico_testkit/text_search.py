@@ -160,7 +160,7 @@ class TextSearchKit:
         assert isinstance(support, FilterSupport), f"capabilities.filter is {support!r}"
         assert support.combine <= {"And", "Or", "Not"}, f"there is no such combination: {support.combine}"
         if support.fields is not None:
-            known = {"Equal", "AnyOf", "Range"}
+            known = {"Equal", "AnyOf", "Range", "Not"}
             for field, kinds in support.fields.items():
                 assert kinds <= known, f"the field {field!r} declares clauses that do not exist: {kinds - known}"
             offered = set(support.offered) - set(support.fields)

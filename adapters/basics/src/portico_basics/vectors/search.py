@@ -305,7 +305,7 @@ def make_search(settings: VectorsSettings, services: Services) -> VectorsTextSea
     return VectorsTextSearch(
         cast("type[dict[str, Any]]", dict[str, Any]),
         services.get(VectorStore),
-        services.get(EmbeddingGenerator),
+        services.get(EmbeddingGenerator, settings.embeddings),
         namespace=settings.namespace,
         key=settings.key,
         text=settings.text,

@@ -80,7 +80,8 @@ def command(
 
     results, metadata = run_async(search)
     warnings = [f"The source {name!r} failed: {why}" for name, why in metadata.get("failures", {}).items()]
-    of_sources = metadata.get("sources", {})
+    sources = metadata.get("sources", {})
+    of_sources = {name: {key: each for key, each in said.items() if key != "raw"} for name, said in sources.items()}
     if invocation.json:
         listed = [
             {"number": number, "name": result.name, "link": result.link, "text": result.value}
