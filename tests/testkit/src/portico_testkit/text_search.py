@@ -97,11 +97,17 @@ def refused_filters(support: FilterSupport, unknown: str) -> list[Filter]:
         refused = [Equal(unknown, "x"), AnyOf(unknown, ("x",)), Range(unknown, at_least=1)]
         for field, kinds in support.fields.items():
             refused += [_clause(_CLAUSES[kind], field) for kind in sorted(_CLAUSES.keys() - kinds)]
-        allowed = next(((field, kind) for field, kinds in support.fields.items() for kind in sorted(kinds)), None)
+            if "Not" not in kinds | support.combine:
+                refused.append(Not(_clause(_CLAUSES[min(kinds)], field)))
+        allowed = next(((field, min(kinds - {"Not"})) for field, kinds in support.fields.items()), None)
         if allowed is None:
             return refused
         any_clause = _clause(_CLAUSES[allowed[1]], allowed[0])
-    combinations: dict[str, Filter] = {"And": And((any_clause,)), "Or": Or((any_clause,)), "Not": Not(any_clause)}
+    combinations: dict[str, Filter] = {
+        "And": And((any_clause,)),
+        "Or": Or((any_clause,)),
+        "Not": Not(And((any_clause,))),
+    }
     refused += [combinations[name] for name in sorted(combinations.keys() - support.combine)]
     # A clause that is refused hides no deeper in one that is allowed.
     if refused and "And" in support.combine:
