@@ -33,7 +33,7 @@ async def asked(filter: Filter | None = None, query: str = "door", **settings: A
 
 
 async def test_settings_are_parameters_and_a_filter_beats_them() -> None:
-    settings = {"country": "DE", "language": "de", "safe_search": "strict", "extra_snippets": True}
+    settings = {"country": "DE", "language": "de", "safe_search": "strict", "extra_snippets": True, "freshness": "py"}
     params = (await asked(**settings)).params
     assert {name: params[name] for name in ("country", "search_lang", "safesearch", "extra_snippets")} == {
         "country": "DE",
@@ -43,6 +43,9 @@ async def test_settings_are_parameters_and_a_filter_beats_them() -> None:
     }
     params = (await asked(And((Equal("country", "FR"), Equal("language", "fr"))), **settings)).params
     assert (params["country"], params["search_lang"], params["safesearch"]) == ("FR", "fr", "strict")
+    assert params["freshness"] == "py"
+    days = (await asked(Range("date", at_least="2026-01-01", at_most="2026-01-31"), **settings)).params
+    assert days["freshness"] == "2026-01-01to2026-01-31"
 
 
 async def test_an_open_range_ends_today() -> None:

@@ -79,7 +79,9 @@ async def test_news_are_a_search_of_their_own() -> None:
 
 @pytest.mark.asyncio
 async def test_the_settings_go_with_each_request_and_a_filter_goes_before_them() -> None:
-    search, client = searxng("general", language="de", categories=("it", "science"), engines=("mojeek",), safe_search=2)
+    search, client = searxng(
+        "general", language="de", categories=("it", "science"), engines=("mojeek",), safe_search=2, time_range="year"
+    )
     await search.search("q")
     await search.search("q", TextSearchOptions(filter=Equal("language", "fr")))
     first, second = (request.params for request in client.requests)
@@ -91,6 +93,7 @@ async def test_the_settings_go_with_each_request_and_a_filter_goes_before_them()
         "categories": "it,science",
         "engines": "mojeek",
         "safesearch": 2,
+        "time_range": "year",
     }
     assert (second["language"], second["categories"]) == ("fr", "it,science")
 

@@ -49,6 +49,9 @@ async def test_settings_are_members_and_a_filter_beats_them() -> None:
     sent = (await asked(**settings)).json
     assert {name: sent[name] for name in settings} == settings
     assert (await asked(Equal("country", "france"), **settings)).json["country"] == "france"
+    assert (await asked(time_range="year")).json["time_range"] == "year"
+    days = (await asked(Range("date", at_least="2026-01-31"), time_range="year")).json
+    assert (days["start_date"], "time_range" in days) == ("2026-01-31", False)
 
 
 async def test_the_settings_country_is_for_the_general_topic_only() -> None:
