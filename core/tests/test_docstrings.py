@@ -22,23 +22,29 @@ def google() -> None:
     Args:
         guests (int): How many come,
             children included.
+
         when: The time: 24 hours.
         *notes: Further wishes.
 
     Returns:
         str: Where it is,
-        in words.
 
-        More on that.
+        in words.
 
     Raises:
         ValueError: when nothing is free.
+
+    Note:
+        Ask early.
     """
 
 
 def numpy() -> None:
     """Book a table
     for tonight.
+
+    Longer words
+    on it.
 
     Parameters
     ----------
@@ -60,12 +66,26 @@ def numpy() -> None:
     ------
     ValueError
         When nothing is free.
+
+    Note
+    ----
+    Ask early.
+
+    Examples
+    --------
+    >>> 1 + 1
+    2
     """
 
 
 def sphinx() -> None:
     """Book a table
     for tonight.
+
+    >>> 1 + 1
+    2
+
+    Longer words on it.
 
     :param int guests: How many come,
         children included.
@@ -74,13 +94,16 @@ def sphinx() -> None:
     :returns: Where it is,
         in words.
     :raises ValueError: when nothing is free.
+
+    Note:
+    Ask early.
     """
 
 
 @pytest.mark.parametrize("style", [google, numpy, sphinx])
 def test_the_three_styles_say_the_same(style: Any) -> None:
     found = describe(style)
-    assert found.summary == "Book a table for tonight."
+    assert found.description == "Book a table for tonight.\n\nLonger words on it.\n\nNote: Ask early."
     assert found.parameters == {
         "guests": "How many come, children included.",
         "when": "The time: 24 hours.",
@@ -97,9 +120,8 @@ def test_the_three_styles_say_the_same(style: Any) -> None:
         ("Do.\n\nReturns:\n    list[dict[str, int]]: the sums", "the sums"),
         ("Do.\n\nReturns\n-------\nint", ""),
         ("Do.\n\nReturns\n-------\nThe sum of all.", "The sum of all."),
-        ("Do.\n\nReturns\n-------\nint\n    The sum.\n\nNotes\n-----\nNone.", "The sum."),
+        ("Do.\n\nReturns\n-------\nint\n    The sum.\n\nSee Also\n--------\nNone.", "The sum."),
         ("Do.\n\n:return: the sum\n:rtype: int", "the sum"),
-        ("Do.\n\nReturns: nothing of use", ""),
         ("Do.", ""),
     ],
 )
@@ -115,7 +137,7 @@ def test_a_summary_ends_where_a_section_begins(line: str) -> None:
     def close() -> None: ...
 
     close.__doc__ = f"Close it.\n{line}"
-    assert describe(close).summary == "Close it."
+    assert describe(close).description == "Close it."
 
 
 def test_a_callable_object_is_described_by_its_call_or_else_by_its_class() -> None:
@@ -130,20 +152,27 @@ def test_a_callable_object_is_described_by_its_call_or_else_by_its_class() -> No
 
         def __call__(self) -> None: ...
 
-    assert describe(Caller()).summary == "Call it."
-    assert describe(Quiet()).summary == "Something to call."
+    assert describe(Caller()).description == "Call it."
+    assert describe(Quiet()).description == "Something to call."
 
 
 @given(
     st.lists(
-        st.sampled_from(["Args:", "  a: b", "Returns:", "-----", "Parameters", ":param x: y", "", "words", "   deep"])
-    )
+        st.sampled_from(
+            ["Args:", "  a: b", "Returns:", "-----", "Parameters", ":param x: y", "", "words", "   deep", ">>> run()"]
+        )
+    ),
+    st.sampled_from(["", "Args:\n    a: b", "Returns\n-------\nint", ":param x: y", ">>> run()"]),
 )
-def test_any_lines_are_read(lines: list[str]) -> None:
+def test_any_lines_are_read_and_what_stands_before_sections_is_kept_whole(lines: list[str], section: str) -> None:
     def run() -> None: ...
 
     run.__doc__ = "\n".join(lines)
     describe(run)
+    prose = ["words" if line == "words" else "" for line in lines]
+    run.__doc__ = "\n".join(["First.", "", *prose, "", section])
+    description = describe(run).description
+    assert description.split() == ["First.", *filter(None, prose)]
 
 
 @dataclass
@@ -278,5 +307,5 @@ def test_what_a_class_says_of_its_fields_holds_for_those_derived_from_it_and_its
     assert Documentation.of_class(Derived) == Documentation(
         "A table outside.", {"seats": "How many.", "note": "Overruled."}
     )
-    assert Documentation.of_class(Silent).summary == ""
+    assert Documentation.of_class(Silent).description == ""
     assert compile_type(Silent).schema["properties"]["seats"]["description"] == "How many."

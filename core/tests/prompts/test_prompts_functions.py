@@ -49,6 +49,18 @@ async def test_variables_become_parameters_and_the_answer_is_the_result() -> Non
     assert text_of(chat) == "Shorten <b> in English: <b>"
 
 
+async def test_two_cases_of_a_name_are_two_parameters_unless_an_input_has_one_of_them() -> None:
+    kernel, chat = kernel_with("Yes.", repeat=True)
+    both = kernel.add_function(prompt_function("both", "{{$a}} {{$A}}"))
+    assert both.spec.parameters["required"] == ["a", "A"]
+    await kernel.invoke(both, a="1", A="2")
+    assert text_of(chat) == "1 2"
+    given = kernel.add_function(prompt_function("given", "{{$a}} {{$A}}", inputs={"a": str}))
+    assert given.spec.parameters["required"] == ["a"]
+    await kernel.invoke(given, a="1")
+    assert text_of(chat) == "1 1"
+
+
 async def test_inputs_are_types_schemas_and_inputs_with_defaults() -> None:
     kernel, chat = kernel_with("Yes.", repeat=True)
     made = prompt_function(

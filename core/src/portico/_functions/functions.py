@@ -345,7 +345,7 @@ class Function:
             options.name or str(getattr(described, "__name__", type(described).__name__)),
             callable,
             plugin=plugin,
-            description=options.description or documented.summary,
+            description=options.description or documented.description,
             parameters=parameters,
             returns=returns,
             blocking=options.blocking,

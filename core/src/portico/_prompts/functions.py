@@ -291,11 +291,11 @@ def _variables(prompt: str | Template, language: str | None, name: str) -> tuple
 
 
 def _with_variables(given: Mapping[str, Parameter], variables: Iterable[str]) -> tuple[Parameter, ...]:
-    """Add a parameter for each variable that has none; another case of a name is the same variable.
+    """Add a parameter for each variable that has none; another case of a given name is the same variable.
 
     Those that must be given come first, as in Python: a call by place means them.
     """
     known = {name.casefold() for name in given}
     text = PromptInput.compile(str)
-    added = {name.casefold(): Parameter(name, "", text, True) for name in variables if name.casefold() not in known}
-    return tuple(sorted((*given.values(), *added.values()), key=lambda parameter: not parameter.required))
+    added = [Parameter(name, "", text, True) for name in variables if name.casefold() not in known]
+    return tuple(sorted((*given.values(), *added), key=lambda parameter: not parameter.required))

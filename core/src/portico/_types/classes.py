@@ -119,8 +119,8 @@ def compile_class(kind: Any, members: Members, inner: Mapping[str, Compiled]) ->
         "required": [name for name in inner if name in members.required],
         "additionalProperties": False,
     }
-    if members.documentation.summary:
-        schema["description"] = members.documentation.summary
+    if members.documentation.description:
+        schema["description"] = members.documentation.description
     make, read, sparse = members.make, members.read, members.sparse
     parts = [(name, compiled.structure, name in members.required) for name, compiled in inner.items()]
     writers = [(name, compiled.unstructure) for name, compiled in inner.items()]

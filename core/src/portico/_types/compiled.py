@@ -66,7 +66,7 @@ class Compiled:
 
     @staticmethod
     def documentation(kind: type) -> Documentation:
-        """Read the docstring of a class: its ``summary``, and ``parameters`` with the text on each attribute."""
+        """Read the docstring of a class: its ``description``, and ``parameters`` with the text on each attribute."""
         return Documentation.of_class(kind)
 
     @staticmethod

@@ -121,6 +121,7 @@ _SCALARS: Mapping[str, Callable[[], Compiled]] = {
     "builtins.float": _plain("number", _number),
     "builtins.bool": _plain("boolean", _boolean),
     "builtins.NoneType": _plain("null", _null),
+    "portico._prompts.prompt.Trusted": lambda: Compiled({"type": "string"}, _text, str),  # what is read is plain text
 } | {
     name: _textual(name, *more)
     for name, *more in (
@@ -365,8 +366,8 @@ class _Compiler:
     def enumeration(self, hint: type[Enum]) -> Compiled:
         if not len(hint):
             raise SchemaUnsupported(f"The enumeration {hint.__qualname__} has no members, so it has no values.")
-        summary = Documentation.of_class(hint).summary
-        return _describe(choice(hint), summary) if summary else choice(hint)
+        description = Documentation.of_class(hint).description
+        return _describe(choice(hint), description) if description else choice(hint)
 
     def container(self, origin: object, arguments: tuple[Any, ...]) -> Compiled | None:
         if not isinstance(origin, type):

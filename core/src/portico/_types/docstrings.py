@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _PARAMETERS = ("Args", "Arguments", "Parameters", "Params", "Attributes")
 _RETURNS = ("Returns", "Return")
-_HEADINGS = (*_PARAMETERS, *_RETURNS, "Yields", "Raises", "Example", "Examples", "Note", "Notes", "See Also", "Warning")
-_GOOGLE_HEADING = re.compile(rf"(?:{'|'.join(_HEADINGS)}):\s*")
+_LEFT_OUT = (*_PARAMETERS, *_RETURNS, "Yields", "Raises", "Warns", "Example", "Examples", "See Also", "References")
+_GOOGLE_HEADING = re.compile(rf"(?:{'|'.join(_LEFT_OUT)}):\s*")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 _NUMPY_ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*:.*)?()")
 _SPHINX_ENTRY = re.compile(r":(?:param|parameter|arg|ivar|cvar|var) (?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)")
@@ -27,9 +27,9 @@ _TYPE = re.compile(r"[\w.]+(?:\[[^\]]*\]+)?(?:\s*\|\s*[\w.]+(?:\[[^\]]*\]+)?)*")
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """The content of a docstring: first paragraph, the text on each parameter or attribute, and on the result."""
+    """The content of a docstring: its paragraphs, the text on each parameter or attribute, and on the result."""
 
-    summary: str = ""
+    description: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     returns: str = ""
 
@@ -44,7 +44,7 @@ class Documentation:
         for base in reversed(kind.__mro__[:-1]):
             own = _read(_find_docstring(base))
             attributes |= own.parameters
-        return Documentation(own.summary, attributes)
+        return Documentation(own.description, attributes)
 
 
 def describe(callable: Callable[..., Any]) -> Documentation:
@@ -60,7 +60,7 @@ def describe(callable: Callable[..., Any]) -> Documentation:
     ...         The sum.
     ...     '''
     >>> describe(add)
-    Documentation(summary='Add numbers.', parameters={'a': 'The one.'}, returns='The sum.')
+    Documentation(description='Add numbers.', parameters={'a': 'The one.'}, returns='The sum.')
     """
     doc = inspect.getdoc(callable)
     if not inspect.isroutine(callable) and not isinstance(callable, type):
@@ -77,18 +77,32 @@ def _find_docstring(kind: type) -> str:
 
 def _read(doc: str) -> Documentation:
     lines = doc.splitlines()
-    summary: list[str] = []
-    for index, line in enumerate(lines):
-        underlined = index + 1 < len(lines) and _is_rule(lines[index + 1])
-        if not line.strip() or underlined or _SPHINX_FIELD.match(line) or _GOOGLE_HEADING.fullmatch(line):
-            break
-        summary.append(line.strip())
     parameters = _entries(lines, _SPHINX_ENTRY.match)
     for name in _PARAMETERS:
         body, underlined = _section(lines, (name,))
         parameters = _entries(body, _NUMPY_ENTRY.fullmatch if underlined else _GOOGLE_ENTRY.match) | parameters
     returns = next(iter(_entries(lines, _SPHINX_RETURNS.match).values()), "") or _returns(*_section(lines, _RETURNS))
-    return Documentation(" ".join(summary), parameters, returns)
+    return Documentation(_prose(lines), parameters, returns)
+
+
+def _prose(lines: list[str]) -> str:
+    """Return the paragraphs that are in no section which is read apart, and no example."""
+    paragraphs, inside = [list[str]()], ""
+    for line, below in zip(lines, [*lines[1:], ""], strict=False):
+        text = line.strip()
+        if text and _is_rule(below):
+            inside = "underlined" if text in _LEFT_OUT else ""
+            paragraphs.append([f"{text}:"] * (not inside))
+        elif inside == "underlined" or _is_rule(line) or (inside == "indented" and (not text or line[0] == " ")):
+            continue
+        elif _SPHINX_FIELD.match(line) or _GOOGLE_HEADING.fullmatch(line):
+            inside = "indented"
+        elif text.startswith(">>>") or (inside == "session" and text):
+            inside = "session"
+        else:
+            inside = ""
+            paragraphs.append([]) if not text else paragraphs[-1].append(text)
+    return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs if paragraph)
 
 
 def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]:
@@ -107,10 +121,9 @@ def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]
 def _returns(body: list[str], underlined: bool) -> str:
     if underlined:
         indented = [line.strip() for line in body if line[:1] == " "]
-        lines = indented or [line.strip() for line in body]
-        text = " ".join(filter(None, lines))
+        text = " ".join(filter(None, indented or map(str.strip, body)))
         return "" if not indented and _TYPE.fullmatch(text) else text
-    text = " ".join(line.strip() for line in takewhile(str.strip, body))
+    text = " ".join(filter(None, map(str.strip, body)))
     kind, colon, rest = text.partition(": ")
     return rest.strip() if colon and _TYPE.fullmatch(kind) else text
 
@@ -130,6 +143,6 @@ def _entries(lines: list[str], entry: Callable[[str], re.Match[str] | None]) -> 
             found[current] = match[2].strip()
         elif current is not None and line.strip() and line[:1] == " ":
             found[current] = f"{found[current]} {line.strip()}".strip()
-        else:
+        elif line.strip():
             current = None
     return found
