@@ -53,8 +53,8 @@ async def _one_size(rows: int, rounds: int) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         settings = {
-            "memory_exact": FaissSettings(),
-            "folder_exact": FaissSettings(path=Path(folder) / "exact"),
+            "memory_exact": FaissSettings(index="exact"),
+            "folder_exact": FaissSettings(path=Path(folder) / "exact", index="exact"),
             "memory_hnsw": FaissSettings(index="hnsw"),
             "folder_hnsw": FaissSettings(path=Path(folder) / "hnsw", index="hnsw"),
         }

@@ -61,7 +61,9 @@ async def graph(request, tmp_path: Path):
 
 
 def test_the_defaults_are_for_large_namespaces() -> None:
-    assert FaissSettings(index="hnsw").hnsw_from >= 10_000
+    assert FaissSettings(index="hnsw").indexed_from >= 10_000
+    assert FaissSettings().indexed_from == 100_000
+    assert FaissSettings(hnsw_from=5).indexed_from == 5
 
 
 async def test_recall_is_at_least_95_percent(graph, exact) -> None:

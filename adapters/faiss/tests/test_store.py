@@ -238,4 +238,4 @@ def test_settings_have_words_and_bounds() -> None:
         FaissSettings(index="flat")
     with pytest.raises(ValueError):
         FaissSettings(hnsw_search=0)
-    assert json.dumps(FaissSettings().hnsw_from)
+    assert json.dumps(FaissSettings().hnsw_neighbours)

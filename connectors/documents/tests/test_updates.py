@@ -335,6 +335,28 @@ async def test_progress_is_told_with_a_total(make_search, folder, monkeypatch) -
     assert {progress.total for progress in told[1:]} == {7}
 
 
+async def test_an_index_that_the_store_trains_is_told_while_it_takes(make_search, folder, store, monkeypatch) -> None:
+    write(folder / "a.md", "Alpha.\n")
+    training, told = IndexProgress(0, None, waiting="Training IVF16,Flat"), []
+    heard, upsert = asyncio.Event(), store.upsert
+
+    async def slow(*arguments) -> None:
+        store.activity = training
+        await asyncio.wait_for(heard.wait(), 20)
+        store.activity = None
+        await upsert(*arguments)
+
+    def note(progress: IndexProgress) -> None:
+        told.append(progress)
+        if progress == training:
+            heard.set()
+
+    monkeypatch.setattr(store, "upsert", slow)
+    await make_search().index.update(progress=note)
+    assert training in told
+    assert told[-1].waiting is None
+
+
 async def test_every_update_names_the_files_that_are_skipped(make_search, folder) -> None:
     write(folder / "a.md", "Alpha.\n")
     (folder / "b.pdf").write_bytes(b"%PDF-1.7 and nothing else")

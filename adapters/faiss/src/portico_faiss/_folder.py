@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import sys
 import threading
 import time
 import uuid
@@ -35,7 +36,7 @@ from portico_faiss._files import (
     unit_blocks,
     vectors_file,
 )
-from portico_faiss._index import IndexFiles, is_behind, parts_of_index
+from portico_faiss._index import IndexFiles, Tell, is_behind, parts_of_index, say_untrained
 from portico_faiss._search import Entry, StoredEntries, View, decode, decode_id, encode_id, search
 from portico_faiss.config import FaissSettings
 
@@ -161,7 +162,8 @@ class FolderNamespace:
     There is one connection for reading and one for writing, so that searches do not wait for writers.
     """
 
-    def __init__(self, root: Path, namespace: str, settings: FaissSettings) -> None:
+    def __init__(self, root: Path, namespace: str, settings: FaissSettings, tell: Tell) -> None:
+        self._tell = tell
         self._root = root
         self._folder = root / folder_name(namespace)
         self._settings = settings
@@ -171,6 +173,8 @@ class FolderNamespace:
         self._view: View | None = None
         self._looked = 0.0
         self._files = IndexFiles(self._folder, settings)
+        # The state that was read last, to tell without a query whether the index may be behind.
+        self._last = _State(None, 0, sys.maxsize)
         self._linking = threading.Lock()
         self._stopped = False
 
@@ -204,7 +208,7 @@ class FolderNamespace:
                 return [[] for _ in queries]
             view, connection = snapshot
             index = None
-            if filter is None and self._settings.index == "hnsw" and len(view.rows) >= self._settings.hnsw_from:
+            if filter is None and len(view.rows) >= self._settings.indexed_from:
                 index = self._files.newest(view.generation, int(view.rows.shape[1]))
             if view.entries is None:
                 stored = StoredEntries(connection, self._folder)
@@ -288,25 +292,33 @@ class FolderNamespace:
 
     def _link(self) -> None:
         """Extend the index over the new slots, in one thread at a time; other threads skip it."""
-        if self._settings.index != "hnsw" or not self._linking.acquire(blocking=False):
+        if not self._is_behind(self._last.generation, self._last.next_slot):
+            return
+        if not self._linking.acquire(blocking=False):
             return
         try:
             with self._snapshot() as snapshot:
                 view = snapshot[0] if snapshot else None
-            if view is None or not is_behind(len(view.rows), self._files.count_linked(view.generation), self._settings):
+            if view is None or not self._is_behind(view.generation, len(view.rows)):
                 return
-            index = self._files.to_extend(view.generation, view.rows.shape[1])
+            index = self._files.to_extend(view.generation, view.rows)
             linked = index.rows
-            index.extend(view.rows, lambda: self._stopped)
+            index.extend(view.rows, self._tell, lambda: self._stopped)
             # Also when it was stopped: the next process continues from there.
             if index.rows > linked:
                 self._files.publish(view.generation, index)
         finally:
             self._linking.release()
 
+    def _is_behind(self, generation: int, slots: int) -> bool:
+        if slots < self._settings.indexed_from:
+            return False
+        return is_behind(slots, self._files.count_linked(generation), self._settings)
+
     def close(self) -> None:
         """Close every file and stop extending the index; the next call opens them again."""
         self._stopped = True
+        say_untrained(self._settings, self._last.next_slot)
         with self._linking:
             self._reading.close()
             self._writing.close()
@@ -409,7 +421,8 @@ class FolderNamespace:
         row = connection.execute("SELECT dimensions, generation, next_slot FROM state").fetchone()
         if row is None:
             raise damage_error(self._folder / DATABASE, "its state is missing")
-        return _State(*row)
+        self._last = _State(*row)
+        return self._last
 
 
 def _write_state(connection: sqlite3.Connection, state: _State) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from portico.plugins import Services
-from portico.ports import VectorStore
+from portico.ports import IndexProgress, VectorStore
 from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_faiss._files import Rows, as_rows, is_wasteful, unit_blocks, unit_queries
 from portico_faiss._folder import FolderNamespace
-from portico_faiss._index import FaissIndex, is_behind
+from portico_faiss._import import read_vectors, warn_of_others
+from portico_faiss._index import FaissIndex, Tell, is_behind, say_untrained
 from portico_faiss._search import Entry, View, search
 from portico_faiss.config import FaissSettings
 
@@ -27,8 +30,9 @@ class _MemoryNamespace:
     disturb a search on an older view in another thread.
     """
 
-    def __init__(self, settings: FaissSettings) -> None:
+    def __init__(self, settings: FaissSettings, tell: Tell) -> None:
         self._settings = settings
+        self._tell = tell
         self._writing = threading.Lock()
         self._slots: dict[str, int] = {}
         self._room: Rows | None = None
@@ -109,11 +113,11 @@ class _MemoryNamespace:
             self._index = None
             view = View(view.generation + 1, self._room, np.empty(0, np.int64), list(entries))
         self._view = view
-        if self._settings.index == "hnsw":
-            index = self._index[1] if self._index else FaissIndex.empty(view.rows.shape[1], self._settings)
-            if is_behind(len(view.rows), index.rows, self._settings):
-                index.extend(view.rows)
-                self._index = view.generation, index
+        index = self._index[1] if self._index else None
+        if is_behind(len(view.rows), index.rows if index else 0, self._settings):
+            index = FaissIndex.renewed(index, view.rows, self._settings)
+            index.extend(view.rows, self._tell)
+            self._index = view.generation, index
 
 
 def _with(view: View, dead: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -145,8 +149,9 @@ class FaissVectorStore(VectorStore):
     the same id twice, or with metadata that are not scalars or lists of scalars, raises ``ValueError`` or
     ``TypeError`` and writes nothing.
 
-    A search compares with every vector. With ``index="hnsw"`` a large namespace is searched along a graph, which may
-    miss some; a search with a filter still compares with all. Small searches run at once, large ones and all writes in
+    A search compares with every vector. A large namespace is searched along an index of FAISS, which may miss some,
+    unless ``index="exact"``; a search with a filter still compares with all. `activity` says how far an index is while
+    a call trains or extends it. Small searches run at once, large ones and all writes in
     threads. A cancelled write happens completely or not at all. With a path, several processes may share the folder,
     but not over a network file system; `aclose` closes its files.
     """
@@ -158,6 +163,7 @@ class FaissVectorStore(VectorStore):
         self._settings = settings or FaissSettings()
         self._namespaces: dict[str, _MemoryNamespace | FolderNamespace] = {}
         self.persistent = self._settings.path is not None
+        self._fitting: int | None = None
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those with the same id, all or none."""
@@ -166,8 +172,12 @@ class FaissVectorStore(VectorStore):
             vectors.check_records(records)
             entries = [(record.id, record.plain_metadata()) for record in records]
             if entries:
+                if self._settings.factory is not None and self._fitting != vectors.dimensions:
+                    # What does not fit is refused before anything is written.
+                    FaissIndex.empty(vectors.dimensions, self._settings)
+                    self._fitting = vectors.dimensions
                 place = self._place(namespace)
-                place = place or self._namespaces.setdefault(namespace, _MemoryNamespace(self._settings))
+                place = place or self._namespaces.setdefault(namespace, _MemoryNamespace(self._settings, self._tell))
                 place.write(entries, as_rows(vectors))
 
         await asyncio.to_thread(write)
@@ -198,6 +208,8 @@ class FaissVectorStore(VectorStore):
         if place is None:
             return [[] for _ in units]
         view = place.current()
+        if view is not None:
+            say_untrained(self._settings, len(view.rows))
         if view is not None and view.entries is not None and self._is_quick(view, units, filter):
             return search(view, units, top=top, filter=filter)
         return await asyncio.to_thread(place.search, units, top, filter)
@@ -221,6 +233,34 @@ class FaissVectorStore(VectorStore):
         else:
             self._namespaces.pop(namespace, None)
 
+    async def import_index(
+        self,
+        namespace: str,
+        file: str | os.PathLike[str],
+        records: Sequence[VectorRecord | str] | Mapping[int, VectorRecord | str],
+        *,
+        normalise: bool = False,
+    ) -> int:
+        """Put the vectors of a file of `faiss.write_index` into a namespace, in blocks; return how many there are.
+
+        ``records[number]`` is a vector's record or only its id; its number is its position, or what `add_with_ids`
+        gave it. ``normalise`` takes vectors of any length at length 1. Import only files that you trust.
+
+        Raises ``ValueError`` for a file that FAISS cannot read or give vectors back from, one that compares otherwise
+        than by cosine, other dimensions than the namespace's, and a number without a record.
+        """
+        count, blocks = 0, read_vectors(Path(file), normalise=normalise)
+        while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+            numbers, rows = block
+            try:
+                given = [records[number] for number in numbers]
+            except LookupError as error:
+                raise ValueError(f"{file} has a vector that `records` has no record for: {error}") from error
+            named = [VectorRecord(each) if isinstance(each, str) else each for each in given]
+            await self.upsert(namespace, named, Vectors(rows, *rows.shape))
+            count += len(rows)
+        return count
+
     async def aclose(self) -> None:
         """Close every file; a later call opens them again. Namespaces in memory stay."""
         for place in list(self._namespaces.values()):
@@ -230,13 +270,18 @@ class FaissVectorStore(VectorStore):
     def _place(self, namespace: str) -> _MemoryNamespace | FolderNamespace | None:
         place = self._namespaces.get(namespace)
         if place is None and self._settings.path is not None:
-            made = FolderNamespace(self._settings.path, namespace, self._settings)
+            if not self._namespaces:
+                warn_of_others(self._settings.path)
+            made = FolderNamespace(self._settings.path, namespace, self._settings, self._tell)
             place = self._namespaces.setdefault(namespace, made)
         return place
+
+    def _tell(self, activity: IndexProgress | None) -> None:
+        self.activity = activity
 
     def _is_quick(self, view: View, queries: Rows, filter: Filter | None) -> bool:
         return (
             view.rows.size * len(queries) <= _INLINE_PRODUCTS
             and (filter is None or len(view.rows) <= _INLINE_RECORDS)
-            and (self._settings.index == "exact" or len(view.rows) < self._settings.hnsw_from)
+            and len(view.rows) < self._settings.indexed_from
         )

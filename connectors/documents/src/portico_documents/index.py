@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
-from portico.ports import IndexProgress, IndexReport, JobQueue
+from portico.ports import IndexProgress, IndexReport, JobQueue, VectorStore
 from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, in_thread, store_errors
 from portico_documents.config import DocumentsSettings, Place
@@ -113,7 +113,11 @@ class FolderIndex:
             self._filling(mirror, reporter.wait) as filling,
         ):
             scan = await in_thread(Scan, self._settings, self._place, reading)
-            report = await _Update(scan, mirror, filling, connection, reporter, [*problems]).run()
+            watching = asyncio.ensure_future(reporter.watch(mirror.store))
+            try:
+                report = await _Update(scan, mirror, filling, connection, reporter, [*problems]).run()
+            finally:
+                watching.cancel()
             self._synchronised = await in_thread(catalogue.revision, connection)
             return report
 
@@ -176,6 +180,13 @@ class _Reporter:
     def wait(self, sentence: str | None) -> None:
         """Report what it waits for, or that it waits no more."""
         self._listener(replace(self._latest, waiting=sentence))
+
+    async def watch(self, store: VectorStore) -> None:
+        """Report, until cancelled, how far the store's own index is while it is trained or extended."""
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            if activity := store.activity:
+                self._listener(activity)
 
 
 @dataclass(slots=True)

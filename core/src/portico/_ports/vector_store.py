@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from portico._ports.hybrid_search import HybridSearch
+    from portico._ports.search_index import IndexProgress
     from portico._search.filters import Filter, FilterSupport
     from portico._search.vectors import VectorMatch, VectorRecord, Vectors
 
@@ -16,8 +17,7 @@ class VectorStore(Protocol):
     """Stores vectors with metadata, by namespace, and finds the nearest. Inherit from it to have the optional members.
 
     Behaviour: the first `upsert` makes a namespace and sets its dimensions; reading an unknown one finds nothing. Each
-    write is atomic for other callers and later processes. Calls may run concurrently, also from several processes when
-    the store is persistent.
+    write is atomic for others. Calls may run concurrently, also from several processes when the store is persistent.
     Errors: ``ValueError`` for wrong dimensions, vectors that are not finite and a ``top`` below 1;
     ``UnsupportedOption``; ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would repair it.
     """
@@ -27,6 +27,7 @@ class VectorStore(Protocol):
     """Whether the content outlives the process."""
     filter_support: FilterSupport
     hybrid: HybridSearch | None = None  # optional: search by words and vectors in the engine
+    activity: IndexProgress | None = None  # optional: how far its index is, while a call trains or extends it
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those of the same id; row i of ``vectors`` belongs to record i."""
