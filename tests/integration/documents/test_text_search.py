@@ -148,6 +148,8 @@ async def test_a_function_of_one_s_own_reads_full_pages(
     async def full(query: str, count: int = 2, skip: int = 0) -> list[TextSearchResult]:
         """Perform a search for content related to the specified query.
 
+        The search will return the name, full web page content and link for the related content.
+
         Args:
             query: What to search for
             count: Number of results
@@ -167,6 +169,7 @@ async def test_a_function_of_one_s_own_reads_full_pages(
     await kernel.invoke_prompt(FULL, {"query": QUERY}, language="handlebars")
     assert "The kernel is the centre: it holds the services" in prompt(model)
     assert "Value: Semantic Kernel leverages function calling" in prompt(model)
+    assert kernel.function("SearchPlugin-GetFullWebPages").spec.description.endswith("link for the related content.")
 
 
 async def test_a_model_calls_the_search(kernel: Kernel, web: BingTextSearch, model: ReplayedModel) -> None:
