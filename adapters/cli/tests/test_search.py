@@ -58,6 +58,17 @@ def test_filters_are_equalities_and_repeated_ones_any_of_them(in_process: Any, s
     assert texts("book=z") == []
 
 
+def test_the_filter_of_the_configuration_holds_and_one_of_the_command_only_narrows_it(
+    in_process: Any, shelf: Path
+) -> None:
+    shelf.write_text(PASSAGES + 'filter = { book = ["a", "d"] }\n')
+
+    def texts(*words: str) -> list[str]:
+        return [result["text"][0] for result in in_process("search", "retry", "--json", *words).json["results"]]
+
+    assert (texts(), texts("--filter", "book=d"), texts("--filter", "book=b")) == (["a", "d"], ["d"], [])
+
+
 def test_a_filter_that_the_source_does_not_take_names_those_it_takes(in_process: Any, shelf: Path) -> None:
     done = in_process("search", "retry", "--filter", "boko=a")
     assert done.code == 2

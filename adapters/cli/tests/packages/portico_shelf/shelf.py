@@ -75,7 +75,7 @@ class Shelf(SearchConnector[str]):
             for passage in self.settings.passages
             if FilterSupport.matches(options.filter, {"book": passage[:1]})
         ]
-        about = {"suggestion": self.settings.suggestion} if self.settings.suggestion else {}
+        about = {"suggestion": self.settings.suggestion, "raw": {"shelf": [*kept]}} if self.settings.suggestion else {}
         return SearchResults(kept[options.skip :], metadata=about)
 
     def to_text(self, record: str) -> str:
