@@ -23,8 +23,7 @@ class VectorStore(Protocol):
     """
 
     name: str
-    persistent: bool
-    """Whether the content outlives the process."""
+    persistent: bool  # whether the content outlives the process
     filter_support: FilterSupport
     hybrid: HybridSearch | None = None  # optional: search by words and vectors in the engine
     activity: IndexProgress | None = None  # optional: how far its index is, while a call trains or extends it
