@@ -216,11 +216,9 @@ above=None, below=None),)}, nothing=False, unwanted={})
             case Range(field):
                 ranges[field] = (*ranges.get(field, ()), clause)
                 continue
-            case Not(Equal(field, value)):
-                unwanted[field] = (*unwanted.get(field, ()), value)
-                continue
-            case Not(AnyOf(field, refused)):
-                unwanted[field] = (*unwanted.get(field, ()), *refused)
+            case Not(Equal() | AnyOf() as out):
+                refused = out.values if isinstance(out, AnyOf) else (out.value,)
+                unwanted[out.field] = (*unwanted.get(out.field, ()), *refused)
                 continue
             case And():
                 continue

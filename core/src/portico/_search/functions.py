@@ -134,9 +134,8 @@ def search_plugin(
         source = f"Text search {search.name!r}" + ("" if kind in _FUNCTIONS else f" ({kind})")
         for sample in (None, *(each.clause(() if each.many else "") for each in filters.values())):
             capabilities.filter.check(And.join(own, filter, sample), source)
-        call = _SearchFunction(
-            f"{name}-{function}", getattr(search, method.method), filter, filters, names, defaults, limits
-        )
+        found = getattr(search, method.method)
+        call = _SearchFunction(f"{name}-{function}", found, filter, filters, names, defaults, limits)
         records = _compile_records(method.record_type, tuple(codecs))
         made.append(
             Function(
