@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall, Usage
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message, ToolCall, Usage
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._tool_loop.partial_json import NOTHING
 from portico._tool_loop.structured import DraftReader, Manner, ReplyProblem, ResponseFormat
 from portico._tool_loop.values import PartialValue, ToolLoopLimits, Turn
-from portico.errors import ResponseInvalid, SchemaUnsupported
+from portico.errors import ResponseInvalid, SchemaUnsupported, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.strategies import json_values
 
@@ -114,6 +114,64 @@ async def test_other_services_are_told_in_words_after_the_words_of_the_system():
         assert [message.role for message in request.messages] == ["system", "user"]
         assert '"final_answer"' in request.messages[0].text
     assert chat.requests[1].messages[0].text.startswith("Be kind.\n\nAnswer with one JSON value")
+
+
+A_SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "title": "An A"}
+OBJECT = {"type": "object"}
+
+
+@pytest.mark.parametrize("returns", [A_SCHEMA, MathReasoning])
+async def test_a_caller_names_a_form_and_keeps_it_as_it_is(returns):
+    chat = ScriptedChat('{"a": 1}' if returns is A_SCHEMA else SOLVED_JSON, repeat=True, capabilities=STRICT)
+    await ask(chat, returns, response_strict=False, response_name="math reasoning")
+    await ask(chat, returns)
+    told, usual = chat.requests
+    assert (told.response_schema, told.response_strict) == (ResponseFormat.of(returns).schema, False)
+    assert told.response_name == "math_reasoning"
+    assert (usual.response_strict, usual.response_name) == (True, "An_A" if returns is A_SCHEMA else "MathReasoning")
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("capabilities", [HELD, STRICT, WORDS])
+async def test_a_request_may_have_its_schema_with_it(capabilities, strict):
+    chat = ScriptedChat('{"a": "1"}', '{"a": 1}', capabilities=capabilities)
+    said = [Message.of("user", "?")]
+    request = ChatRequest(said, response_schema=A_SCHEMA, response_name="A", response_strict=strict)
+    turn = await Kernel().complete(request, chat=chat)
+    assert turn.value == {"a": 1}
+    asked = chat.requests[0]
+    assert asked.response_strict is (strict and capabilities.strict)
+    if capabilities is WORDS:
+        assert asked.response_schema is None
+        assert '"An A"' in asked.messages[0].text
+    else:
+        assert (asked.response_name, asked.response_schema == A_SCHEMA) == ("A", not asked.response_strict)
+    with pytest.raises(ValueError, match="response schema already"):
+        await Kernel().complete(request, chat=chat, returns=MathReasoning)
+
+
+@pytest.mark.parametrize("returns", [dict, dict[str, Any], OBJECT, {**OBJECT, "title": "Anything"}])
+async def test_a_json_object_needs_no_schema_where_a_service_takes_one(returns):
+    able = ChatCapabilities(response_schema=True, strict=True, json_object=True)
+    for capabilities in (able, ChatCapabilities(json_object=True)):
+        chat = ScriptedChat('{"x": [1]}', capabilities=capabilities)
+        assert (await ask(chat, returns)).value == {"x": [1]}
+        assert (chat.requests[0].response_schema, chat.requests[0].response_strict) == (OBJECT, False)
+        assert "JSON" in chat.requests[0].messages[0].text
+    chat = ScriptedChat('Here: {"x": [1]}')
+    assert (await ask(chat, returns)).value == {"x": [1]}
+
+
+async def test_a_service_of_json_objects_only_is_told_a_schema_in_words_and_mends_its_reply():
+    chat = ScriptedChat('{"steps": []}', SOLVED_JSON, capabilities=ChatCapabilities(json_object=True))
+    assert (await ask(chat, MathReasoning)).value == SOLVED
+    assert all(request.response_schema == OBJECT for request in chat.requests)
+    assert '"final_answer"' in chat.requests[0].messages[0].text
+    listed = ScriptedChat("[1]", capabilities=ChatCapabilities(json_object=True))
+    assert (await ask(listed, list[int])).value == [1]
+    assert listed.requests[0].response_schema is None
+    with pytest.raises(UnsupportedOption, match="response_schema"):
+        await listed.complete(ChatRequest([Message.of("user", "?")], response_schema=A_SCHEMA))
 
 
 async def test_a_reply_that_does_not_fit_is_sent_back_with_every_fault():

@@ -188,6 +188,18 @@ def test_a_schema_goes_with_its_name_and_its_strictness():
     }
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_sent"),
+    [({}, True), ({"base_url": LOCAL}, False), ({"base_url": LOCAL, "json_object": True}, True)],
+)
+def test_a_json_object_is_asked_for_where_there_is_no_schema(settings: dict[str, Any], is_sent: bool):
+    bare = ChatRequest(HELLO, response_schema={"type": "object"})
+    described = ChatRequest(HELLO, response_schema={"type": "object", "properties": {"a": {}}})
+    assert (sent(bare, **settings)["response_format"] == {"type": "json_object"}) is is_sent
+    assert sent(described, **settings)["response_format"]["type"] == "json_schema"
+    assert capabilities(OpenAIChatSettings(model="m", **settings)).json_object is is_sent
+
+
 def test_fields_of_the_settings_go_with_every_request_and_a_requests_own_win():
     settings = {"body": {"reasoning_effort": "low", "parallel_tool_calls": False, "temperature": 1.0}}
     own = ChatRequest(HELLO, temperature=0.5, extras={"reasoning_effort": "high"})
@@ -196,6 +208,9 @@ def test_fields_of_the_settings_go_with_every_request_and_a_requests_own_win():
     assert sent(own, **settings) == {**plain, "reasoning_effort": "high", "temperature": 0.5}
     # Without tools, OpenAI refuses to hear how they are called.
     assert sent(ChatRequest(HELLO, tools=(CLOCK,)), **settings)["parallel_tool_calls"] is False
+    alone = {"parallel_tool_calls": False}
+    assert "parallel_tool_calls" not in sent(ChatRequest(HELLO, extras=alone))
+    assert sent(ChatRequest(HELLO, tools=(CLOCK,), extras=alone))["parallel_tool_calls"] is False
 
 
 async def test_what_a_server_does_not_take_is_refused_by_name_and_nothing_is_sent(loopback, make_chat):

@@ -14,7 +14,7 @@ from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
-    from portico._chat.messages import ToolCall, ToolResult
+    from portico._chat.messages import ChatRequest, ToolCall, ToolResult
     from portico._plans.findings import Finding
     from portico._plans.plan import Plan
     from portico._plans.task import Budget, Emit
@@ -215,7 +215,7 @@ class Kernel:
             raise FunctionFailed(function.full_name, error) from error
 
     async def call_tool(self, call: ToolCall, *, offered: Toolset | None = None) -> ToolResult:
-        """Carry out a model's tool call, with the functions that were offered, or all.
+        """Carry out a model's tool call, with the functions that were offered (`Turn.offered`), or all.
 
         A failure becomes a result that says what is wrong. Only an error of middleware that is not a ``PorticoError``
         is raised: the application stopped the call.
@@ -227,6 +227,10 @@ class Kernel:
     @overload
     async def complete(self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]) -> Turn[T]: ...
     @overload
+    async def complete(
+        self, messages: ChatRequest, *, returns: None = None, **options: Unpack[TurnOptions]
+    ) -> Turn[Any]: ...
+    @overload
     async def complete(self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]) -> Turn[str]: ...
     @overload
     async def complete(self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]) -> Turn[Any]: ...
@@ -234,9 +238,9 @@ class Kernel:
         """Ask a chat service and carry out its tool calls until it answers.
 
         ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a JSON
-        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``LimitExceeded``,
-        ``ResponseInvalid`` for an answer that is still of another form after all repairs, ``UnsupportedOption``,
-        ``FunctionNotFound``, and what the service raises.
+        Schema; without it, the answer is text, or of the schema that the request has. `TurnOptions` has the other
+        options. Raises ``LimitExceeded``, ``ResponseInvalid`` for an answer that is still of another form after all
+        repairs, ``UnsupportedOption``, ``FunctionNotFound``, and what the service raises.
         """
         turn: Turn[Any] | None = None
         async for event in self._asking.turn(messages, returns, options, streamed=False):
@@ -248,6 +252,10 @@ class Kernel:
     def stream(
         self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[TurnEvent[T], None]: ...
+    @overload
+    def stream(
+        self, messages: ChatRequest, *, returns: None = None, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[TurnEvent[Any], None]: ...
     @overload
     def stream(
         self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]
@@ -307,6 +315,8 @@ class Kernel:
         Texts of others belong in ``arguments``: in the prompt itself, ``{{…}}`` calls functions and tags begin
         messages. See `render_prompt` for ``language`` and ``trusted``, and `complete` for errors.
         """
+        if options.get("auto_invoke") is False:
+            raise ValueError("invoke_prompt returns a value, and auto_invoke=False may give calls: use complete")
         language, trusted = options.pop("language", None), options.pop("trusted", ())
         text = await self.render_prompt(prompt, arguments, language=language, trusted=trusted)
         return (await self.complete(text, returns=returns, **cast("TurnOptions", options))).value

@@ -141,7 +141,7 @@ async def test_options_are_those_of_a_turn() -> None:
     ask = kernel.add_function(prompt_function("ask", "Hi", temperature=0.5, max_tokens=9, chat="cheap"))
     await kernel.invoke(ask)
     assert (chat.requests[0].temperature, chat.requests[0].max_tokens) == (0.5, 9)
-    with pytest.raises(TypeError, match="'temprature' is not an option of a turn; 'temperature' is"):
+    with pytest.raises(TypeError, match="'temprature' is not an option of a prompt function; 'temperature' is"):
         prompt_function("ask", "Hi", temprature=1)
 
 
@@ -239,8 +239,8 @@ async def test_a_template_that_does_not_compile_is_refused_when_it_is_made() -> 
     ("prompt", "options", "words"),
     [
         (None, {}, "a text or a compiled template, not None"),
-        ("Hi", {"temprature": 3}, "^'temprature' is not an option of a turn; 'temperature' is$"),
-        ("Hi", {"zzz": 3}, "^'zzz' is not an option of a turn$"),
+        ("Hi", {"temprature": 3}, "^'temprature' is not an option of a prompt function; 'temperature' is$"),
+        ("Hi", {"zzz": 3}, "^'zzz' is not an option of a prompt function$"),
         ("Hi", {"inputs": {"a-b": str}}, "not 'a-b'"),
         ("Hi", {"trusted": "a"}, "takes several names"),
         ("Hi", {"returns": {"type": "text"}}, "not a JSON Schema type"),

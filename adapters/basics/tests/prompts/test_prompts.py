@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico import ChatCapabilities, Function, Kernel, Prompt
+from portico import ChatCapabilities, Function, Kernel, Prompt, function as mark
 from portico.errors import ConfigurationError, PluginNotInstalled
 from portico.ports import ChatService, SchemaValidator, TemplateLanguage
 from portico_basics.config import PromptFilesSettings
@@ -161,6 +161,37 @@ execution_settings:
         assert function.spec.parameters["required"] == ["topic"]
         assert function.spec.parameters["properties"]["length"]["default"] == "3"
         assert function.spec.returns == {"type": "string", "description": "The generated story."}
+
+
+@pytest.mark.parametrize(
+    ("settings", "strict", "extras"),
+    [
+        ("functions: [clock]\nparallel_tool_calls: false", True, {"parallel_tool_calls": False}),
+        ("allow_parallel_calls: false, retain_argument_types: false", True, {"parallel_tool_calls": False}),
+        ("allow_concurrent_invocation: true, allow_strict_schema_adherence: false", False, {}),
+    ],
+)
+async def test_a_prompt_says_how_its_calls_are_made(
+    tmp_path: Path, settings: str, strict: bool, extras: dict[str, bool]
+) -> None:
+    if "allow" in settings:
+        choice = f"{{type: auto, functions: [clock], options: {{{settings}}}}}"
+        settings = f"execution_settings: {{default: {{function_choice_behavior: {choice}}}}}"
+    function = await only(tmp_path, {"x/prompt.txt": "When?", "x/prompt.yaml": settings})
+    chat = ScriptedChat(
+        "Now.", capabilities=ChatCapabilities(tools=True, strict=True, extras=frozenset({"parallel_tool_calls"}))
+    )
+    kernel = Kernel(FixedServices({ChatService: chat}))
+
+    @mark
+    def clock() -> str:
+        """Tell the time."""
+        return "noon"
+
+    kernel.add_function(clock)
+    await kernel.invoke(kernel.add_function(function))
+    assert [tool.strict for tool in chat.requests[0].tools] == [strict]
+    assert chat.requests[0].extras == extras
 
 
 async def test_config_json_of_semantic_kernel_is_read_the_older_form_too(tmp_path: Path) -> None:

@@ -193,6 +193,7 @@ def body_of(
         # Pieces also come while the prompt is read, so that the call can be stopped then.
         "return_progress": True,
     }
+    parallel = body.pop("parallel_tool_calls", True)
     schema: dict[str, Any] | None = None
     if formed:
         words = instruction(offered, required=request.tool_choice.mode == "required", guard=guard)
@@ -207,7 +208,7 @@ def body_of(
         body["tools"] = [
             {"type": "function", "function": {field: getattr(tool, field) for field in fields}} for tool in offered
         ]
-        body["parallel_tool_calls"] = True
+        body["parallel_tool_calls"] = parallel
     body["messages"] = [*([{"role": "system", "content": system}] if system else []), *messages]
     return {name: value for name, value in body.items() if value is not None}, formed
 

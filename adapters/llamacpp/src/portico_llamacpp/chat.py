@@ -45,7 +45,7 @@ class LlamaCppChat:
             tools=True,
             response_schema=True,
             sampling=frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"}),
-            extras=frozenset({"top_k", "min_p", "repeat_penalty", "chat_template_kwargs"}),
+            extras=frozenset({"top_k", "min_p", "repeat_penalty", "chat_template_kwargs", "parallel_tool_calls"}),
         )
 
     async def complete(self, request: ChatRequest) -> ChatReply:

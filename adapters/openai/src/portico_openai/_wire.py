@@ -58,6 +58,7 @@ def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
     return ChatCapabilities(
         tools=settings.tools,
         response_schema=settings.response_schema,
+        json_object=settings.takes_json_object,
         strict=settings.takes_strict,
         images=settings.images,
         files=settings.takes_files,
@@ -95,16 +96,20 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     """
     fields: dict[str, Any] = {**settings.body, "model": settings.model, "messages": list(_messages(request.messages))}
     offered = request.offered
+    extras = dict(request.extras)
     if offered:
         fields["tools"] = [_tool(tool) for tool in offered]
     else:
-        fields.pop("parallel_tool_calls", None)
+        for without_tools in (fields, extras):
+            without_tools.pop("parallel_tool_calls", None)
     if request.tool_choice.mode == "required":
         if not offered:
             raise ValueError("the tool choice is 'required', but no tool is offered")
         # A single tool is not named: its name would say no more, and llama.cpp takes an object here for "auto".
         fields["tool_choice"] = "required"
-    if request.response_schema is not None:
+    if settings.takes_json_object and request.response_schema == {"type": "object"}:
+        fields["response_format"] = {"type": "json_object"}
+    elif request.response_schema is not None:
         schema: dict[str, Any] = {"name": _name(request.response_name) or "reply", "schema": request.response_schema}
         if request.response_strict:
             schema["strict"] = True
@@ -124,7 +129,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     if stream:
         fields["stream"] = True
         fields["stream_options"] = {"include_usage": True}
-    return encode_json(fields | dict(request.extras))
+    return encode_json(fields | extras)
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

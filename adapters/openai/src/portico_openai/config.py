@@ -141,6 +141,13 @@ class OpenAIChatSettings(ConnectionSettings):
     )
     tools: bool = field(default=True, metadata={"doc": "Whether the model can call tools."})
     response_schema: bool = field(default=True, metadata={"doc": "Whether the service holds replies to a JSON Schema."})
+    json_object: bool | None = field(
+        default=None,
+        metadata={
+            "doc": "Whether it takes `json_object`, a JSON object without a schema. Not set: only at OpenAI's and "
+            "Azure's addresses."
+        },
+    )
     strict: bool | None = field(
         default=None,
         metadata={"doc": "Whether it takes OpenAI's strict schemas. Not set: only at OpenAI's and Azure's addresses."},
@@ -166,6 +173,11 @@ class OpenAIChatSettings(ConnectionSettings):
     def takes_strict(self) -> bool:
         """Whether strict schemas are sent."""
         return self.is_openai if self.strict is None else self.strict
+
+    @property
+    def takes_json_object(self) -> bool:
+        """Whether a JSON object is asked for without a schema."""
+        return self.is_openai if self.json_object is None else self.json_object
 
     @property
     def takes_files(self) -> bool:

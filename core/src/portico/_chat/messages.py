@@ -195,7 +195,9 @@ class ChatRequest:
         wanted: dict[str, bool] = {
             "tools": bool(self.tools) and not capabilities.tools,
             "tool_choice": self.tool_choice.mode == "required" and not capabilities.tools,
-            "response_schema": self.response_schema is not None and not capabilities.response_schema,
+            "response_schema": not capabilities.response_schema
+            and self.response_schema is not None
+            and not (capabilities.json_object and self.response_schema == {"type": "object"}),
             "strict": not capabilities.strict and (self.response_strict or any(tool.strict for tool in self.tools)),
             "images": Image in parts and not capabilities.images,
             "files": File in parts and not capabilities.files,
@@ -298,8 +300,9 @@ class ChatDelta:
 class ChatCapabilities:
     """What a chat service honours; a request that needs more is refused before anything is sent.
 
-    ``response_schema``: replies are held to any JSON Schema, as far as the service understands it. ``strict``: the
-    service takes the strict form for response schemas and tools, and then holds to it exactly.
+    ``response_schema``: replies are held to any JSON Schema, as far as the service understands it. ``json_object``:
+    they are held to be a JSON object, for the schema ``{"type": "object"}``. ``strict``: the service takes the strict
+    form for response schemas and tools, and then holds to it exactly.
     ``language_model``: it follows instructions, so that it can write plans. One that only quotes says that it does not.
     """
 
@@ -313,6 +316,7 @@ class ChatCapabilities:
     """Which of temperature, top_p, max_tokens, stop and seed are honoured."""
     extras: frozenset[str] = frozenset()
     language_model: bool = True
+    json_object: bool = False
 
 
 def _as_text(part: Part) -> Part:

@@ -191,7 +191,8 @@ def prompt_function(
     Raises ``TemplateError``, ``SchemaUnsupported``, and ``TypeError`` or ``ValueError`` for what makes no function.
     A text in another language is compiled when the function enters a kernel: its variables are named in ``inputs``.
     """
-    asked = require_known(options, TurnOptions.__annotations__, "an option of a turn")
+    known_options = TurnOptions.__annotations__.keys() - {"auto_invoke"}  # a function returns a value, not calls
+    asked = require_known(options, known_options, "an option of a prompt function")
     if isinstance(trusted, str):
         raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
     codecs = tuple(codecs)

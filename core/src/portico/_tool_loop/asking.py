@@ -38,7 +38,7 @@ class Asking:
         self._kernel = kernel
         self._toolbox = Toolbox()
         self._format_of_type = lru_cache(_FORMATS)(self._make)
-        self._format_of_json = lru_cache(_FORMATS)(lambda schema: self._make(json.loads(schema)))
+        self._format_of_json = lru_cache(_FORMATS)(lambda schema, *how: self._make(json.loads(schema), *how))
 
     def turn(
         self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
@@ -68,6 +68,15 @@ class Asking:
                 choose = self._make_choose(functions, choice, request.messages, strict=strict)
         if choice.mode == "required" and not toolset.tools and choose is None:
             raise ValueError("tool_choice is 'required', and there is no function to call")
+        if request.response_schema is not None:
+            if returns is not None:
+                raise ValueError("the request has a response schema already, and returns= would be a second one")
+            returns = request.response_schema
+            given = {"response_name": request.response_name, "response_strict": request.response_strict} | given
+            request = replace(request, response_schema=None, response_strict=False)
+        parallel = given.get("parallel_tool_calls", True)
+        if "parallel_tool_calls" in given and "parallel_tool_calls" in chat.capabilities.extras:
+            request = replace(request, extras={"parallel_tool_calls": parallel, **request.extras})
         # Names are the kernel's business; the service gets what is left.
         request = replace(request, tools=toolset.tools, tool_choice=ToolChoice(choice.mode))
         return take_turn(
@@ -76,30 +85,34 @@ class Asking:
             request,
             toolset=toolset,
             choose=choose,
-            format=None if returns is None or returns is str else self.format(returns),
+            format=None if returns is None or returns is str else self.format(returns, given),
             limits=given.get("limits"),
+            auto_invoke=given.get("auto_invoke", True),
+            parallel=parallel,
             streamed=streamed,
         )
 
-    def format(self, returns: object) -> ResponseFormat[Any]:
+    def format(self, returns: object, options: Mapping[str, Any] | None = None) -> ResponseFormat[Any]:
         """Return the form of answers of a type or a JSON Schema, made once; a `ResponseFormat` is one already."""
         if isinstance(returns, ResponseFormat):
             return returns
+        options = options or {}
+        how = options.get("response_name"), options.get("response_strict", True)
         if isinstance(returns, Mapping):
             try:
                 schema = json.dumps(returns, default=dict)
             except (TypeError, ValueError, RecursionError) as error:
                 raise SchemaUnsupported(f"The schema given as returns= is not JSON: {error}.") from error
-            return self._format_of_json(schema)
+            return self._format_of_json(schema, *how)
         try:
             hash(returns)
         except TypeError:  # an annotation that cannot be hashed
-            return self._make(returns)
-        return self._format_of_type(returns)
+            return self._make(returns, *how)
+        return self._format_of_type(returns, *how)
 
-    def _make(self, returns: object) -> ResponseFormat[Any]:
-        kernel = self._kernel
-        return ResponseFormat.of(returns, codecs=kernel.type_codecs, validator=kernel.schema_validator)
+    def _make(self, returns: object, name: str | None, may_be_strict: bool) -> ResponseFormat[Any]:
+        codecs, validator = self._kernel.type_codecs, self._kernel.schema_validator
+        return ResponseFormat.of(returns, codecs=codecs, validator=validator, name=name, may_be_strict=may_be_strict)
 
     def _make_choose(
         self,
@@ -203,6 +216,6 @@ def _request(messages: Asked, settings: Mapping[str, Any]) -> ChatRequest:
         raise TypeError(f"stop= takes several: write stop=({settings['stop']!r},)")
     if not isinstance(messages, ChatRequest):
         return ChatRequest(tuple(messages), **settings)
-    if messages.tools or messages.response_schema is not None:
-        raise ValueError("the request has tools or a response schema already: give functions= and returns= instead")
+    if messages.tools:
+        raise ValueError("the request has tools already: give functions= instead")
     return replace(messages, messages=tuple(messages.messages), **settings)

@@ -109,6 +109,8 @@ async def take_turn(
     choose: Choose | None = None,
     format: ResponseFormat[Any] | None = None,
     limits: ToolLoopLimits | None = None,
+    auto_invoke: bool = True,
+    parallel: bool = True,
     streamed: bool = False,
 ) -> AsyncGenerator[TurnEvent[Any], None]:
     """Take a turn and yield what happens, the `Turn` last; `ChatDelta` and `PartialValue` only when ``streamed``.
@@ -119,6 +121,7 @@ async def take_turn(
     was cut short; what the service raises. A function that fails is a message to the model, never an error here.
     """
     turn = TurnState(kernel, chat, request, format=format, limits=limits or ToolLoopLimits(), choose=choose)
+    turn.auto_invoke, turn.parallel = auto_invoke, parallel
     turn.offer(toolset)
     for offered in await turn.choose_tools():
         yield offered
@@ -150,6 +153,7 @@ class TurnState:
         self.selections: tuple[Selection, ...] = ()
         self.format = format
         self.limits = limits
+        self.auto_invoke = self.parallel = True
         self.manner: Manner = "schema"
         self.unformed = self.request = request
         self.rounds = self.calls = self.repairs = 0
@@ -188,7 +192,7 @@ class TurnState:
             else:
                 self.reply = await self.within(self.chat.complete(request))
             reply = self.take_reply()
-            if reply.tool_calls:
+            if reply.tool_calls and self.auto_invoke:
                 async with aclosing(self.carry_out(reply)) as steps:
                     async for step in steps:
                         yield step
@@ -196,11 +200,13 @@ class TurnState:
                     yield offered
                 continue
             try:
-                value = self.value_of(reply)
+                value = None if reply.tool_calls and self.format is not None else self.value_of(reply)
             except ReplyProblem as fault:
                 self.send_back(reply, fault)
                 continue
-            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds, self.selections)
+            toolset = self.toolset if reply.tool_calls else None
+            plain = self.make_plain(reply)
+            yield Turn(value, plain, tuple(self.added), self.usage, self.rounds, self.selections, toolset)
             return
 
     def next_request(self) -> ChatRequest:
@@ -244,8 +250,13 @@ class TurnState:
         self.added.append(reply.message)
         return reply
 
+    def make_plain(self, reply: ChatReply) -> ChatReply:
+        """Return a reply whose calls are as `Kernel.call_tool` takes them."""
+        parts = (self.toolset.plain(part) if isinstance(part, ToolCall) else part for part in reply.message.content)
+        return replace(reply, message=replace(reply.message, content=tuple(parts)))
+
     async def carry_out(self, reply: ChatReply) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
-        """Carry out the calls of one reply, side by side where there are several."""
+        """Carry out the calls of one reply, side by side where there are several and the turn allows it."""
         calls = reply.tool_calls
         self.calls += len(calls)
         if self.calls > self.limits.calls:
@@ -254,13 +265,14 @@ class TurnState:
         toolset = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
         plain = [toolset.plain(call) for call in calls]
         half = plain[-1] if reply.finish == "length" and not _is_whole(plain[-1]) else None
-        if len(calls) == 1:
-            yield ToolStarted(plain[0])
-            finished = await self.within(self.time_call(plain[0], toolset, half))
-            yield finished
-            results = [finished.result]
+        results: list[ToolResult] = []
+        if len(calls) == 1 or not self.parallel:
+            for call in plain:
+                yield ToolStarted(call)
+                finished = await self.within(self.time_call(call, toolset, half))
+                yield finished
+                results.append(finished.result)
         else:
-            results = []
             async with aclosing(self.side_by_side(plain, toolset, half, results)) as steps:
                 async for step in steps:
                     yield step
@@ -331,9 +343,10 @@ class TurnState:
                 f"to mend it: {fault}.",
                 text=reply.text,
             ) from fault
-        if self.manner == "instruct" and self.chat.capabilities.response_schema:
+        if self.manner == "instruct":
             # Tools kept the service from being held to the schema; to mend a reply it needs none.
-            self.manner = "schema"
+            self.manner = self.format.manner(self.chat.capabilities, tools=False)
+        if self.manner != "instruct" and self.request.response_schema is None:
             choice = ToolChoice("none")
             self.request = self.format.ask(replace(self.unformed, tool_choice=choice), self.manner)
         faults = "\n".join(f"- {sentence}" for sentence in fault.faults)

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Manner: TypeAlias = Literal["strict", "schema", "instruct"]
-"""How a service is asked: the schema in strict form, the schema as it is, or in words."""
+Manner: TypeAlias = Literal["strict", "schema", "object", "instruct"]
+"""How a service is asked: the schema in strict form, the schema as it is, any JSON object, or in words.
+
+In each but the first, the schema is told in words too.
+"""
+
+_ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 
 _NAME = re.compile(r"[^0-9A-Za-z_-]+")
 _FAULTS_SHOWN = 20
@@ -55,44 +60,68 @@ class ResponseFormat(Generic[T]):
         draft: Callable[[Any], T],
         *,
         name: str = "reply",
+        may_be_strict: bool = True,
     ) -> None:
         self.schema = schema
         self.name = _NAME.sub("_", name)[:64] or "reply"
+        self._may_be_strict = may_be_strict
         self._structure = structure
         self._draft = draft
 
     @classmethod
     def of(
-        cls, returns: object, *, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
+        cls,
+        returns: object,
+        *,
+        codecs: Iterable[TypeCodec] = (),
+        validator: SchemaValidator | None = None,
+        name: str | None = None,
+        may_be_strict: bool = True,
     ) -> ResponseFormat[Any]:
         """Make the form of a type, or of a JSON Schema given as a mapping.
 
-        A type's reply is an object of it; a schema's is the JSON value. Raises ``SchemaUnsupported``.
+        A type's reply is an object of it; a schema's is the JSON value. ``name`` is what the service is told, by
+        default the type's name or the schema's title. Raises ``SchemaUnsupported``.
         """
         if isinstance(returns, Mapping):
-            return _of_schema(returns, validator)
-        from portico._types.compiling import compile_type
+            schema, usual = returns, returns.get("title")
+            structure, draft = _of_schema(returns, validator)
+        else:
+            from portico._types.compiling import compile_type
 
-        compiled = compile_type(returns, codecs)
-        name = getattr(returns, "__name__", "reply")
-        return ResponseFormat(compiled.schema, compiled.structure, compiled.draft or compiled.structure, name=name)
+            compiled = compile_type(returns, codecs)
+            schema, usual = compiled.schema, getattr(returns, "__name__", None)
+            structure, draft = compiled.structure, compiled.draft or compiled.structure
+        name = name or (usual if isinstance(usual, str) else "reply")
+        return ResponseFormat(schema, structure, draft, name=name, may_be_strict=may_be_strict)
 
     def manner(self, capabilities: ChatCapabilities, *, tools: bool) -> Manner:
         """Choose how to ask a service.
 
         A service that is held to a schema by a grammar cannot call tools meanwhile; only strict ones do both.
         """
+        if capabilities.json_object and self._is_any_object and not tools:
+            return "object"
         if capabilities.strict and self.strict is not None:
             return "strict"
-        return "schema" if capabilities.response_schema and not tools else "instruct"
+        if tools:
+            return "instruct"
+        if capabilities.response_schema:
+            return "schema"
+        return "object" if capabilities.json_object and self.schema.get("type") == "object" else "instruct"
+
+    @property
+    def _is_any_object(self) -> bool:
+        schema = {key: self.schema[key] for key in self.schema.keys() - {"title", "description"}}
+        return schema.pop("additionalProperties", True) in (True, {}) and schema == _ANY_OBJECT
 
     @cached_property
     def strict(self) -> StrictForm | None:
-        """The strict form; None where strict mode cannot hold the schema."""
+        """The strict form; None where strict mode cannot hold the schema, or the caller wants it as it is."""
         from portico._schema.strict import StrictForm
 
         try:
-            return StrictForm.of(self.schema)
+            return StrictForm.of(self.schema) if self._may_be_strict else None
         except SchemaUnsupported:
             return None
 
@@ -107,7 +136,8 @@ class ResponseFormat(Generic[T]):
         request = replace(request, messages=(*self._add_instruction(request.messages),))
         if manner == "instruct":
             return request
-        return replace(request, response_schema=self.schema, response_name=self.name)
+        schema = _ANY_OBJECT if manner == "object" else self.schema
+        return replace(request, response_schema=schema, response_name=self.name)
 
     def _add_instruction(self, messages: Iterable[Message]) -> list[Message]:
         """Put the instruction behind the system's words: many services take them at the beginning only."""
@@ -193,7 +223,10 @@ class DraftReader(Generic[T]):
         return draft
 
 
-def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:
+def _of_schema(
+    schema: Mapping[str, Any], validator: SchemaValidator | None
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return what checks a value of a schema, and what copies a part of one."""
     from portico._schema.validate import PlainSchemaValidator
     from portico._types.compiling import copy_json
 
@@ -205,5 +238,4 @@ def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> 
             raise ReplyProblem(*faults[:_FAULTS_SHOWN])
         return value
 
-    title = schema.get("title")
-    return ResponseFormat(schema, structure, copy_json, name=title if isinstance(title, str) else "reply")
+    return structure, copy_json

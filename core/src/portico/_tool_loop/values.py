@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, Message, ToolCall, ToolChoice, ToolResult, Usage
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from portico._functions.functions import Function, FunctionPlugin
     from portico._ports.chat_service import ChatService
     from portico._selection.selection import Selection
+    from portico._tool_loop.toolset import Toolset
 
 
 T = TypeVar("T")
@@ -36,6 +37,9 @@ class RequestOptions(TypedDict, total=False):
 
     tool_choice: ToolChoice | Literal["auto", "required", "none"]
     strict: bool
+    response_name: str
+    response_strict: bool
+    parallel_tool_calls: bool
     temperature: float
     top_p: float
     max_tokens: int
@@ -54,12 +58,17 @@ class TurnOptions(RequestOptions, total=False):
     "required" (until it has called), "none", or a `ToolChoice` with function names to include and exclude. ``chat`` is
     a service, or the name of one that is configured. ``strict=False`` offers tools as they are to a service that could
     hold the model to them: it saves the time that such services take over a schema that they see for the first time.
-    The others are settings of the request, over those of a request that is given; see `ChatRequest`.
+    ``response_strict=False`` does the same with the schema of the answer; ``response_name`` is what the service is told
+    that it is called, in place of the type's name or the schema's title. ``parallel_tool_calls=False`` asks for one
+    call at a time where a service has that option, and carries out those that come all the same one after another. With
+    ``auto_invoke=False`` the first reply with calls ends the turn, and the application carries them out. The others are
+    settings of the request, over those of a request that is given; see `ChatRequest`.
     """
 
     functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]
     chat: ChatService | str
     limits: ToolLoopLimits
+    auto_invoke: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,9 @@ class Turn(Generic[T]):
 
     ``messages`` are those that the turn added to the conversation: calls, results, and the last reply's.
     ``usage`` is of all its rounds together. ``selections`` say which functions were offered and why, where a function
-    selector left some out: one of the turn, or one of each round where it chooses in each.
+    selector left some out: one of the turn, or one of each round where it chooses in each. With ``auto_invoke=False`` a
+    turn may end with ``reply.tool_calls``, for `Kernel.call_tool` with the functions ``offered``; its value is then the
+    words beside them, or None where a type was asked for.
     """
 
     value: T
@@ -147,6 +158,7 @@ class Turn(Generic[T]):
     usage: Usage
     rounds: int
     selections: tuple[Selection, ...] = ()
+    offered: Toolset | None = field(default=None, repr=False, compare=False)
 
     @property
     def selection(self) -> Selection | None:

@@ -128,6 +128,12 @@ _VARIABLES = {
         "name",
     ),
 }
+_CHOICE_OPTIONS = {  # the option of a turn that each turns off; arguments always retain their types
+    "allow_parallel_calls": "parallel_tool_calls",
+    "allow_concurrent_invocation": "parallel_tool_calls",
+    "allow_strict_schema_adherence": "strict",
+    "retain_argument_types": "",
+}
 _EXECUTION = _table(
     {
         **_SAMPLING,
@@ -138,7 +144,10 @@ _EXECUTION = _table(
         "frequency_penalty": _NUMBER,
         "results_per_prompt": {"const": 1},
         "number_of_responses": {"const": 1},
-        "function_choice_behavior": _table({"type": {"enum": _MODES}, "functions": _TEXTS}, "type"),
+        "function_choice_behavior": _table(
+            {"type": {"enum": _MODES}, "functions": _TEXTS, "options": _table(dict.fromkeys(_CHOICE_OPTIONS, _FLAG))},
+            "type",
+        ),
     }
 )
 _SCHEMA = _table(
@@ -160,6 +169,7 @@ _SCHEMA = _table(
         "chat": _TEXT,
         "functions": _TEXTS,
         "tool_choice": {"enum": _MODES},
+        "parallel_tool_calls": _FLAG,
         "extras": {"type": "object"},
         # Semantic Kernel's.
         "schema": {"const": 1},
@@ -273,7 +283,8 @@ def _returns(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _options(given: Mapping[str, Any], *, stop: str) -> dict[str, Any]:
-    options = {key: given[key] for key in (*_SAMPLING, "chat", "functions", "tool_choice", "extras") if key in given}
+    named = (*_SAMPLING, "chat", "functions", "tool_choice", "parallel_tool_calls", "extras")
+    options = {key: given[key] for key in named if key in given}
     if given.get(stop):
         options["stop"] = tuple(given[stop])
     return options
@@ -297,6 +308,8 @@ def _execution_options(given: Mapping[str, Any]) -> dict[str, Any]:
     if choice is not None:
         options["tool_choice"] = choice["type"]
         options["functions"] = tuple(choice.get("functions", ())) or None
+        options |= {_CHOICE_OPTIONS[name]: False for name, allowed in choice.get("options", {}).items() if not allowed}
+        options.pop("", None)
     extras = {key: settings[key] for key in ("presence_penalty", "frequency_penalty") if settings.get(key)}
     if extras:
         options["extras"] = extras

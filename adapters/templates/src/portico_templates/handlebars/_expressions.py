@@ -222,23 +222,18 @@ def log_missing(unit: Unit, path: Path, get: Get) -> Get:
             owner = find_owner(scope)
             if owner is MISSING or read(owner, name) is not MISSING:
                 continue
-            fields = _field_names(owner)
+            kind: Any = type(owner)
+            is_mapping = isinstance(owner, Mapping)
+            fields = [key for key in owner if isinstance(key, str)] if is_mapping else declared_fields(kind)
             alike = [field for field in fields if field.casefold() == name.casefold()]
-            if alike or (fields and not isinstance(owner, Mapping)):
+            if alike or (fields and not is_mapping):
                 is_logged = True
-                has = f"{alike[0]!r}" if alike else ", ".join(fields)
+                has = repr(alike[0]) if alike else ", ".join(fields)
                 _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. The value has {has}.", path))
             break
         return value
 
     return find
-
-
-def _field_names(value: Any) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        return [key for key in value if isinstance(key, str)]
-    kind: Any = type(value)
-    return declared_fields(kind)
 
 
 # Calls.
