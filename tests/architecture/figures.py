@@ -16,7 +16,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
     "source lines": 62_900,
-    "core lines": 21_400,
+    "core lines": 21_490,
     "testkit lines, with its tests": 12_000,
     "public names of core": 220,
     "distributions": 26,
