@@ -26,7 +26,7 @@ from portico.plugins import Mismatch
 from portico_basics.config import JsonschemaSettings
 from portico_basics.jsonschema.validator import JsonschemaValidator
 
-__all__ = ["add_arguments", "describe", "measure", "run"]
+__all__ = ["Kernels", "add_arguments", "describe", "measure", "run"]
 
 _DEEPEST = 20
 _ABSENT = object()
@@ -62,7 +62,7 @@ async def measure(data: Path, spec: Path, *, overlap: float | None = None) -> di
     shared = read_functions(spec)
     started = time.perf_counter()
     validator = JsonschemaValidator(JsonschemaSettings(), None)
-    kernels = _Kernels(shared, validator)
+    kernels = Kernels(shared, validator)
     counts = {"loaded": 0, "clean": 0, "ran": 0}
     reasons: list[dict[str, Any]] = []
     runnable: list[tuple[Kernel, Plan]] = []
@@ -104,7 +104,7 @@ async def _fault(kernel: Kernel, plan: Plan) -> str | None:
     return f"these steps did not run: {', '.join(left)}" if left else None
 
 
-async def _overlap(kernels: _Kernels, runnable: list[tuple[Kernel, Plan]], seconds: float) -> dict[str, float]:
+async def _overlap(kernels: Kernels, runnable: list[tuple[Kernel, Plan]], seconds: float) -> dict[str, float]:
     kernels.seconds = seconds
     taken = critical = worst = 0.0
     try:
@@ -132,7 +132,7 @@ def _longest_chain(plan: Plan) -> int:
     return max(lengths.values(), default=0)
 
 
-class _Kernels:
+class Kernels:
     """Kernels with the functions of tasks: one for all that bring none along."""
 
     def __init__(self, shared: Mapping[str, Callable], validator: JsonschemaValidator) -> None:

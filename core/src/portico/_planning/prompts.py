@@ -287,7 +287,8 @@ class FittedFunctions:
             return FittedFunctions(tuple(functions), write(functions))
         chosen: list[int] = []
         left = tokens
-        for place in _by_relevance(functions, manuals, goal):
+        scores = FittedFunctions.score(functions, goal, manuals)
+        for place in sorted(range(len(functions)), key=lambda place: -scores[functions[place].name]):
             if sizes[place] <= left:
                 chosen.append(place)
                 left -= sizes[place]
@@ -300,18 +301,19 @@ class FittedFunctions:
         left_out = tuple(spec.name for place, spec in enumerate(functions) if place not in kept)
         return FittedFunctions(fitting, write(fitting), left_out)
 
+    @staticmethod
+    def score(functions: Sequence[FunctionSpec], text: str, manuals: Sequence[str] = ()) -> dict[str, float]:
+        """Score functions by the words that a text shares with their manuals, by name; 0 if it shares none.
 
-def _by_relevance(functions: Sequence[FunctionSpec], manuals: Sequence[str], goal: str) -> list[int]:
-    """Return the places of the functions, most relevant first; equally relevant ones stay in their order.
-
-    A word of the goal counts for more when few manuals have it, and when it is in the function's name.
-    """
-    wanted = set(words(goal))
-    found = [wanted.intersection(words(manual)) for manual in manuals]
-    spread = Counter(word for each in found for word in each)
-    scores = []
-    for spec, each in zip(functions, found, strict=True):
-        named = each.intersection(words(spec.name))
-        weights = {word: _IN_THE_NAME if word in named else 1 for word in each}
-        scores.append(sum(weights[word] * math.log(1 + len(functions) / spread[word]) for word in each))
-    return sorted(range(len(functions)), key=lambda place: -scores[place])
+        A word of the text counts for more when few manuals have it, and when it is in the function's name.
+        """
+        manuals = manuals or [PromptText.signatures([spec]) for spec in functions]
+        wanted = set(words(text))
+        found = [wanted.intersection(words(manual)) for manual in manuals]
+        spread = Counter(word for each in found for word in each)
+        scores = {}
+        for spec, each in zip(functions, found, strict=True):
+            named = each.intersection(words(spec.name))
+            weights = {word: _IN_THE_NAME if word in named else 1 for word in each}
+            scores[spec.name] = sum(weights[word] * math.log(1 + len(functions) / spread[word]) for word in each)
+        return scores

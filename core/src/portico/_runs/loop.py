@@ -430,5 +430,7 @@ class Loop:
             self.services.append(event.service)
         elif isinstance(event, Event.Warned):
             self.execution.warnings.append(event.warning)
+        elif isinstance(event, FunctionsOffered):
+            self.selection = event.selection.after(self.selection)
         if self.execution.listener is not None:
             self.execution.listener(event)

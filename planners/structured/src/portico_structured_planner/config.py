@@ -26,6 +26,9 @@ class StructuredSettings(Asking.Settings):
     min_steps: int = Asking.setting(
         0, "Steps before which the model can neither finish nor give up. For models that end too soon.", 0, 1_000
     )
+    choices: int | None = Asking.setting(
+        None, "Functions offered in one step at most, those that fit best; for small models. Not set: all.", 1, 1_000
+    )
     force_references: bool = Asking.setting(
         False,
         "Let an argument be nothing but a reference where an earlier result fits. For small models, which make values "

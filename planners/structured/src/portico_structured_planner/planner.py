@@ -27,10 +27,11 @@ from portico.plans import (
     references,
 )
 from portico.plugins import PlainSchemaValidator, Services, StrictForm
-from portico.ports import ChatService, SchemaValidator
+from portico.ports import ChatService, FunctionSelector, SchemaValidator
+from portico_structured_planner.choosing import Choice
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.forms import Bounds
-from portico_structured_planner.reading import Finish, Next, read_step
+from portico_structured_planner.reading import Call, Finish, Next, read_step
 from portico_structured_planner.steps import Forms, Origin, Rules, StepForm, schema_of, step_form
 
 _RULES = """\
@@ -77,17 +78,24 @@ def opening_messages(task: Task, system: Message, form: StepForm, context_tokens
             f"It is {_format_value(task.input)}"
         )
     parts += [*_finished_steps(task.steps), *_refused_plans(task.refused)]
-    parts.append("What is the next step?" if task.steps else "What is the first step?")
+    parts.append(_question(form, "next" if task.steps else "first"))
     return [system, Message.of("user", "\n\n".join(parts))]
 
 
-def step_messages(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -> list[Message]:
-    """Return the reply that became a step, and the answer to it."""
-    then = "No more calls fit into this plan: end it." if last else "What is the next step?"
+def step_messages(reply: str, id: str, returns: Mapping[str, Any], form: StepForm) -> list[Message]:
+    """Return the reply that became a step, and the answer to it; ``form`` is that of the step after it."""
     return [
         Message.of("assistant", reply),
-        Message.of("user", f"This is the step {id}. It gives: {PromptText.shape(returns)}\n{then}"),
+        Message.of("user", f"This is the step {id}. It gives: {PromptText.shape(returns)}\n{_question(form, 'next')}"),
     ]
+
+
+def _question(form: StepForm, which: str) -> str:
+    if not form.functions:
+        return "No more calls fit into this plan: end it."
+    cut = len(form.functions) <= len(form.rules.left_out)
+    listed = f" It is one of: {', '.join(form.names)}." if cut else ""
+    return f"What is the {which} step?{listed}"
 
 
 def ask_again(problem: str) -> str:
@@ -181,13 +189,16 @@ class _PlanWriter:
     steps: list[Step] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    choice: Choice = field(init=False)
 
     async def plan(self) -> Plan | Infeasible:
         self.origins = list(self.find_origins())
         tokens = self.settings.manual_tokens
         spec = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
+        selector = self.services.get(FunctionSelector) if self.services.names(FunctionSelector) else None
+        self.choice = Choice(spec.functions, self.task.goal, selector, self.settings.choices, self.emit)
         returns = {each.name: each.returns for each in self.task.functions}
-        form = self.form(spec.functions)
+        form = await self.form()
         rules = rules_of(form, held=self.held)
         told = {"goal": self.task.goal, "rules": rules, "functions": spec.text}
         system = await Asking.system(f"{rules}\n\nThe functions:\n{spec.text}", self.settings, self.services, **told)
@@ -198,14 +209,18 @@ class _PlanWriter:
                 return spec.explain(following)
             if isinstance(following, Finish):
                 return self.make_plan(following)
+            written = (following.function, following.arguments)
+            if written in [(step.function, step.arguments) for step in self.done[-1:]]:
+                form = await self.form(repeated=following)
+                continue
             id = next(self.task.fresh_ids([step.id for step in self.steps]))
             step = Step(id, following.function, following.arguments, reason=following.reason)
             self.steps.append(step)
             if self.settings.one_step:
                 return self.make_plan(None)
             self.origins.append(Origin(step.id, (returns[following.function],)))
-            self.messages += step_messages(reply, step.id, returns[following.function], last=self.steps_left() < 1)
-            form = self.form(spec.functions)
+            form = await self.form()
+            self.messages += step_messages(reply, step.id, returns[following.function], form)
 
     def make_plan(self, end: Finish | None) -> Plan:
         result = None if end is None else end.result
@@ -229,21 +244,41 @@ class _PlanWriter:
     def held(self) -> bool:
         return self.chat.capabilities.response_schema
 
-    def form(self, functions: tuple[FunctionSpec, ...]) -> StepForm:
-        """Return the form of the next step, without strict mode if the schema is too large for it."""
-        made = len(self.steps) + len(self.task.own_steps)
-        left = self.steps_left()
+    @property
+    def done(self) -> list[Step]:
+        return [*(record.step for record in self.task.own_steps if record.error is None), *self.steps]
+
+    async def form(self, repeated: Call | None = None) -> StepForm:
+        """Return the form of the next step; ``repeated`` is a reply that calls again what was just called."""
+        functions, called = self.choice.functions, {str(step.function) for step in self.done}
+        last = self.done[-1].function if self.done else None
+        idle = [spec.name for spec in functions if spec.name == last and not spec.parameters.get("properties")]
+        barred = dict.fromkeys([repeated.function] if repeated else idle, "It was just called with equal arguments.")
+        ends = len(self.steps) + len(self.task.own_steps) >= self.settings.min_steps or self.steps_left() < 1
+        chosen = [await self.choice.choose(called, ends=ends)] if self.steps_left() > 0 else []
+        for fitting, may_end in (*chosen, (functions, ends), (functions, True)):
+            fit = {spec.name for spec in fitting}
+            others = [spec for spec in functions if spec.name not in fit]
+            left_out = {**{spec.name: "It does not fit what is missing." for spec in others}, **barred}
+            form = self.make_form((*fitting, *others), left_out, may_end)
+            if form.functions or form.can_finish:
+                return form
+        if not form.can_give_up:
+            raise PlanError(self.nothing_left(form))
+        return form
+
+    def make_form(self, functions: Sequence[FunctionSpec], left_out: Mapping[str, str], ends: bool) -> StepForm:
+        """Return the form of a step, without strict mode if the schema is too large for it."""
         strict = self.held and self.chat.capabilities.strict
         rules = Rules(
             Bounds(None if strict else self.settings.text_length, _ELEMENTS, levels=not strict),
-            calls=left > 0,
-            ends=made >= self.settings.min_steps or left < 1,
+            calls=self.steps_left() > 0,
+            ends=ends,
             give_up=self.settings.give_up,
             force_references=self.settings.force_references,
+            left_out=left_out,
         )
         form = step_form(functions, self.origins, self.forms, rules)
-        if not (form.functions or form.can_finish or form.can_give_up):
-            raise PlanError(self.nothing_left(form))
         if strict:
             with suppress(SchemaUnsupported):
                 return replace(form, schema=StrictForm.limit(form.schema), strict=True)

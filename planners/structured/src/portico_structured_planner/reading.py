@@ -100,9 +100,8 @@ class _Reader:
         return Infeasible(reason, tuple(each for each in missing if self.words(each, "missing").strip()))
 
     def no_function(self, name: Any) -> str:
-        ends = {self.form.finish: self.form.can_finish, self.form.give_up: self.form.can_give_up}
-        offered = [*self.form.functions, *(end for end, possible in ends.items() if possible)]
-        if isinstance(name, str) and (name in ends or name in self.form.left_out):
+        offered = self.form.names
+        if isinstance(name, str) and name in {self.form.finish, self.form.give_up, *self.form.left_out}:
             return f"function: {name!r} cannot be called now. {self.form.left_out.get(name, '')}".rstrip()
         near = nearest(name, offered) if isinstance(name, str) else ()
         kind = "nearest" if near else "there are"

@@ -148,6 +148,8 @@ class Rules:
     ends: bool = True
     give_up: bool = True
     force_references: bool = False
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Functions that are not offered, with the reasons."""
 
 
 @dataclass(slots=True)
@@ -167,6 +169,12 @@ class StepForm:
     allowed: Mapping[str, Mapping[str, Mapping[Path, None]]]
     """What may be referred to: by the key of a parameter's form, then by step id, the paths."""
     strict: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names that the next step may have."""
+        ends = {self.finish: self.can_finish, self.give_up: self.can_give_up}
+        return [*self.functions, *(name for name, possible in ends.items() if possible)]
 
 
 def step_form(functions: Sequence[FunctionSpec], origins: Sequence[Origin], forms: Forms, rules: Rules) -> StepForm:
@@ -193,8 +201,10 @@ class _StepWriter:
         taken = {spec.name for spec in functions}
         options: list[dict[str, Any]] = []
         offered: dict[str, FunctionForm] = {}
-        left_out: dict[str, str] = {}
+        left_out = dict(self.rules.left_out)
         for spec in functions if self.rules.calls else ():
+            if spec.name in left_out:
+                continue
             form = self.forms.function(spec)
             option = self.call(form)
             if isinstance(option, str):
