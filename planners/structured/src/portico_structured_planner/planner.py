@@ -65,7 +65,7 @@ def rules_of(form: StepForm, *, held: bool) -> str:
     """Return the words that say how to write a step."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
-    return f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + arguments
+    return f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + f"\n{arguments}"
 
 
 def opening_messages(task: Task, system: Message, form: StepForm, context_tokens: int) -> list[Message]:
@@ -93,8 +93,7 @@ def step_messages(reply: str, id: str, returns: Mapping[str, Any], form: StepFor
 def _question(form: StepForm, which: str) -> str:
     if not form.functions:
         return "No more calls fit into this plan: end it."
-    cut = len(form.functions) <= len(form.rules.left_out)
-    listed = f" It is one of: {', '.join(form.names)}." if cut else ""
+    listed = f" It is one of: {', '.join(form.names)}." if len(form.functions) <= len(form.rules.left_out) else ""
     return f"What is the {which} step?{listed}"
 
 
