@@ -181,18 +181,6 @@ async def test_the_scores_are_the_selectors_where_there_is_one() -> None:
     assert selector.asked[:2] == ["A poem about the sea, please", "the sea, please"]
 
 
-async def test_what_the_kernel_left_out_is_in_the_selection_too() -> None:
-    selector = ByTable({"Desk-poem": 0.9, "Desk-translate": 0.4, "Desk-forecast": 0.2})
-    kernel = Kernel(function_selector=selector)
-    kernel.add_plugin(Desk)
-    chat = ScriptedChat(POEM, finish("s1"), capabilities=HELD)
-    run = await kernel.run_goal("A poem", planner=planner_of(chat, choices=1))
-    assert run.selection is not None
-    assert run.selection.names == ("Desk-poem",)
-    assert sorted(each.name for each in run.selection.left_out) == ["Desk-forecast", "Desk-today", "Desk-translate"]
-    assert run.selection.considered == 4
-
-
 @given(
     st.lists(st.sampled_from(["poem", "text", "weather", "day", "a", "sea", "?"]), min_size=1, max_size=12),
     st.integers(1, 5), st.integers(0, 3), st.integers(1, 6), st.integers(0, 2**32), st.booleans(),

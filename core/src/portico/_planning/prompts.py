@@ -303,17 +303,13 @@ class FittedFunctions:
 
     @staticmethod
     def score(functions: Sequence[FunctionSpec], text: str, manuals: Sequence[str] = ()) -> dict[str, float]:
-        """Score functions by the words that a text shares with their manuals, by name; 0 if it shares none.
-
-        A word of the text counts for more when few manuals have it, and when it is in the function's name.
-        """
+        """Score functions by the words that a text shares with their manuals; rare and named ones count more."""
         manuals = manuals or [PromptText.signatures([spec]) for spec in functions]
         wanted = set(words(text))
         found = [wanted.intersection(words(manual)) for manual in manuals]
         spread = Counter(word for each in found for word in each)
-        scores = {}
-        for spec, each in zip(functions, found, strict=True):
-            named = each.intersection(words(spec.name))
-            weights = {word: _IN_THE_NAME if word in named else 1 for word in each}
-            scores[spec.name] = sum(weights[word] * math.log(1 + len(functions) / spread[word]) for word in each)
-        return scores
+        rarity = {word: math.log(1 + len(functions) / count) for word, count in spread.items()}
+        return {
+            spec.name: sum(rarity[word] * (_IN_THE_NAME if word in words(spec.name) else 1) for word in each)
+            for spec, each in zip(functions, found, strict=True)
+        }

@@ -431,6 +431,6 @@ class Loop:
         elif isinstance(event, Event.Warned):
             self.execution.warnings.append(event.warning)
         elif isinstance(event, FunctionsOffered):
-            self.selection = event.selection.after(self.selection)
+            self.selection = event.selection
         if self.execution.listener is not None:
             self.execution.listener(event)

@@ -57,14 +57,6 @@ class Selection:
         left_out += [each for each in self.left_out if each.name not in names]
         return replace(self, offered=(*always, *chosen[:limit]), left_out=tuple(left_out))
 
-    def after(self, earlier: Selection | None) -> Selection:
-        """Return this choice among what an ``earlier`` one offered, with what that one left out."""
-        if earlier is None:
-            return self
-        seen = {each.name for each in (*self.offered, *self.left_out)}
-        more = tuple(each for each in earlier.left_out if each.name not in seen)
-        return replace(self, left_out=(*self.left_out, *more), considered=max(self.considered, earlier.considered))
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionsOffered:
