@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SETS = 64
 _TOOLS = 8_192
+_PACKED = "multi_tool_use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,14 @@ def expand_calls(reply: ChatReply) -> ChatReply:
 
     They stand in its place, also in the message, so that each is answered.
     """
+    if not any(call.name.startswith(_PACKED) for call in reply.tool_calls):
+        return reply
     parts = tuple(each for part in reply.message.content for each in _calls_inside(part))
     return replace(reply, message=replace(reply.message, content=parts))
 
 
 def _calls_inside(part: Part) -> tuple[Part, ...]:
-    if not isinstance(part, ToolCall) or not part.name.startswith("multi_tool_use"):
+    if not isinstance(part, ToolCall) or not part.name.startswith(_PACKED):
         return (part,)
     try:
         calls = tuple(
