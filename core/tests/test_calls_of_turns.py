@@ -90,6 +90,13 @@ async def test_a_call_of_what_was_not_offered_is_not_carried_out(kernel: Kernel)
     assert (await kernel.call_tool(refused, offered=turn.offered)).error
 
 
+async def test_where_calls_are_not_allowed_the_calls_returned_are_not_carried_out(kernel: Kernel) -> None:
+    chat = ScriptedChat([call(1, "Oslo", "1")], capabilities=TOOLS)
+    turn = await kernel.complete("?", chat=chat, functions=["Weather"], tool_choice="none", auto_invoke=False)
+    (refused,) = turn.reply.tool_calls
+    assert (await kernel.call_tool(refused, offered=turn.offered)).error
+
+
 async def test_a_turn_with_a_type_returns_calls_or_its_value(kernel: Kernel) -> None:
     chat = ScriptedChat([call(1, "Oslo")], '{"text": "Sun"}', capabilities=TOOLS)
     options: dict[str, Any] = {"chat": chat, "functions": ["Weather"], "auto_invoke": False, "returns": Report}
@@ -103,6 +110,10 @@ async def test_where_only_a_value_comes_back_calls_cannot_be_returned(kernel: Ke
         await kernel.invoke_prompt("?", chat=ScriptedChat(), auto_invoke=False)
     with pytest.raises(TypeError, match="auto_invoke"):
         prompt_function("ask", "?", auto_invoke=False)
+    chat = ScriptedChat([call(1, "Oslo")], capabilities=TOOLS)
+    with pytest.raises(TypeError, match="auto_invoke"):
+        await ChatAgent("Ann", kernel=kernel, chat=chat).invoke("?", auto_invoke=False)
+    assert chat.requests == [], "a call that nobody can get is not asked for"
 
 
 @pytest.mark.parametrize("capabilities", [TOOLS, STRICT])

@@ -81,6 +81,7 @@ def test_no_text_crashes_the_reader_and_no_half_text_is_a_value(text: str) -> No
         '{"a": NaN}',
         "{'a' 'b'}",
         "{'path': 'C:\\docs'}",
+        r"['\UFFFFFFFF']",
         "forecast('Oslo')",
         "{'a': 1} {'a': 2}",
         "",

@@ -63,9 +63,15 @@ async def test_calls_packed_into_multi_tool_use_parallel_are_each_called_and_ans
     results = [part for part in answered.content if isinstance(part, ToolResult)]
     assert [call.id for call in calls] == [result.id for result in results] == ["c_1", "c_2", "d"]
     assert [result.content for result in results] == ["Oslo: days", "Bergen: hours", "Voss: days"]
+    assert [call.name for call in calls[:2]] == ["Weather-forecast", "Weather_forecast"], "no service takes a dot back"
 
 
-@pytest.mark.parametrize("arguments", ["", "{}", '{"tool_uses": []}', '{"tool_uses": [1]}', '{"tool_uses": {"a": 1}}'])
+ODD_NAME = '{"recipient_name": 5, "parameters": {}}'
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "{}", *(f'{{"tool_uses": {uses}}}' for uses in ("[]", "[1]", '{"a": 1}', f"[{ODD_NAME}]"))]
+)
 async def test_a_packed_call_of_another_form_is_answered_as_an_unknown_function(arguments: str) -> None:
     chat, _ = await answers(ToolCall("c", "multi_tool_use.parallel", arguments))
     (answer,) = chat.requests[1].messages[-1].content

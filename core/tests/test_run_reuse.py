@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from portico._chat.messages import Message
+from portico._agents.thread import Thread
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value
@@ -123,6 +124,13 @@ async def test_a_plan_with_a_function_that_is_left_out_is_not_used_and_the_answe
     assert isinstance(run.outcome, Answer)
     (warning,) = run.outcome.warnings
     assert "shout: it is excluded" in warning
+
+
+async def test_a_plan_is_used_again_where_nothing_was_said_before(kernel: Kernel) -> None:
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+    nobody = ScriptedPlanner()
+    await kernel.run_goal("Shout", planner=nobody, reuse=True, context=Thread())
+    assert nobody.tasks == []
 
 
 async def test_no_plan_is_saved_or_used_again_for_a_goal_after_a_conversation(kernel: Kernel) -> None:

@@ -117,6 +117,10 @@ async def test_an_index_is_trained_once_and_kept(tmp_path: Path) -> None:
     await store.aclose()
 
 
+def test_thousands_and_millions_of_lists_are_counted_as_faiss_counts_them() -> None:
+    assert [FaissSettings(factory=f"IVF{lists},Flat").centroids for lists in ("64", "2k", "1M")] == [64, 2048, 1 << 20]
+
+
 async def test_another_factory_makes_another_index(tmp_path: Path, searched: list[int]) -> None:
     names = []
     for factory in ("IVF16,Flat", "IVF8,Flat", None):

@@ -94,6 +94,15 @@ async def test_what_cannot_be_imported_says_why(tmp_path: Path, store: FaissVect
     assert await store.count("other") == 1
 
 
+async def test_a_negative_number_is_no_place_from_the_end(tmp_path: Path, store: FaissVectorStore) -> None:
+    index = faiss.IndexIDMap(faiss.IndexFlatIP(DIMENSIONS))
+    index.add_with_ids(DATA[:2], np.array([0, -1]))
+    faiss.write_index(index, str(tmp_path / "negative.faiss"))
+    with pytest.raises(ValueError, match="-1"):
+        await store.import_index("notes", tmp_path / "negative.faiss", ["a", "b"])
+    assert await store.import_index("notes", tmp_path / "negative.faiss", {0: "a", -1: "b"}) == 2
+
+
 async def test_an_index_in_the_folder_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     written(tmp_path, "IVF4,Flat")
     (tmp_path / "Index of things.txt").write_text("Nothing that FAISS wrote, but long enough to be a header.")

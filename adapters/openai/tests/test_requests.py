@@ -57,6 +57,21 @@ def test_a_stream_is_asked_for_with_its_usage():
     }
 
 
+@pytest.mark.parametrize(("settings", "length"), [({}, 1_024), ({"base_url": LOCAL}, 2_000)])
+def test_a_description_is_no_longer_than_openai_takes(settings: dict[str, str], length: int):
+    request = ChatRequest(HELLO, tools=(Tool("Dice-Roll", "d" * 2_000, {}), Tool("Dice-Drop", "d" * 1_024, {})))
+    told = [tool["function"]["description"] for tool in sent(request, **settings)["tools"]]
+    assert [len(each) for each in told] == [length, 1_024]
+    assert told[0].startswith("d" * (length - 1))
+    assert told[1] == "d" * 1_024
+
+
+def test_a_name_that_a_model_made_up_goes_back_with_letters_that_openai_takes():
+    call = ToolCall("c1", "multi_tool_use.parallel", "{}")
+    (written,) = sent(ChatRequest([Message("assistant", (call,))]))["messages"]
+    assert written["tool_calls"][0]["function"]["name"] == "multi_tool_use_parallel"
+
+
 def test_every_option_has_its_field():
     request = ChatRequest(
         HELLO,

@@ -51,6 +51,8 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the other."""
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
+_MOST_TOLD = 1_024
+"""Characters of a tool's description that OpenAI takes."""
 
 
 def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
@@ -98,7 +100,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     offered = request.offered
     extras = dict(request.extras)
     if offered:
-        fields["tools"] = [_tool(tool) for tool in offered]
+        fields["tools"] = [_tool(tool, _MOST_TOLD if settings.is_openai else None) for tool in offered]
     else:
         for without_tools in (fields, extras):
             without_tools.pop("parallel_tool_calls", None)
@@ -132,8 +134,10 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     return encode_json(fields | extras)
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+def _tool(tool: Tool, most: int | None) -> dict[str, Any]:
+    told = tool.description[:most]
+    told = told if told == tool.description else f"{told[:-1]}…"
+    function: dict[str, Any] = {"name": tool.name, "description": told, "parameters": tool.parameters}
     if tool.strict:
         function["strict"] = True
     return {"type": "function", "function": function}
@@ -166,7 +170,7 @@ def _assistant(message: Message) -> dict[str, Any]:
         if isinstance(part, Text):
             texts.append(part.text)
         elif isinstance(part, ToolCall):
-            function = {"name": part.name, "arguments": part.arguments or "{}"}
+            function = {"name": _name(part.name), "arguments": part.arguments or "{}"}
             calls.append({"id": part.id, "type": "function", "function": function})
         elif isinstance(part, Reasoning):
             if isinstance(part.data, Mapping):  # the reasoning of another kind of service is not sent

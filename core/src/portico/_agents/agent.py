@@ -325,7 +325,7 @@ Said: TypeAlias = str | Message | Sequence[Message]
 """What a turn of an agent begins with: words of a user, a rendered prompt, a message, or several."""
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_]+")
-_OPTIONS = frozenset({*TurnOptions.__annotations__, "arguments"})
+_OPTIONS = frozenset({*TurnOptions.__annotations__, "arguments"}) - {"auto_invoke"}  # a thread has whole turns
 
 
 class AgentOptions(TurnOptions, total=False):

@@ -106,7 +106,7 @@ async def run_goal(
     run, budget = given.get("run"), given.get("budget")
     context = context_of(given.get("context"))
     # After a conversation, the goal alone does not say what is meant.
-    reuse = given.get("reuse", kernel.reuse) and "messages" not in (context or ())
+    reuse = given.get("reuse", kernel.reuse) and not (context or {}).get("messages")
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
     execution = _execution(kernel, run, budget or kernel.budget, given.get("input"), given.get("emit"))

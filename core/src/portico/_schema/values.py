@@ -140,7 +140,7 @@ def read_json(text: str, *, more: bool = False) -> Any:
 _ODD = re.compile(
     r"""(["'])((?:(?!\1)[^\\]|\\.)*+)(\1?)|\b(?:True|False|None)\b|(?<=[\w"'}\]]),(?=\s*+[}\]])""", re.DOTALL
 )
-_ODD_INSIDE = re.compile(r'''\\(?:x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|.)|"''', re.DOTALL)
+_ODD_INSIDE = re.compile(r'''\\(?:x([0-9a-fA-F]{2})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|.)|"''', re.DOTALL)
 _PLAIN = {"True": "true", "False": "false", "None": "null", ",": "", "\\'": "'", '"': '\\"'}
 
 

@@ -102,11 +102,12 @@ def _calls_inside(part: Part) -> tuple[Part, ...]:
     if not isinstance(part, ToolCall) or not part.name.startswith(_PACKED):
         return (part,)
     try:
-        calls = tuple(
-            ToolCall(f"{part.id}_{number}", use["recipient_name"], json.dumps(use["parameters"], ensure_ascii=False))
-            for number, use in enumerate(json.loads(as_json(part.arguments))["tool_uses"], 1)
-        )
-    except (ValueError, RecursionError, KeyError, TypeError):
+        uses = json.loads(as_json(part.arguments))["tool_uses"]
+        # As the function was offered: services refuse a name with a dot when it comes back to them.
+        names = [use["recipient_name"].removeprefix("functions.") for use in uses]
+        given = [json.dumps(use["parameters"], ensure_ascii=False) for use in uses]
+        calls = tuple(ToolCall(f"{part.id}_{n}", *call) for n, call in enumerate(zip(names, given, strict=True), 1))
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         calls = ()
     return calls or (part,)
 
