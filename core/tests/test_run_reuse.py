@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import Message
 from portico._agents.thread import Thread
+from portico._chat.messages import Message
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value

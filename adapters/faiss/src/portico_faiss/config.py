@@ -11,7 +11,6 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen, validators
 
 _CENTROIDS = re.compile(r"IVF(\d+)([kM]?)|(?:PQ|RQ|LSQ)\d+(?:x(\d+))?")
-_MANY = {"": 1, "k": 1 << 10, "M": 1 << 20}
 
 
 def _factory(settings: object, attribute: Attribute[Any], value: str | None) -> None:
@@ -95,7 +94,7 @@ class FaissSettings:
     def centroids(self) -> int:
         """How many centroids the training of ``factory`` finds at once, which says how many vectors it takes."""
         found = _CENTROIDS.findall(self.factory or "")
-        return max([1, *(int(lists) * _MANY[many] if lists else 1 << int(bits or 8) for lists, many, bits in found)])
+        return max(1, *(int(n) << 10 * " kM".find(k or " ") if n else 1 << int(bits or 8) for n, k, bits in found), 1)
 
     @property
     def indexed_from(self) -> int:

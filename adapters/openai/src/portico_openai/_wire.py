@@ -51,8 +51,6 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the other."""
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
-_MOST_TOLD = 1_024
-"""Characters of a tool's description that OpenAI takes."""
 
 
 def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
@@ -100,7 +98,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     offered = request.offered
     extras = dict(request.extras)
     if offered:
-        fields["tools"] = [_tool(tool, _MOST_TOLD if settings.is_openai else None) for tool in offered]
+        fields["tools"] = [_tool(tool, 1_024 if settings.is_openai else None) for tool in offered]
     else:
         for without_tools in (fields, extras):
             without_tools.pop("parallel_tool_calls", None)
@@ -135,8 +133,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
 
 
 def _tool(tool: Tool, most: int | None) -> dict[str, Any]:
-    told = tool.description[:most]
-    told = told if told == tool.description else f"{told[:-1]}…"
+    told = tool.description if tool.description[:most] == tool.description else f"{tool.description[:1_023]}…"
     function: dict[str, Any] = {"name": tool.name, "description": told, "parameters": tool.parameters}
     if tool.strict:
         function["strict"] = True

@@ -204,8 +204,8 @@ class TurnState:
             except ReplyProblem as fault:
                 self.send_back(reply, fault)
                 continue
-            toolset = self.callable if reply.tool_calls else None
-            plain = self.make_plain(reply)
+            allowed = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
+            toolset, plain = allowed if reply.tool_calls else None, self.make_plain(reply)
             yield Turn(value, plain, tuple(self.added), self.usage, self.rounds, self.selections, toolset)
             return
 
@@ -250,10 +250,6 @@ class TurnState:
         self.added.append(reply.message)
         return reply
 
-    @property
-    def callable(self) -> Toolset:
-        return self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
-
     def make_plain(self, reply: ChatReply) -> ChatReply:
         """Return a reply whose calls are as `Kernel.call_tool` takes them."""
         parts = (self.toolset.plain(part) if isinstance(part, ToolCall) else part for part in reply.message.content)
@@ -266,7 +262,7 @@ class TurnState:
         if self.calls > self.limits.calls:
             raise self.make_limit_error(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
         # A model may call what it saw, and in mode "none" that is nothing.
-        toolset = self.callable
+        toolset = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
         plain = [toolset.plain(call) for call in calls]
         half = plain[-1] if reply.finish == "length" and not _is_whole(plain[-1]) else None
         results: list[ToolResult] = []

@@ -103,8 +103,7 @@ def _calls_inside(part: Part) -> tuple[Part, ...]:
         return (part,)
     try:
         uses = json.loads(as_json(part.arguments))["tool_uses"]
-        # As the function was offered: services refuse a name with a dot when it comes back to them.
-        names = [use["recipient_name"].removeprefix("functions.") for use in uses]
+        names = [use["recipient_name"].removeprefix("functions.") for use in uses]  # no dot may go back
         given = [json.dumps(use["parameters"], ensure_ascii=False) for use in uses]
         calls = tuple(ToolCall(f"{part.id}_{n}", *call) for n, call in enumerate(zip(names, given, strict=True), 1))
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
