@@ -253,9 +253,8 @@ class FaissVectorStore(VectorStore):
         while (block := await asyncio.to_thread(next, blocks, None)) is not None:
             numbers, rows = block
             try:
-                if min(numbers) < 0 and not isinstance(records, Mapping):
-                    raise LookupError(f"{min(numbers)} is no place in a sequence")
-                given = [records[number] for number in numbers]
+                by_number = isinstance(records, Mapping)  # else a negative number would be a place from the end
+                given = [records[number if by_number or number >= 0 else len(records)] for number in numbers]
             except LookupError as error:
                 raise ValueError(f"{file} has a vector that `records` has no record for: {error}") from error
             named = [VectorRecord(each) if isinstance(each, str) else each for each in given]

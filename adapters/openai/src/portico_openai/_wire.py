@@ -135,9 +135,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
 def _tool(tool: Tool, most: int | None) -> dict[str, Any]:
     told = tool.description if tool.description[:most] == tool.description else f"{tool.description[:1_023]}…"
     function: dict[str, Any] = {"name": tool.name, "description": told, "parameters": tool.parameters}
-    if tool.strict:
-        function["strict"] = True
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": function | ({"strict": True} if tool.strict else {})}
 
 
 def _messages(messages: Any) -> Iterator[dict[str, Any]]:
