@@ -149,7 +149,10 @@ async def test_too_few_vectors_are_compared_exactly_which_is_said(
     assert "7800" in record.message
 
 
-@pytest.mark.parametrize("settings", [{"factory": "IFV16,Flat"}, {"factory": ""}, {"search": "nprobe=4"}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"factory": each} for each in ("IFV16,Flat", "", "IVF0,Flat", "IVF2000000000,Flat")] + [{"search": "nprobe=4"}],
+)
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         FaissSettings(**settings)

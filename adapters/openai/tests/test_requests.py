@@ -208,10 +208,12 @@ def test_a_schema_goes_with_its_name_and_its_strictness():
     [({}, True), ({"base_url": LOCAL}, False), ({"base_url": LOCAL, "json_object": True}, True)],
 )
 def test_a_json_object_is_asked_for_where_there_is_no_schema(settings: dict[str, Any], is_sent: bool):
-    bare = ChatRequest(HELLO, response_schema={"type": "object"})
+    bare = ChatRequest([Message.of("user", "Greet in JSON.")], response_schema={"type": "object"})
+    wordless = ChatRequest(HELLO, response_schema={"type": "object"})
     described = ChatRequest(HELLO, response_schema={"type": "object", "properties": {"a": {}}})
     assert (sent(bare, **settings)["response_format"] == {"type": "json_object"}) is is_sent
-    assert sent(described, **settings)["response_format"]["type"] == "json_schema"
+    for other in (wordless, described):
+        assert sent(other, **settings)["response_format"]["type"] == "json_schema"
     assert capabilities(OpenAIChatSettings(model="m", **settings)).json_object is is_sent
 
 

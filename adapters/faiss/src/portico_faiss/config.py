@@ -16,10 +16,10 @@ _CENTROIDS = re.compile(r"IVF(\d+)([kM]?)|(?:PQ|RQ|LSQ)\d+(?:x(\d+))?")
 def _factory(settings: object, attribute: Attribute[Any], value: str | None) -> None:
     try:
         if value is not None:
-            importlib.import_module("faiss").index_factory(8, value)
-    except RuntimeError as error:
-        # What does not fit so few dimensions may fit those of the vectors.
-        if "parse" in str(error) or "stoi" in str(error):
+            # FAISS makes IVF0, and fails in each search.
+            importlib.import_module("faiss").index_factory(8, re.sub(r".*IVF0\b.*", "", value))
+    except (RuntimeError, MemoryError) as error:  # what does not fit 8 dimensions may fit those of the vectors
+        if isinstance(error, MemoryError) or "parse" in str(error) or "stoi" in str(error):
             raise ValueError(f"factory is {value!r}, which faiss.index_factory cannot read") from error
 
 

@@ -107,7 +107,9 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
             raise ValueError("the tool choice is 'required', but no tool is offered")
         # A single tool is not named: its name would say no more, and llama.cpp takes an object here for "auto".
         fields["tool_choice"] = "required"
-    if settings.takes_json_object and request.response_schema == {"type": "object"}:
+    # OpenAI refuses json_object where no message has the word.
+    asks = settings.takes_json_object and any("json" in message.text.lower() for message in request.messages)
+    if asks and request.response_schema == {"type": "object"}:
         fields["response_format"] = {"type": "json_object"}
     elif request.response_schema is not None:
         schema: dict[str, Any] = {"name": _name(request.response_name) or "reply", "schema": request.response_schema}
