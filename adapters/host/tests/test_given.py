@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pluggy
 import pytest
 
 import portico_host
@@ -126,7 +125,7 @@ def make(settings, services):
 
 
 class Marked:
-    @pluggy.HookimplMarker("portico")(specname="portico_text_searches")
+    @portico_host.hookimpl(specname="portico_text_searches")
     def searches(self) -> list[Registration]:
         return [Registration(name="doors", factory="own_doors:make", summary="Search doors.")]
 

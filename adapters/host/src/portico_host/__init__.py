@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from portico_host.configuration import Configuration as Configuration
     from portico_host.discovery import Command as Command, commands as commands, discover as discover
+    from portico_host.marks import hookimpl as hookimpl, hookspec as hookspec
     from portico_host.packages import Offer as Offer, Package as Package, Plugins as Plugins
     from portico_host.problems import Problem as Problem, SettingsInvalid as SettingsInvalid
     from portico_host.services import HostServices as HostServices
@@ -43,6 +44,7 @@ _HOMES = {
         "application": "Application Diagnosis diagnose load open",
         "configuration": "Configuration",
         "discovery": "Command commands discover",
+        "marks": "hookimpl hookspec",
         "packages": "Offer Package Plugins",
         "problems": "Problem SettingsInvalid",
         "services": "HostServices",
