@@ -113,7 +113,7 @@ async def test_where_only_a_value_comes_back_calls_cannot_be_returned(kernel: Ke
     chat = ScriptedChat([call(1, "Oslo")], capabilities=TOOLS)
     with pytest.raises(TypeError, match="auto_invoke"):
         await ChatAgent("Ann", kernel=kernel, chat=chat).invoke("?", auto_invoke=False)
-    assert chat.requests == [], "a call that nobody can get is not asked for"
+    assert chat.requests == [], "no model is asked for a call that is lost"
 
 
 @pytest.mark.parametrize("capabilities", [TOOLS, STRICT])

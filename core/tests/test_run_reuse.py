@@ -44,13 +44,13 @@ async def test_a_plan_that_led_to_an_answer_is_used_again_in_place_of_a_proposal
     assert first.outcome == Answer("HEY", value="HEY")
     (saved,) = await store(kernel).plans()
     assert (saved.goal, saved.planner) == ("Shout", "scripted")
-    nobody = ScriptedPlanner()
+    unasked = ScriptedPlanner()
     events: list[RunEvent] = []
-    again = await kernel.run_goal("Shout", planner=nobody, reuse=True, emit=events.append)
+    again = await kernel.run_goal("Shout", planner=unasked, reuse=True, emit=events.append)
     assert isinstance(again.outcome, Answer)
     assert again.outcome.value == "HEY"
     assert again.outcome.warnings == (f"A plan saved at {saved.saved_at} was used again.",)
-    assert nobody.tasks == []
+    assert unasked.tasks == []
     assert [event.saved_at for event in events if isinstance(event, Event.Proposed) and event.saved_at] == [
         saved.saved_at
     ]
@@ -75,9 +75,9 @@ async def test_a_kernel_may_want_it_always_and_a_run_may_not() -> None:
     await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=False)
     assert await store(kernel).plans() == []
     await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN))
-    nobody = ScriptedPlanner()
-    await kernel.run_goal("Shout", planner=nobody)
-    assert nobody.tasks == []
+    unasked = ScriptedPlanner()
+    await kernel.run_goal("Shout", planner=unasked)
+    assert unasked.tasks == []
 
 
 async def test_moves_are_saved_as_the_one_plan_that_they_made(kernel: Kernel) -> None:
@@ -128,9 +128,9 @@ async def test_a_plan_with_a_function_that_is_left_out_is_not_used_and_the_answe
 
 async def test_a_plan_is_used_again_where_nothing_was_said_before(kernel: Kernel) -> None:
     await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
-    nobody = ScriptedPlanner()
-    await kernel.run_goal("Shout", planner=nobody, reuse=True, context=Thread())
-    assert nobody.tasks == []
+    unasked = ScriptedPlanner()
+    await kernel.run_goal("Shout", planner=unasked, reuse=True, context=Thread())
+    assert unasked.tasks == []
 
 
 async def test_no_plan_is_saved_or_used_again_for_a_goal_after_a_conversation(kernel: Kernel) -> None:

@@ -175,7 +175,7 @@ async def test_what_does_not_fit_the_vectors_is_refused_before_anything_is_writt
     store = FaissVectorStore(FaissSettings(factory=factory, search=search))
     with pytest.raises(ConfigurationError, match=named) as raised:
         await fill(store)
-    assert "/" not in str(raised.value), "a place in FAISS's sources is nobody's business"
+    assert "/" not in str(raised.value), "a place in FAISS's sources is shown"
     assert await store.count("n") == 0
 
 
