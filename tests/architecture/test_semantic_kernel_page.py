@@ -1,4 +1,4 @@
-"""The page for users of Semantic Kernel names only what there is."""
+"""Each name on the page for users of Semantic Kernel exists."""
 
 from __future__ import annotations
 
