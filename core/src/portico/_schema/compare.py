@@ -29,6 +29,7 @@ _KINDS = ("null", "boolean", "number", "string", "array", "object")
 _FEW: Mapping[str, tuple[Any, ...]] = {"null": (None,), "boolean": (True, False)}
 _ALTERNATIVES = 256
 _QUESTIONS = 5_000
+_QUESTIONS_SHARED = 2_000
 _INDEXES = 8
 
 
@@ -182,10 +183,13 @@ def meeting(given: Any, given_root: Any, wanted: Any, wanted_root: Any) -> Liter
         return "maybe"
 
 
-def never_meet(together: Together) -> bool:
-    """Tell whether there surely is no value that is valid under all of several schemas."""
+def never_meet(together: Together, known: dict[Any, bool] | None = None) -> bool:
+    """Tell whether there surely is no value that is valid under all of several schemas.
+
+    ``known`` has the answers that were given before: the bound of questions holds for all that share it.
+    """
     try:
-        return _Search().empty(together)
+        return _Search(known).empty(together)
     except UNREADABLE:
         return False
 
@@ -251,11 +255,12 @@ class _Search:
     A recursive schema that is met again inside of itself gets no answer there, and neither do questions beyond a bound.
     """
 
-    def __init__(self) -> None:
-        self.known: dict[Any, bool] = {}
+    def __init__(self, known: dict[Any, bool] | None = None) -> None:
+        self.known = {} if known is None else known
+        self.most = _QUESTIONS if known is None else _QUESTIONS_SHARED
 
     def answer(self, key: Any, decide: Callable[[], bool]) -> bool:
-        if key not in self.known and len(self.known) < _QUESTIONS:
+        if key not in self.known and len(self.known) < self.most:
             self.known[key] = False
             self.known[key] = decide()
         return self.known.get(key, False)

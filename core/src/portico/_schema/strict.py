@@ -11,6 +11,7 @@ more only where ``loosened`` says so. Schemas that would take more than that hav
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from typing import Any, NoReturn
 
 from portico._schema.compare import never_meet
 from portico._schema.definitions import free_name, with_definitions
-from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_kind, is_number, kind_of, resolve, same
+from portico._schema.values import ANNOTATIONS, OF_KIND, Evaluation, accepts, is_kind, is_number, kind_of, resolve, same
 from portico._types.compiled import Fault, Mismatch, convert_each, may_become
 from portico.errors import SchemaUnsupported
 
@@ -38,7 +39,8 @@ _TYPES = ("null", "boolean", "number", "string", "array", "object")
 # OpenAI answers "regex lookaround is not supported"; such engines have no backreferences either.
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<|\(\?P=")
 _PREFIX = "#/$defs/"
-_PARTS = 20_000
+_WORDS = 100_000
+_NESTED = 5
 _DEPTH = 10
 _PROPERTIES = 5_000
 _ENUM_VALUES = 1_000
@@ -75,7 +77,7 @@ class StrictForm:
         """
         writer = _Writer(schema)
         try:
-            root = writer.part(schema, "#")
+            root = writer.whole()
             target = writer.target(root)
         except (AttributeError, TypeError, ValueError, KeyError) as error:
             raise SchemaUnsupported(f"The schema has no strict form: it is malformed: {error}.") from error
@@ -111,11 +113,12 @@ class StrictForm:
         given: Mapping[str, Any] = schema.get("$defs", {})
         definitions: dict[str, Any] = dict(given)
         properties = values = 0
+        numbers: dict[str, int] = {}
 
         def place(part: Mapping[str, Any], depth: int) -> dict[str, Any]:
             nonlocal properties, values
             if depth == _DEPTH and any(word in part for word in ("properties", "items", "anyOf")):
-                name = free_name("part", definitions)
+                name = free_name("part", definitions, numbers)
                 definitions[name] = {}
                 definitions[name] = place(part, 1)
                 return {"$ref": _PREFIX + name}
@@ -126,12 +129,7 @@ class StrictForm:
         placed = place({word: part for word, part in schema.items() if word != "$defs"}, 0)
         for name, definition in given.items():
             definitions[name] = place(definition, 1)
-        for count, most, of in ((properties, _PROPERTIES, "properties"), (values, _ENUM_VALUES, "listed values")):
-            if count > most:
-                raise SchemaUnsupported(
-                    f"The schema has no strict form: it has {count:,} {of}, and strict mode takes {most:,}. "
-                    "Ask for less at a time, or turn strict mode off."
-                )
+        _require_few(properties, values)
         return dict(with_definitions(placed, definitions))
 
 
@@ -149,34 +147,77 @@ class _Writer:
     def __init__(self, root: Any) -> None:
         self.root = root
         self.loosened: list[str] = []
-        self.names: dict[Any, str] = {}
-        """The names of the definitions, by the references to them."""
+        self.names: dict[int, str] = {}
+        """The names of the definitions, by the identities of the schemas that they are written from."""
+        self.numbers: dict[str, int] = {}
+        self.waiting: list[tuple[Any, str]] = []
+        """The schemas that become definitions, with their places."""
         self.definitions: dict[str, dict[str, Any]] = {}
         self.decoders: dict[str, Callable[[Any], Any]] = {}
+        self.json: _Part | None = None
         self.changes = False
         """Whether decoding changes any value."""
-        self.parts = 0
+        self.merged = {id(root)}
+        self.nested = 0
+        self.words = self.properties = self.values = 0
+        self.of_null = Evaluation(root)
+        self.compared: dict[Any, bool] = {}
 
-    def part(self, schema: Any, place: str) -> _Part:
-        if schema is False:
-            _refuse(place, "nothing is valid")
-        if schema is not True and not isinstance(schema, Mapping):
-            _refuse(place, f"a schema is an object, true or false, not {type(schema).__name__}")
-        self.parts += 1
-        if self.parts > _PARTS:
-            _refuse(place, f"the schema has more than {_PARTS:,} parts")
-        return self.of_words({} if schema is True else schema, place)
+    def whole(self) -> _Part:
+        """Write the root, then the definitions, each once."""
+        root = self.part(self.root, "#", define=True)
+        for schema, place in self.waiting:  # more come meanwhile
+            part = self.part(schema, place, define=True)
+            self.define(self.names[id(schema)], part)
+        return root
+
+    def count(self, words: int, *, properties: int = 0, values: int = 0) -> None:
+        """Count what is read and what is written: what is beyond a limit is not begun."""
+        self.words += words
+        self.properties += properties
+        self.values += values
+        _require_few(self.properties, self.values)
+        if self.words > _WORDS:
+            raise SchemaUnsupported(f"The schema has no strict form: it is longer than {_WORDS:,} keywords and names.")
+
+    def part(self, schema: Any, place: str, *, define: bool = False) -> _Part:
+        """Write a schema; with ``define``, the body of its definition."""
+        _require_schema(schema, place)
+        words: Mapping[str, Any] = {} if schema is True else schema
+        self.count(1 + len(words))
+        if "$ref" not in words and "allOf" not in words:
+            return self.of_words(words, place)
+        key: Any = schema
+        target = self.resolve(words["$ref"], place) if "$ref" in words else None
+        if target is not None and self.adds_nothing(words, target):
+            key, notes = target, _notes(words)
+            if not notes or self.is_written(key):
+                part = self.definition(key, words["$ref"])
+                return replace(part, schema={"anyOf": [part.schema], **notes}) if notes else part
+        elif self.is_written(key) and not define:
+            return self.definition(key, place)
+        self.merged.add(id(key))
+        self.nested += 1
+        part = self.of_words(self.merge(schema, place), place)
+        self.nested -= 1
+        return part
+
+    def adds_nothing(self, schema: Mapping[str, Any], target: Any) -> bool:
+        """Tell whether a schema asks for no more than what its reference leads to."""
+        asked = {word: argument for word, argument in schema.items() if word != "$ref" and _asks(word)}
+        if not asked or not isinstance(target, Mapping):
+            return not asked
+        self.count(len(target))
+        speaks_of = {OF_KIND.get(word) for word in target if _asks(word)}
+        held = {"type": "object", **target} if speaks_of == {"object"} else target
+        return all(word in held and same(argument, held[word]) for word, argument in asked.items())
+
+    def is_written(self, schema: Any) -> bool:
+        """Tell whether to refer to a schema: it is written out in one place only, and not far inside of others."""
+        return self.nested == _NESTED or id(schema) in self.merged or id(schema) in self.names
 
     def of_words(self, schema: Mapping[str, Any], place: str) -> _Part:
-        words = {word: part for word, part in schema.items() if word not in ANNOTATIONS and not word.startswith("x-")}
-        notes = {word: schema[word] for word in ("title", "description") if isinstance(schema.get(word), str)}
-        if words.keys() == {"$ref"} and not notes:
-            return self.reference(words["$ref"], place)
-        for word in ("$ref", "allOf"):
-            if word in words:
-                rest = {key: part for key, part in schema.items() if key != word}
-                others = words[word] if word == "allOf" else [self.resolve(words[word], place)]
-                return self.part(_merge([rest, *others], place), place)
+        words = {word: part for word, part in schema.items() if _asks(word)}
         choice = next((word for word in ("anyOf", "oneOf") if word in words), None)
         if choice is not None:
             if len(words) > 1:
@@ -186,7 +227,29 @@ class _Writer:
             part = self.list_values(words, place)
         else:
             part = self.of_kinds(words, place)
-        return part if "$ref" in part.schema else replace(part, schema={**part.schema, **notes})
+        return part if "$ref" in part.schema else replace(part, schema={**part.schema, **_notes(schema)})
+
+    def merge(self, schema: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Return what a schema, and those that it names by ``$ref`` and ``allOf``, ask together."""
+        found: dict[int, Any] = {}
+        ended: set[int] = set()
+
+        def follow(part: Any) -> None:
+            if part is True or id(part) in ended:
+                return
+            _require_schema(part, place)
+            if id(part) in found:
+                _refuse(place, "the schema leads to itself")
+            self.count(1 + sum(len(part.get(word, ())) for word in ("properties", "required")) + len(part))
+            found[id(part)] = {word: argument for word, argument in part.items() if word not in ("$ref", "allOf")}
+            for other in [self.resolve(part["$ref"], place)] if "$ref" in part else []:
+                follow(other)
+            for other in part.get("allOf", ()):
+                follow(other)
+            ended.add(id(part))
+
+        follow(schema)
+        return _merge(list(found.values()), place)
 
     def resolve(self, reference: Any, place: str) -> Any:
         target = resolve(reference, self.root)
@@ -194,13 +257,18 @@ class _Writer:
             _refuse(place, f"the reference {reference!r} leads out of the schema")
         return target
 
-    def reference(self, reference: Any, place: str) -> _Part:
-        if reference not in self.names:
-            target = self.resolve(reference, place)
-            last = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) if reference != "#" else "root"
-            self.names[reference] = free_name(last or "part", self.names.values())
-            self.define(self.names[reference], self.part(target, reference))
-        return self.refer_to(self.names[reference])
+    def definition(self, schema: Any, place: str) -> _Part:
+        """Refer to the definition of a schema, which is written when its turn comes."""
+        if id(schema) not in self.names:
+            last = re.sub(r"[^A-Za-z0-9_.-]", "_", place.rpartition("/")[2]) if place != "#" else "root"
+            self.names[id(schema)] = self.free_name(last or "part")
+            self.waiting.append((schema, place))
+        return self.refer_to(self.names[id(schema)])
+
+    def free_name(self, name: str) -> str:
+        name = free_name(name, self.definitions, self.numbers)
+        self.definitions[name] = {}
+        return name
 
     def define(self, name: str, part: _Part) -> None:
         self.definitions[name], self.decoders[name] = part.schema, part.decode
@@ -223,7 +291,7 @@ class _Writer:
         options = [option for option in options if option is not False]
         parts = [self.part(option, f"{place}/{word}/{index}") for index, option in enumerate(options)]
         if word == "oneOf" and not all(
-            never_meet(((one, self.root), (other, self.root)))
+            never_meet(((one, self.root), (other, self.root)), self.compared)
             for index, one in enumerate(options)
             for other in options[:index]
         ):
@@ -233,14 +301,15 @@ class _Writer:
     def one_of(self, parts: Sequence[_Part], place: str) -> _Part:
         if not parts:
             _refuse(place, "nothing is valid")
-        written: list[dict[str, Any]] = []
+        if len(parts) == 1:
+            return parts[0]
+        written: dict[str, dict[str, Any]] = {}
         for part in parts:
             for schema in part.schema["anyOf"] if part.schema.keys() == {"anyOf"} else [part.schema]:
-                if schema not in written:
-                    written.append(schema)
+                written.setdefault(json.dumps(schema, sort_keys=True), schema)
+        schema = {"anyOf": [*written.values()]} if len(written) > 1 else next(iter(written.values()))
         if len(written) == 1:
-            return _Part(written[0], parts[0].decode)
-        schema = {"anyOf": written}
+            return _Part(schema, parts[0].decode)
         if all(part.decode is _same for part in parts):
             return _Part(schema)
         return _Part(schema, lambda value: self.choose(parts, value).decode(value))
@@ -259,6 +328,7 @@ class _Writer:
 
     def list_values(self, words: Mapping[str, Any], place: str) -> _Part:
         values = [words["const"]] if "const" in words else words["enum"]
+        self.count(len(values), values=len(values) if "enum" in words else 0)
         kinds = words.get("type", _TYPES)
         kinds = [kinds] if isinstance(kinds, str) else kinds
         values = [value for value in values if any(is_kind(value, kind) for kind in kinds)]
@@ -281,10 +351,10 @@ class _Writer:
         # A schema without a type is read as the types that its keywords speak of.
         spoken_of = {OF_KIND[word] for word in words if word in OF_KIND}
         kinds = words.get("type", [kind for kind in _TYPES if kind in spoken_of] or _TYPES)
-        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+        kinds = [kinds] if isinstance(kinds, str) else [*dict.fromkeys(kinds)]
         if not kinds or any(kind not in _HELD for kind in kinds):
             _refuse(place, f"{kinds!r} are no types of JSON Schema")
-        if len(kinds) == len(_TYPES):
+        if set(_TYPES) <= set(kinds):
             for word in words.keys() - {"type"}:
                 self.loosen(place, word)
             return self.anything()
@@ -312,17 +382,16 @@ class _Writer:
         return _Part({"type": kind, **held})
 
     def object(self, words: Mapping[str, Any], place: str) -> _Part:
-        properties, required = words.get("properties", {}), words.get("required", ())
+        properties, required = words.get("properties", {}), dict.fromkeys(words.get("required", ()))
         rest = words.get("additionalProperties", True)
         if not properties and not required and rest is not False:
             return self.map(rest, place)
         inner = {name: schema for name, schema in properties.items() if schema is not False or name in required}
         inner |= {name: rest for name in required if name not in inner}
+        self.count(len(properties) + len(required), properties=len(inner))
         members = {name: self.part(schema, f"{place}/properties/{name}") for name, schema in inner.items()}
         optional = {
-            name
-            for name, schema in inner.items()
-            if name not in required and accepts(None, schema, self.root) is not True
+            name for name, schema in inner.items() if name not in required and self.of_null.of(None, schema) is not True
         }
         self.changes = self.changes or bool(optional)
         written = {name: _or_null(part.schema) if name in optional else part.schema for name, part in members.items()}
@@ -332,7 +401,8 @@ class _Writer:
                 Mismatch.refuse("an object", value)
             unknown = [name for name in value if name not in members]
             if unknown:
-                raise Mismatch([Fault((name,), f"one of {', '.join(members)}", "an unknown key") for name in unknown])
+                known = f"one of {', '.join(members)}"
+                raise Mismatch([Fault((name,), known, "an unknown key") for name in unknown])
             given = {name: value[name] for name in value if value[name] is not None or name not in optional}
             decoded = convert_each(lambda name: members[name].decode(given[name]), zip(given, given, strict=True))
             return dict(zip(given, decoded, strict=True))
@@ -341,6 +411,7 @@ class _Writer:
 
     def map(self, schema: Any, place: str) -> _Part:
         self.changes = True
+        self.count(0, properties=2)
         value = self.part(schema, f"{place}/additionalProperties")
         return _Part(_entries(value.schema), lambda entries: _from_entries(entries, value.decode))
 
@@ -370,38 +441,66 @@ class _Writer:
     def anything(self) -> _Part:
         """Make the part of any JSON at all: an object is one with the one key ``entries``."""
         self.changes = True
-        if "any" not in self.names:
-            name = self.names["any"] = free_name("json", self.names.values())
-            inner = {"$ref": _PREFIX + name}
+        if self.json is None:
+            self.count(0, properties=3)
+            name = self.free_name("json")
+            self.json = self.refer_to(name)
+            inner = self.json.schema
             kinds: list[dict[str, Any]] = [{"type": kind} for kind in _TYPES[:4]]
             kinds += [{"type": "array", "items": inner}, _write_object({"entries": _entries(inner)})]
             self.define(name, _Part({"anyOf": kinds}, _from_anything))
-        return self.refer_to(self.names["any"])
+        return self.json
 
     def loosen(self, place: str, word: str, why: str = "strict mode has no such keyword") -> None:
         self.loosened.append(f"{place}/{word} is not held: {why}")
 
 
-def _merge(schemas: Sequence[Any], place: str) -> dict[str, Any]:
+def _merge(schemas: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
     """Return one schema of what several ask together: objects whose properties do not clash, and little else."""
     merged: dict[str, Any] = {}
     for schema in schemas:
-        if schema is False:
-            _refuse(place, "nothing is valid")
-        for word, argument in ({} if schema is True else schema).items():
-            known = merged.setdefault(word, argument)
-            if word == "properties" and all(same(known[name], argument[name]) for name in known.keys() & argument):
-                merged[word] = {**known, **argument}
+        for word, argument in schema.items():
+            if word not in merged:
+                known = dict.fromkeys(argument) if word == "required" else argument
+                merged[word] = dict(known) if word == "properties" else known
+                continue
+            known = merged[word]
+            if word == "properties" and all(same(known[name], argument[name]) for name in argument if name in known):
+                known.update(argument)
             elif word == "required":
-                merged[word] = [*dict.fromkeys((*known, *argument))]
+                known.update(dict.fromkeys(argument))
             elif word not in ANNOTATIONS and not same(known, argument):
                 _refuse(place, f"{word} is asked for twice, and differently")
-    asking = [schema for schema in schemas if isinstance(schema, Mapping) and schema.keys() - ANNOTATIONS]
+    asking = [schema for schema in schemas if schema.keys() - ANNOTATIONS]
     if len(asking) > 1 and (
         {"items", "prefixItems"} & merged.keys() or merged.get("additionalProperties", True) is not True
     ):
         _refuse(place, "only objects that are not closed are merged")
     return merged
+
+
+def _require_schema(schema: Any, place: str) -> None:
+    if schema is False:
+        _refuse(place, "nothing is valid")
+    if schema is not True and not isinstance(schema, Mapping):
+        _refuse(place, f"a schema is an object, true or false, not {type(schema).__name__}")
+
+
+def _require_few(properties: int, values: int) -> None:
+    for count, most, of in ((properties, _PROPERTIES, "properties"), (values, _ENUM_VALUES, "listed values")):
+        if count > most:
+            raise SchemaUnsupported(
+                f"The schema has no strict form: it has at least {count:,} {of}, and strict mode takes {most:,}. "
+                "Ask for less at a time, or turn strict mode off."
+            )
+
+
+def _asks(word: str) -> bool:
+    return word not in ANNOTATIONS and not word.startswith("x-")
+
+
+def _notes(schema: Mapping[str, Any]) -> dict[str, str]:
+    return {word: schema[word] for word in ("title", "description") if isinstance(schema.get(word), str)}
 
 
 def _write_object(properties: dict[str, Any]) -> dict[str, Any]:
