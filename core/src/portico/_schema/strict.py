@@ -242,9 +242,8 @@ class _Writer:
                 _refuse(place, "the schema leads to itself")
             self.count(1 + sum(len(part.get(word, ())) for word in ("properties", "required")) + len(part))
             found[id(part)] = {word: argument for word, argument in part.items() if word not in ("$ref", "allOf")}
-            for other in [self.resolve(part["$ref"], place)] if "$ref" in part else []:
-                follow(other)
-            for other in part.get("allOf", ()):
+            others = [self.resolve(part["$ref"], place)] if "$ref" in part else []
+            for other in (*others, *part.get("allOf", ())):
                 follow(other)
             ended.add(id(part))
 
