@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import pytest
 from hypothesis import given, strategies as st
 from tests.support.strategies import type_cases
 
@@ -86,6 +87,46 @@ def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
         "description": "One for each day.",
     }
     assert Function.of(quiet).spec.to_openapi()["responses"]["200"]["description"] == "Success"
+
+
+def doubling(length: int) -> dict[str, Any]:
+    """A schema whose definitions each have two properties of the next one: written out it is 2 ** length long."""
+    made: dict[str, Any] = {
+        f"D{number}": {
+            "type": "object",
+            "properties": {name: {"$ref": f"#/$defs/D{number + 1}"} for name in ("left", "right")},
+        }
+        for number in range(length)
+    }
+    return {"$ref": "#/$defs/D0", "$defs": {**made, f"D{length}": {"enum": list(range(1_000))}}}
+
+
+RECURSIVE = {"type": "object", "properties": {"next": {"$ref": "#"}, "name": {"enum": ["x" * 5_000]}}}
+WIDE = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(1_000)}}
+TABLE = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"rows": WIDE, "size": {"type": "integer"}}, "required": ["size"]},
+}
+
+
+@pytest.mark.parametrize("schema", [doubling(3), doubling(200), RECURSIVE, WIDE, TABLE, {"anyOf": [TABLE, WIDE]}])
+def test_a_long_output_schema_is_shown_by_its_upper_levels_and_stays_whole(schema: dict[str, Any]) -> None:
+    spec = FunctionSpec("a", "", {"type": "object", "properties": {}}, schema)
+    shown = spec.to_openapi()["responses"]["200"]["content"]["application/json"]["schema"]
+    assert len(json.dumps(shown)) <= 4_000
+    assert "left out" in json.dumps(shown)
+    assert "$ref" not in json.dumps(shown)
+    assert spec.returns is schema
+
+
+def test_of_a_long_output_schema_as_many_levels_are_shown_as_there_is_room_for() -> None:
+    left_out = {"type": "object", "description": "What is inside is left out here."}
+    shown = FunctionSpec("a", "", {}, TABLE).brief_returns
+    assert shown == {
+        **TABLE,
+        "items": {**TABLE["items"], "properties": {"rows": left_out, "size": {"type": "integer"}}},
+    }
+    assert FunctionSpec("a", "", {}, WIDE).brief_returns == left_out
 
 
 def test_the_tool_is_what_a_chat_service_takes() -> None:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from portico._chat.messages import Tool
 from portico._schema.coerce import structure_leniently
-from portico._schema.definitions import hoist, with_definitions
+from portico._schema.definitions import hoist, shorten, with_definitions
 from portico._schema.strict import StrictForm
 from portico._types.classes import note, resolve_hints
 from portico._types.compiled import Compiled, Mismatch
@@ -37,6 +37,7 @@ _SEPARATORS = re.compile(r"[-._:/ ]+")
 
 
 _WIRE_LENGTH = 64
+_LONGEST_OUTPUT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,8 @@ class FunctionSpec:
         >>> Function.of(double).spec.to_openapi()["responses"]["200"]["content"]["application/json"]["schema"]
         {'type': 'integer'}
 
-        ``parameters`` and each ``schema`` are whole schemas with their own ``$defs``. Semantic Kernel calls this form a
-        JsonSchemaFunctionView.
+        ``parameters`` is a whole schema with its own ``$defs``, and the output's is `brief_returns`. Semantic Kernel
+        calls this form a JsonSchemaFunctionView.
         """
         return {
             "name": self.name,
@@ -147,10 +148,15 @@ class FunctionSpec:
             "responses": {
                 "200": {
                     "description": self.returns.get("description") or "Success",
-                    "content": {"application/json": {"schema": self.returns}},
+                    "content": {"application/json": {"schema": self.brief_returns}},
                 }
             },
         }
+
+    @property
+    def brief_returns(self) -> Mapping[str, Any]:
+        """The schema of the output as manuals show it: of one with more than 4,000 characters the upper levels."""
+        return shorten(self.returns, _LONGEST_OUTPUT)
 
     def tool(self, *, name: str | None = None) -> Tool:
         """Make an entry of a chat service's tool list; the default ``name`` is the full name.

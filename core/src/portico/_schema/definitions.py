@@ -1,10 +1,13 @@
-"""The ``$defs`` of a schema that is put inside another: moved to the root, under names that clash with none."""
+"""The ``$defs`` of a schema that is put inside another, moved to its root, or of one that is shortened, written out."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, MutableMapping
 from itertools import count
 from typing import Any
+
+from portico._schema.values import resolve
 
 _PREFIX = "#/$defs/"
 _DATA = frozenset({"const", "default", "enum", "examples", "required"})
@@ -38,6 +41,59 @@ def hoist(
             definitions.update(bodies)
             return dict(_rename(rest, names))
     raise AssertionError("numbers do not end")
+
+
+_LEFT_OUT = "What is inside is left out here."
+_DEEPEST = 20
+
+
+def shorten(schema: Mapping[str, Any], most: int) -> Mapping[str, Any]:
+    """Return a schema, or of one with more than ``most`` characters as JSON as many levels as fit, for reading only.
+
+    >>> shorten({"type": "object", "properties": {"rows": {"type": "array", "items": {"enum": [*range(50)]}}}}, 200)
+    {'type': 'object', 'properties': {'rows': {'type': 'array', 'description': 'What is inside is left out here.'}}}
+
+    What is left out has this note in its place, and references are written out.
+    """
+    if len(json.dumps(schema)) <= most:
+        return schema
+    shortened: Mapping[str, Any] = _upper(schema, schema, 0, [most])
+    for depth in range(1, _DEEPEST):
+        try:
+            deeper = _upper(schema, schema, depth, [most])
+        except OverflowError:
+            break
+        if deeper == shortened or len(json.dumps(deeper)) > most:
+            break
+        shortened = deeper
+    return shortened
+
+
+def _upper(schema: Any, root: Mapping[str, Any], depth: int, room: list[int]) -> Any:
+    """Return the upper levels of a schema. Raises ``OverflowError`` when the room is full: that bounds the work."""
+    room[0] -= 1
+    if room[0] < 0:
+        raise OverflowError
+    if isinstance(schema, list):
+        return [_upper(part, root, depth, room) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    for _ in range(_DEEPEST):
+        target = resolve(schema.get("$ref"), root)
+        if isinstance(target, Mapping):
+            schema = {**target, **{key: part for key, part in schema.items() if key != "$ref"}}
+    inner = {key for key, part in schema.items() if isinstance(part, Mapping | list) and key not in _DATA | {"type"}}
+    if inner and not depth:
+        return {key: schema[key] for key in ("type", "title") if key in schema} | {"description": _LEFT_OUT}
+    return {
+        key: part
+        if key not in inner
+        else {name: _upper(one, root, depth - 1, room) for name, one in part.items()}
+        if key in _NAMED
+        else _upper(part, root, depth - 1, room)
+        for key, part in schema.items()
+        if key not in ("$defs", "$ref")
+    }
 
 
 def with_definitions(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -293,7 +293,7 @@ def _lines(spec: FunctionSpec) -> Iterator[str]:
         yield f"- {name} ({'required' if name in required else 'optional'}): {_json(schema)}"
     if "$defs" in spec.parameters:
         yield f"Definitions of the inputs: {_json(spec.parameters['$defs'])}"
-    yield f"Output: {_json(spec.returns)}"
+    yield f"Output: {_json(spec.brief_returns)}"
 
 
 def _json(schema: object) -> str:
