@@ -181,10 +181,11 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def differential(session: nox.Session) -> None:
-    """Ask handlebars.js and Mermaid themselves, by npm: recorded answers again, random templates, random plans."""
+    """Ask handlebars.js, Mermaid and Prism, by npm: recorded answers again, random templates, plans and requests."""
     run_in_workspace(session, "python", "-m", "tests.differential.handlebars.live", *session.posargs)
     if not session.posargs:
         run_in_workspace(session, "python", "-m", "tests.differential.mermaid.live")
+        run_in_workspace(session, "python", "-m", "tests.differential.openapi.live")
 
 
 @nox.session
