@@ -83,7 +83,7 @@ def test_what_is_2020_12_already_stays(schema):
         ({"required": ["a", 5, "a"]}, {"required": ["a"]}),
         ({"enum": []}, {}),
         ({"enum": "a"}, {}),
-        ({"uniqueItems": "yes"}, {}),
+        ({"uniqueItems": "maybe"}, {}),
         ({"pattern": "(?<name>x)["}, {}),
         ({"pattern": 5}, {}),
         ({"pattern": "x" * 5_000}, {}),
@@ -245,7 +245,7 @@ def test_an_object_that_inherits_inside_of_itself_is_no_end():
     "part",
     [
         {"type": "object", "properties": {"name": {"type": "integer"}}},
-        {"type": "object", "additionalProperties": False},
+        {"type": "object", "additionalProperties": {"type": "string"}},
         {"type": "object", "minProperties": 1},
         {"type": "array"},
         {"anyOf": [{"required": ["a"]}]},

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -34,14 +35,17 @@ def _file_in(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [key], "additionalProperties": False}
 
 
+_FILE_OBJECTS = [_file_in("base64", _BASE64), _file_in("text", {"type": "string"})]
 FILE_SCHEMA: Mapping[str, Any] = {
-    "anyOf": [
-        {**_BASE64, "description": "The file's content in base64."},
-        _file_in("base64", _BASE64),
-        _file_in("text", {"type": "string"}),
-    ]
+    "anyOf": [{**_BASE64, "description": "The file's content in base64."}, *_FILE_OBJECTS]
 }
 """A file: its content in base64, or an object with ``base64`` or ``text``, a name and a media type."""
+
+_ANY_FIELD: Mapping[str, Any] = {"type": ["string", "number", "boolean", "array"]}
+_ANY_FIELDS: Mapping[str, Any] = {
+    "type": "object",
+    "description": "The fields of a form, by their names; the service's document does not describe them.",
+}
 
 
 class FileContent(NamedTuple):
@@ -97,6 +101,8 @@ class Encoding:
 
 
 _PLAIN = Encoding()
+_OTHERS = ""
+"""The name under which the encoding of properties without their own stands."""
 
 
 def _fields(value: Any, encodings: Mapping[str, Encoding]) -> Iterator[tuple[str, Any, Encoding]]:
@@ -104,11 +110,17 @@ def _fields(value: Any, encodings: Mapping[str, Encoding]) -> Iterator[tuple[str
     if not isinstance(value, Mapping):
         raise Unwritable("a form is an object")
     for name, part in value.items():
-        encoding = encodings.get(name, _PLAIN)
+        encoding = encodings.get(name) or encodings.get(_OTHERS) or _PLAIN
         repeated = isinstance(part, list | tuple) and encoding.style is None and not encoding.as_json
         for one in part if repeated else [part]:
             if one is not None:
-                yield name, one, encoding
+                yield name, one, Encoding(file=_is_file_object(one)) if encoding is _PLAIN else encoding
+
+
+def _is_file_object(value: Any) -> bool:
+    """Return whether the value of a field that no document describes is a file."""
+    keys = value.keys() if isinstance(value, Mapping) else set()
+    return not keys.isdisjoint(("base64", "text")) and keys <= {"base64", "text", "filename", "media_type"}
 
 
 @contextmanager
@@ -230,22 +242,24 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
         target = schemas.documents.follow(operation["requestBody"], base)
         if type(target.value) is not dict:
             raise Unusable(f"expected an object, not {describe(target.value)}")
-        content = mapping(target.value, "content")
+        content, uri = schemas.documents.member(mapping, target.value, "content", target.uri)
         media_type, kind = _choose_form(content)
         with Within("content", media_type):
-            media = schemas.documents.follow(content[media_type], target.uri)
+            media = schemas.documents.follow(content[media_type] or {}, uri)
             if type(media.value) is not dict:
                 raise Unusable(f"expected an object, not {describe(media.value)}")
             kind, schema = _body_schema(kind, media_type, media, schemas)
             encodings: dict[str, Encoding] = {}
-            if kind in _FORMS and schema.get("properties"):
-                properties, encodings = _form_properties(media, schema, schemas, kind)
-                schema = {**schema, "properties": properties}
+            if kind in _FORMS:
+                schema = _form(media, schema, schemas, kind, encodings=encodings, definitions=schema.get("$defs", {}))
     required = flag(target.value, "required") is True
     if name_of(media_type) in ("*/*", "application/*"):
         media_type = "application/json"
-    if kind in _FORMS and not required and schema.get("properties") == {} and set(schema) <= _SAYS_NO_MORE:
-        return None
+    if kind in _FORMS and not schema.get("properties") and set(schema) <= _SAYS_NO_MORE:
+        if "properties" in schema and not required:
+            return None
+        fields = _ANY_FIELD if kind == "form" else {"anyOf": [_ANY_FIELD, *_FILE_OBJECTS]}
+        schema = {**schema, **_ANY_FIELDS, "additionalProperties": fields}
     if kind in ("json", *_FORMS) and (names := _spread(schema, taken, required=required)):
         parameters = []
         for argument, name in names.items():
@@ -297,8 +311,11 @@ def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) 
         named = schema.get("type", "object")
         types = [named] if isinstance(named, str) else named
         if kind in _FORMS and "object" not in types:
-            if kind == "multipart" or "string" not in types:
+            if "string" not in types:
                 raise Unusable(f"a form is an object, and its schema is of {' or '.join(types)}")
+            if kind == "multipart":
+                # What it says of a text, or of a file, is not how the fields are called.
+                return kind, {}
             kind = "text"
     if kind == "text" and not _SIMPLE.issuperset(types):
         schema = {"type": "string", "description": f"The whole body, as {show(media_type)}."}
@@ -322,25 +339,41 @@ def _spread(schema: Mapping[str, Any], taken: Collection[str], *, required: bool
     return names if says_all else {}
 
 
-def _form_properties(
-    media: Target, schema: Mapping[str, Any], schemas: Schemas, kind: _Kind
-) -> tuple[dict[str, Any], dict[str, Encoding]]:
-    """Return the properties of a form, files as arguments hold them, and how each is sent."""
-    declared = mapping(media.value, "encoding")
-    properties: dict[str, Any] = {}
-    encodings: dict[str, Encoding] = {}
-    for name, part in schema["properties"].items():
+def _form(
+    media: Target,
+    schema: Mapping[str, Any],
+    schemas: Schemas,
+    kind: _Kind,
+    *,
+    encodings: dict[str, Encoding],
+    definitions: Mapping[str, Any],
+    is_whole: bool = True,
+) -> dict[str, Any]:
+    """Return the schema of a form with files as arguments hold them; ``encodings`` gets how each property is sent."""
+    declared, uri = schemas.documents.member(mapping, media.value, "encoding", media.uri)
+    form = {**schema, "properties": dict(schema["properties"])} if "properties" in schema else dict(schema)
+    for name, part in schema.get("properties", {}).items():
         with Within("encoding", name):
-            one = schemas.documents.follow(declared.get(name), media.uri).value or {}
+            one = schemas.documents.follow(declared.get(name), uri).value or {}
             if type(one) is not dict:
                 raise Unusable(f"expected an object, not {describe(one)}")
-            encoding = _encoding(one, kind)
-        properties[name], encodings[name] = part, encoding
+            encodings[name] = _encoding(one, kind)
         if kind == "multipart":
-            file = _file_argument(part, encoding.content_type, schema.get("$defs", {}), old=schemas.old)
-            properties[name] = file or part
-            encodings[name] = Encoding(encoding.content_type, file=file is not None)
-    return properties, encodings
+            content_type = encodings[name].content_type
+            file = _file_argument(part, content_type, definitions, old=schemas.old)
+            form["properties"][name] = file or part
+            encodings[name] = Encoding(content_type, file=file is not None)
+    others = schema.get("additionalProperties")
+    if kind == "multipart" and isinstance(others, dict) and others:
+        file = _file_argument(others, None, definitions, old=schemas.old)
+        form["additionalProperties"] = file or others
+        encodings |= {_OTHERS: Encoding(file=True)} if file else {}
+    # Alternatives of alternatives may double without end.
+    for key in ("anyOf", "allOf") if is_whole else ():
+        if key in schema:
+            inner = partial(_form, encodings=encodings, definitions=definitions, is_whole=False)
+            form[key] = [inner(media, behind(one, definitions), schemas, kind) for one in schema[key]]
+    return form
 
 
 def _file_argument(

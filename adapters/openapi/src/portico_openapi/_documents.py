@@ -17,13 +17,16 @@ from urllib.request import url2pathname
 import yaml
 
 from portico.errors import ConfigurationError
-from portico_openapi._errors import Unusable, show
+from portico_openapi._errors import T, Unusable, Within, describe, show
 from portico_openapi._servers import origin_of
 
 _MOST_HOPS = 50
-_MOST_DOCUMENTS = 100
+_MOST_DOCUMENTS = 5_000
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _URL_IN_PATH = re.compile(r"(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]+(.+)", re.DOTALL)
+
+Layers: TypeAlias = list[tuple[dict[str, Any], str]]
+"""The objects of a chain of references, each with the URI of its document: the one that refers comes first."""
 
 Fetch: TypeAlias = Callable[[str, int], Awaitable[tuple[bytes, str]]]
 """Fetches a URL, at most so many bytes: the content, and the URL that it came from. Raises `Unusable`."""
@@ -45,9 +48,9 @@ class Documents:
     2
     """
 
-    def __init__(self, root: str, values: Mapping[str, dict[str, Any]], failures: Mapping[str, str]) -> None:
+    def __init__(self, root: str, values: Mapping[str, Any], failures: Mapping[str, str]) -> None:
         self.root_uri = root
-        self.root = values[root]
+        self.root: dict[str, Any] = values[root]
         self._values = values
         self._failures = failures
         self._known: dict[tuple[str, str], Target] = {}
@@ -72,6 +75,25 @@ class Documents:
                 return target
             target = self.resolve(target.value["$ref"], target.uri)
         raise Unusable(f"its references lead to each other, or through more than {_MOST_HOPS} others", ("$ref",))
+
+    def layers(self, value: Any, base: str) -> Layers:
+        """Return an object and those behind its reference: what stands beside a reference counts, and first."""
+        target = Target(value, base, "")
+        found: Layers = []
+        while type(target.value) is dict and len(found) < _MOST_HOPS:
+            found.append((target.value, target.uri))
+            if "$ref" not in target.value:
+                return found
+            target = self.resolve(target.value["$ref"], target.uri)
+        raise Unusable(f"expected an object, not {describe(self.follow(value, base).value)}")
+
+    def member(
+        self, read: Callable[[Mapping[str, Any], str], T], parent: Mapping[str, Any], key: str, base: str
+    ) -> tuple[T, str]:
+        """Return what ``read`` makes of the member ``key``, perhaps a reference, and the document that it stands in."""
+        with Within(key):
+            value, uri, _ = self.follow(parent.get(key), base)
+        return read({key: value}, key), uri
 
     def _resolve(self, reference: str, base: str) -> Target:
         """Walk a JSON Pointer (RFC 6901); what stands behind a reference on the way counts too."""
@@ -142,9 +164,11 @@ async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int)
         else:
             content, root = await fetch(location, maximum_bytes)
         value, outward = await asyncio.to_thread(parse, content)
+        if type(value) is not dict:
+            raise Unusable("it holds one value where an object is expected")
     except Unusable as error:
         raise ConfigurationError(f"The OpenAPI document {location} cannot be read: {error}.") from error
-    values = {root: value}
+    values: dict[str, Any] = {root: value}
     failures: dict[str, str] = {}
     left = maximum_bytes - len(content)
     queue = deque((root, reference) for reference in outward)
@@ -353,11 +377,11 @@ def _line(event: Any) -> str:
     return f"line {event.start_mark.line + 1}"
 
 
-def parse(content: bytes) -> tuple[dict[str, Any], list[str]]:
-    """Read JSON or YAML; return the object and its references to other documents, as they are written.
+def parse(content: bytes) -> tuple[Any, list[str]]:
+    """Read JSON or YAML; return the value and its references to other documents, as they are written.
 
-    A text that begins with a brace is JSON. Raises `Unusable` for what is neither, is no object, or nests deeper than
-    200 levels. Of a key that stands twice the last value counts.
+    A text that begins with a brace is JSON. Raises `Unusable` for what is neither, or nests deeper than 200 levels. Of
+    a key that stands twice the last value counts.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -391,12 +415,10 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
 
 
-def _examine(value: Any) -> tuple[dict[str, Any], list[str]]:
+def _examine(value: Any) -> tuple[Any, list[str]]:
     """Walk once through everything: its depth and its references. Shared parts are seen once."""
-    if type(value) is not dict:
-        raise Unusable("it holds one value where an object is expected")
     outward: dict[str, None] = {}
-    level: list[Any] = [value]
+    level: list[Any] = [value] if type(value) in (dict, list) else []
     seen: set[int] = set()
     for _ in range(_DEEPEST + 1):
         following: list[Any] = []

@@ -41,6 +41,18 @@ class Within:
             error.keys = (*self._keys, *error.keys)
 
 
+_TRUTHS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false", "no", "off"), False)}
+
+
+def truth(value: Any) -> Any:
+    """Return the truth value that a text means, anything else as it is: many documents quote theirs.
+
+    >>> truth("True"), truth("no"), truth("maybe")
+    (True, False, 'maybe')
+    """
+    return _TRUTHS.get(value.strip().casefold(), value) if type(value) is str else value
+
+
 def mapping(parent: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the object at ``key``, an empty one where there is none."""
     return _member(parent, key, dict, "an object") or {}
@@ -58,7 +70,7 @@ def text(parent: Mapping[str, Any], key: str) -> str | None:
 
 def flag(parent: Mapping[str, Any], key: str) -> bool | None:
     """Return the truth value at ``key``."""
-    return _member(parent, key, bool, "true or false")
+    return _member({key: truth(parent.get(key))}, key, bool, "true or false")
 
 
 def _member(parent: Mapping[str, Any], key: str, kind: type[T], noun: str) -> T | None:

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from portico import Parameter
 from portico_openapi import _styles
-from portico_openapi._errors import Unusable, Within, describe, flag, listing, mapping, shorten, show, text
+from portico_openapi._errors import Unusable, Within, describe, flag, listing, mapping, shorten, show, text, truth
 from portico_openapi._names import parameter_names
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable, is_json, is_text
 from portico_openapi._validation import compile_schema
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
-    "path": ("simple",),
+    "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
     "cookie": ("form",),
@@ -63,7 +63,7 @@ class Sent:
             as_text = _styles.scalar if self.content == "text" else _styles.as_json
             value = _styles.as_json(value, ascii_only=True) if self.location == "header" else as_text(value)
         if self.location == "path":
-            parts.path[self.name] = _styles.simple(value, explode=self.explode)
+            parts.path[self.name] = _styles.path(self.style, self.name, value, explode=self.explode)
             if not parts.path[self.name]:
                 raise Unwritable("it is empty, and the path needs a value")
         elif self.location == "query":
@@ -89,9 +89,10 @@ def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, 
     """
     found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
     for level, base in levels:
-        for number, one in enumerate(listing(level, "parameters")):
+        declared, uri = schemas.documents.member(listing, level, "parameters", base)
+        for number, one in enumerate(declared):
             with Within("parameters", number):
-                target = schemas.documents.follow(one, base)
+                target = schemas.documents.follow(one, uri)
                 found[_identity(target.value)] = (target.value, target.uri)
     names_in_path = re.findall(r"\{([^{}]*)\}", path)
     for name in names_in_path:
@@ -135,7 +136,7 @@ def _read_one(argument: str, identity: tuple[str, str], part: Mapping[str, Any],
     content: Literal["json", "text"] | None = None
     schema, inner = part.get("schema"), ("schema",)
     if "schema" not in part:
-        media = mapping(part, "content")
+        media, base = schemas.documents.member(mapping, part, "content", base)
         if not media:
             raise Unusable("it has neither schema nor content")
         media_type = next(iter(sorted(media, key=lambda one: not is_json(one))))
@@ -159,6 +160,6 @@ def new_parameter(
     """Return a parameter of a compiled schema; the first of ``about`` that has a description describes it."""
     words = next((text for part in about if (text := part.get("description"))), "")
     words = shorten(words.strip(), _LONGEST_TEXT) if isinstance(words, str) else ""
-    if any(part.get("deprecated") is True for part in about):
+    if any(truth(part.get("deprecated")) is True for part in about):
         words = f"Deprecated. {words}".rstrip()
     return Parameter(name, words, compile_schema(schema), required, schema.get("default", _NOT_GIVEN))

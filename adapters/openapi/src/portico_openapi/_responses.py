@@ -57,17 +57,18 @@ class Responses:
 
 def read_responses(operation: Mapping[str, Any], base: str, schemas: Schemas) -> Responses:
     """Return what the document says of successful answers, 2xx or else ``default``. Raises `Unusable`."""
-    declared = mapping(operation, "responses")
+    declared, uri = schemas.documents.member(mapping, operation, "responses", base)
     wanted = [status for status in declared if _SUCCESS.fullmatch(status)]
     if not wanted and "default" in declared and not any(status[:1] == "3" for status in declared):
         wanted = ["default"]
     found: list[tuple[str, _Kind, dict[str, Any]]] = []
     for status in wanted:
         with Within("responses", status):
-            target = schemas.documents.follow(declared[status], base)
+            target = schemas.documents.follow(declared[status], uri)
             if type(target.value) is not dict:
                 raise Unusable(f"expected an object, not {describe(target.value)}")
-            found.append(_best(mapping(target.value, "content"), target.uri, schemas))
+            content, place = schemas.documents.member(mapping, target.value, "content", target.uri)
+            found.append(_best(content, place, schemas))
     media_types = dict.fromkeys(media_type for media_type, _, _ in found if media_type and "*" not in media_type)
     kinds = frozenset(kind for _, kind, _ in found)
     accept = ", ".join(media_types) or ("*/*" if kinds and "json" not in kinds else "application/json, */*;q=0.5")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, TypeAlias
 
-from portico_openapi._documents import Documents, Target
-from portico_openapi._errors import Unusable, Within, describe, shorten, show
+from portico_openapi._documents import Documents, Target, read_json
+from portico_openapi._errors import Unusable, Within, describe, listing, shorten, show, truth
 from portico_openapi._names import word
 
 _LONGEST_TEXT = 2_000
@@ -29,6 +30,9 @@ _COUNTS = frozenset(
 )
 _TEXTS = frozenset({"title", "description", "format", "contentEncoding", "contentMediaType"})
 _FLAGS = frozenset({"uniqueItems", "deprecated"})
+_CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
+_TRUTHS = _FLAGS | _CLOSING | {"nullable", "readOnly", "writeOnly", "exclusiveMinimum", "exclusiveMaximum"}
+_MOST_EXAMINED = 1_000
 _ANNOTATIONS = frozenset({"title", "description", "example", "examples", "default", "deprecated", "format"})
 _CHOICES = frozenset({"allOf", "anyOf", "oneOf"})
 _SAME_VALUE = _CHOICES | {"not", "if", "then", "else", "dependentSchemas"}
@@ -37,8 +41,10 @@ _ONE_SCHEMA = frozenset(
     | {"not", "if", "then", "else"}
 )
 _NOT_WRITTEN = frozenset({"readOnly", "writeOnly", "xml", "externalDocs", "discriminator", "$comment", "$schema"})
+_JOINS = _CHOICES | _CLOSING | {"properties"}
 _BESIDE_ONE = _ANNOTATIONS | _NOT_WRITTEN | {"$anchor", "allOf", "nullable"}
-_PLAIN_OBJECT = _BESIDE_ONE - {"nullable"} | {"type", "properties", "required", "additionalProperties"}
+_PLAIN_OBJECT = _BESIDE_ONE - {"nullable"} | _CLOSING | {"type", "properties", "required"}
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 _DEFINITIONS = "#/$defs/"
 
 _Parts: TypeAlias = list[tuple[Mapping[str, Any], str]]
@@ -72,6 +78,8 @@ class _Definition:
 
     name: str
     target: Target
+    part: bool
+    """Whether it stands for a part of an object only, and leaves out what closes the object."""
     schema: Any = None
     problem: Unusable | None = None
     names: list[str] = field(default_factory=list)
@@ -91,7 +99,7 @@ class Schemas:
         self._hidden = hidden
         self._allowance = _MOST_JOINED
         """How many properties may still be joined into objects."""
-        self._definitions: dict[tuple[str, str], _Definition] = {}
+        self._definitions: dict[tuple[str, str, bool], _Definition] = {}
         self._by_name: dict[str, _Definition] = {}
         self._waiting: deque[_Definition] = deque()
         self._closures: dict[tuple[str, ...], Mapping[str, Any]] = {}
@@ -164,9 +172,10 @@ class Schemas:
                     stack += part[key].values() if key == "dependentSchemas" else [part[key]]
         return list(found)
 
-    def _name_of(self, target: Target) -> str:
+    def _name_of(self, target: Target, part: bool) -> str:
         """Return the name of the definition that a reference leads to; it is written later."""
-        key = (target.uri, target.pointer)
+        part = part and self._is_closed(target.value, target.uri)
+        key = (target.uri, target.pointer, part)
         found = self._definitions.get(key)
         if found is None:
             last = target.pointer.rpartition("/")[2] or target.uri.rpartition("/")[2].partition(".")[0]
@@ -175,7 +184,7 @@ class Schemas:
             while name in self._by_name:
                 number += 1
                 name = f"{stem}_{number}"
-            found = self._definitions[key] = self._by_name[name] = _Definition(name, target)
+            found = self._definitions[key] = self._by_name[name] = _Definition(name, target, part)
             self._waiting.append(found)
         return found.name
 
@@ -186,7 +195,8 @@ class Schemas:
             definition = self._waiting.popleft()
             fresh.append(definition)
             try:
-                definition.schema = self._write(definition.target.value, definition.target.uri, 0)
+                target = definition.target
+                definition.schema = self._write(target.value, target.uri, 0, definition.part)
             except Unusable as error:
                 definition.problem = error
             definition.names = self._names_in(definition.schema)
@@ -201,7 +211,8 @@ class Schemas:
             if definition.name not in ending:
                 definition.problem = Unusable("its references lead back to itself")
 
-    def _write(self, schema: Any, base: str, depth: int) -> Any:
+    def _write(self, schema: Any, base: str, depth: int, part: bool = False) -> Any:
+        """Write a schema; as a ``part`` of an object it does not close it, as ``additionalProperties: false`` does."""
         if schema is None or schema is True:
             return True
         if schema is False:
@@ -210,35 +221,61 @@ class Schemas:
             raise Unusable(f"expected a schema, not {describe(schema)}")
         if depth > _DEEPEST:
             raise Unusable(f"it nests deeper than {_DEEPEST} schemas")
+        schema = {key: truth(value) if key in _TRUTHS else value for key, value in schema.items()}
         if "$ref" in schema:
-            return self._reference(schema, base, depth)
+            # Before 3.1 nothing beside a reference counts; a text does no harm.
+            beside = {key: schema[key] for key in schema if key != "$ref" and (not self.old or key == "description")}
+            if part or _JOINS.isdisjoint(beside) or not self._is_closed(schema, base):
+                return self._reference(schema["$ref"], beside, base, depth, part)
+            schema = {**beside, "allOf": [{"$ref": schema["$ref"]}, *listing(beside, "allOf")]}
         parts = schema.get("allOf")
         if type(parts) is list and len(parts) == 1 and all(key in _BESIDE_ONE or key[:2] == "x-" for key in schema):
             # One part with texts beside it: how 3.0 writes a description beside a reference.
-            written = _with_texts(self._inside("allOf", parts[0], base, depth), schema)
+            written = _with_texts(self._inside("allOf", parts[0], base, depth, part), schema)
         elif parts and (joined := self._parts_of_object(schema, base, depth)) is not None:
-            written = self._write_object(schema, joined, depth)
+            written = self._write_object(schema, joined, depth, part)
         else:
-            written = self._keywords(schema, base, depth)
+            written = self._keywords(schema, base, depth, part)
         return _nullable(written) if schema.get("nullable") is True else written
 
-    def _inside(self, key: str | int, schema: Any, base: str, depth: int) -> Any:
+    def _inside(self, key: str | int, schema: Any, base: str, depth: int, part: bool = False) -> Any:
         with Within(key):
-            return self._write(schema, base, depth + 1)
+            return self._write(schema, base, depth + 1, part)
 
-    def _reference(self, schema: Mapping[str, Any], base: str, depth: int) -> Any:
-        # Before 3.1 nothing beside a reference counts; a text does no harm.
-        beside = {key: part for key, part in schema.items() if key != "$ref" and (not self.old or key == "description")}
+    def _reference(self, reference: Any, beside: dict[str, Any], base: str, depth: int, part: bool) -> Any:
         # The reference comes first for who reads it.
-        reference = {"$ref": f"{_DEFINITIONS}{self._name_of(self.documents.resolve(schema['$ref'], base))}"}
-        written = self._write(beside, base, depth + 1) if beside else True
-        return {**reference, **written} if isinstance(written, dict) else reference
+        first = {"$ref": f"{_DEFINITIONS}{self._name_of(self.documents.resolve(reference, base), part)}"}
+        written = self._write(beside, base, depth + 1, part) if beside else True
+        return {**first, **written} if isinstance(written, dict) else first
 
-    def _keywords(self, schema: Mapping[str, Any], base: str, depth: int) -> dict[str, Any]:
+    def _is_closed(self, schema: Any, base: str, through: Collection[str] = _CHOICES) -> bool:
+        """Return whether a schema, or another that describes the same value, takes no other properties."""
+        stack = [(schema, base)]
+        seen: set[int] = set()
+        while stack and len(seen) < _MOST_EXAMINED:
+            one, uri = stack.pop()
+            if type(one) is not dict or id(one) in seen:
+                continue
+            seen.add(id(one))
+            if any(truth(one.get(key)) is False for key in _CLOSING):
+                return True
+            if "$ref" in one:
+                with suppress(Unusable):
+                    target = self.documents.resolve(one["$ref"], uri)
+                    stack.append((target.value, target.uri))
+            stack += [(each, uri) for key in through if type(one.get(key)) is list for each in one[key]]
+        return False
+
+    def _keywords(self, schema: Mapping[str, Any], base: str, depth: int, part: bool) -> dict[str, Any]:
         written: dict[str, Any] = {}
         hidden = self._hidden_properties(schema, base)
+        # What closes one part of an object would forbid the properties of the others: the whole is closed instead.
+        joins = "allOf" in schema or schema.get("properties") or schema.get("additionalProperties") is False
+        is_whole = joins and not _CHOICES.isdisjoint(schema) and self._is_closed(schema, base)
         for key, value in schema.items():
             if value is None and key not in ("const", "default", "example"):
+                continue
+            if key in _CLOSING and value is False and (part or is_whole):
                 continue
             if key == "type":
                 written |= _types(value)
@@ -248,7 +285,7 @@ class Schemas:
                 if names := _read_required(value, hidden):
                     written[key] = names
             elif key in _CHOICES or key == "prefixItems" or (key == "items" and type(value) is list):
-                parts = self._list(key, value, base, depth)
+                parts = self._list(key, value, base, depth, key in _CHOICES and (part or is_whole))
                 # What fits several alternatives is the service's to judge: many documents say oneOf and mean any.
                 named = "anyOf" if key == "oneOf" and "anyOf" not in schema else key
                 written |= {"prefixItems" if key == "items" else named: parts} if parts else {}
@@ -256,32 +293,42 @@ class Schemas:
                 written[key] = self._inside(key, value, base, depth)
             elif key in ("dependentSchemas", "patternProperties") and type(value) is dict:
                 written[key] = {
-                    name: self._inside(name, part, base, depth)
-                    for name, part in value.items()
+                    name: self._inside(name, inner, base, depth)
+                    for name, inner in value.items()
                     if key == "dependentSchemas" or compile_pattern(name)
                 }
             else:
                 _write_simple(key, value, written)
+        if is_whole and not part and self._is_closed(schema, base, ("allOf",)):
+            written["unevaluatedProperties"] = False
         # In 3.0 `exclusiveMinimum: true` makes the bound itself exclusive.
         for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
             if schema.get(exclusive) is True and bound in written:
                 written[exclusive] = written.pop(bound)
+        if "type" in written and not written.keys().isdisjoint(("enum", "const", "default")):
+            _agree(written)
         discriminator = schema.get("discriminator")
         if type(discriminator) is dict and type(discriminator.get("propertyName")) is str:
             written["discriminator"] = {"propertyName": discriminator["propertyName"]}
         return written
 
-    def _list(self, key: str, value: Any, base: str, depth: int) -> list[Any]:
+    def _list(self, key: str, value: Any, base: str, depth: int, part: bool) -> list[Any]:
         with Within(key):
             if type(value) is not list:
                 raise Unusable(f"expected a list, not {describe(value)}")
-            return [self._inside(number, part, base, depth) for number, part in enumerate(value)]
+            return [self._inside(number, one, base, depth, part) for number, one in enumerate(value)]
 
     def _properties(self, value: Any, base: str, depth: int, hidden: set[str]) -> dict[str, Any]:
         with Within("properties"):
+            value, base = self._followed(value, base)
             if type(value) is not dict:
                 raise Unusable(f"expected an object, not {describe(value)}")
             return {name: self._inside(name, part, base, depth) for name, part in value.items() if name not in hidden}
+
+    def _followed(self, properties: Any, base: str) -> tuple[Any, str]:
+        """Return properties that may stand in a file of their own, and their document."""
+        is_reference = type(properties) is dict and type(properties.get("$ref")) is str
+        return self.documents.follow(properties, base)[:2] if is_reference else (properties, base)
 
     def _hidden_properties(self, schema: Mapping[str, Any], base: str) -> set[str]:
         """Return the properties that values of this direction do not have, those of the parts of an allOf too."""
@@ -289,9 +336,10 @@ class Schemas:
         stack = [schema]
         while stack:
             part = stack.pop()
-            properties, parts = part.get("properties"), part.get("allOf")
+            parts = part.get("allOf")
+            properties, uri = self._followed(part.get("properties"), base)
             if type(properties) is dict:
-                found |= {name for name, inner in properties.items() if self._is_hidden(inner, base)}
+                found |= {name for name, inner in properties.items() if self._is_hidden(inner, uri)}
             if type(parts) is list:
                 stack += [one for one in parts if type(one) is dict]
         return found
@@ -299,13 +347,13 @@ class Schemas:
     def _is_hidden(self, schema: Any, base: str) -> bool:
         if type(schema) is not dict:
             return False
-        if "$ref" not in schema or (schema.get(self._hidden) is True and not self.old):
-            return schema.get(self._hidden) is True
+        if "$ref" not in schema or (truth(schema.get(self._hidden)) is True and not self.old):
+            return truth(schema.get(self._hidden)) is True
         try:
             target = self.documents.follow(schema, base).value
         except Unusable:
             return False
-        return type(target) is dict and target.get(self._hidden) is True
+        return type(target) is dict and truth(target.get(self._hidden)) is True
 
     def _parts_of_object(self, schema: Mapping[str, Any], base: str, depth: int) -> _Parts | None:
         """Return the parts of an ``allOf`` that says no more than one object could; None where it says more.
@@ -335,7 +383,7 @@ class Schemas:
             properties, choices = part.get("properties") or {}, part.get("allOf") or []
             if part.get("type", "object") != "object" or type(properties) is not dict or type(choices) is not list:
                 return None
-            if part.get("additionalProperties") not in (None, True, {}):
+            if any(truth(part.get(key)) not in (None, True, False, {}) for key in _CLOSING):
                 return None
             if any(names.setdefault(name, (inner, uri)) != (inner, uri) for name, inner in properties.items()):
                 return None
@@ -346,7 +394,7 @@ class Schemas:
             stack += [(choice, uri) for choice in reversed(choices)]
         return parts
 
-    def _write_object(self, schema: Mapping[str, Any], parts: _Parts, depth: int) -> Any:
+    def _write_object(self, schema: Mapping[str, Any], parts: _Parts, depth: int, is_part: bool) -> Any:
         """Write the parts as one object: what they inherit first, then what is the schema's own."""
         hidden = {name for part, uri in parts for name in self._hidden_properties(part, uri)}
         properties: dict[str, Any] = {}
@@ -358,7 +406,50 @@ class Schemas:
         written["properties"] = properties
         if required:
             written["required"] = list(dict.fromkeys(required))
+        if not is_part and any(truth(part.get(key)) is False for part, _ in parts for key in _CLOSING):
+            written["additionalProperties"] = False
         return _with_texts(written, schema)
+
+
+def _agree(written: dict[str, Any]) -> None:
+    """Write the values of ``enum``, ``const`` and ``default`` in the type that is said, where they are of another.
+
+    Values that cannot be of the type do not count beside others that can. If none can, the type is the mistake; that of
+    a list may be meant for its items.
+    """
+    names = [written["type"]] if isinstance(written["type"], str) else written["type"]
+    for key in [key for key in ("default", "const", "enum") if key in written]:
+        values = written[key] if key == "enum" else [written[key]]
+        meant = [_of_type(value, names) for value in values]
+        fitting = list({json.dumps(value): value for value in meant if _is_of_type(value, names)}.values())
+        items = written.get("items", {})
+        if fitting:
+            written[key] = fitting if key == "enum" else fitting[0]
+        elif "array" in names and isinstance(items, dict) and "enum" not in items and key == "enum":
+            written["items"] = {**items, "enum": written.pop("enum")}
+            if "type" in items:
+                _agree(written["items"])
+        elif key != "default":
+            written.pop("type", None)
+
+
+def _of_type(value: Any, names: Collection[str]) -> Any:
+    """Return a value as one of a type, where its text is the same; else as it is."""
+    if _is_of_type(value, names):
+        return value
+    if type(value) is not str:
+        return json.dumps(value) if "string" in names and type(value) in (bool, int, float) else value
+    try:
+        return read_json(value)
+    except ValueError:
+        return truth(value)
+
+
+def _is_of_type(value: Any, names: Collection[str]) -> bool:
+    kind = _KINDS.get(type(value), "null")
+    if kind == "integer":
+        return not {"integer", "number"}.isdisjoint(names)
+    return kind in names or (kind == "number" and "integer" in names and value.is_integer())
 
 
 def _types(value: Any) -> dict[str, Any]:

@@ -118,6 +118,19 @@ def simple(value: Any, *, explode: bool, write: Callable[[str], str] = percent) 
     return "" if is_undefined(value) else _join(value, ",", explode=explode, write=write)
 
 
+def path(style: str, name: str, value: Any, *, explode: bool) -> str:
+    """Return a value in a style of paths: simple, label or matrix.
+
+    >>> path("matrix", "color", ["blue", "black"], explode=True), path("label", "color", "blue", explode=False)
+    (';color=blue;color=black', '.blue')
+    """
+    if style == "matrix":
+        return "".join(f";{pair.removesuffix('=')}" for pair in query("form", name, value, explode=explode))
+    if style == "label" and not is_undefined(value):
+        return f".{_join(value, '.' if explode else ',', explode=explode, write=percent)}"
+    return simple(value, explode=explode)
+
+
 def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool = False) -> list[str]:
     """Return the pairs ``name=value`` of a query or of a form: form, the delimited styles and deepObject.
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, encode_path
 from portico_openapi._client import Client
-from portico_openapi._documents import Documents, parse_location, read_documents
-from portico_openapi._errors import Unusable, describe, mapping, shorten, show
+from portico_openapi._documents import Documents, Layers, parse_location, read_documents
+from portico_openapi._errors import Unusable, describe, mapping, shorten, show, truth
 from portico_openapi._names import function_names
 from portico_openapi._parameters import read_parameters
 from portico_openapi._responses import read_responses
@@ -52,18 +52,23 @@ class LostOperation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One operation as it stands in a document: ``item`` is its path's item, ``base`` the document of both.
+    """One operation as it stands in a document: ``layers`` are its objects, ``item`` those of its path.
 
-    A path that cannot be read is an operation without a method, with its ``problem``.
+    ``value`` is what the layers say together; references in it do not count, since each is relative to its document.
+    What cannot be read has a ``problem``, and a path that cannot has no method.
     """
 
     method: str
     path: str
-    item: Mapping[str, Any]
-    value: Any
-    base: str
+    item: Layers = field(default_factory=list)
+    layers: Layers = field(default_factory=list)
+    value: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     problem: str | None = None
+
+    def layer(self, key: str) -> tuple[Mapping[str, Any], str]:
+        """Return the object that has ``key``, and its document."""
+        return next((layer for layer in self.layers if layer[0].get(key) is not None), self.layers[-1])
 
     @property
     def label(self) -> str:
@@ -73,13 +78,13 @@ class Operation:
     @property
     def id(self) -> str | None:
         """The operation id; None without a usable one."""
-        id = self.value.get("operationId") if type(self.value) is dict else None
+        id = self.value.get("operationId")
         return id if type(id) is str else None
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags that are texts."""
-        tags = self.value.get("tags") if type(self.value) is dict else None
+        tags = self.value.get("tags")
         return tuple(tag for tag in tags if type(tag) is str) if type(tags) is list else ()
 
     def is_meant_by(self, entry: str) -> bool:
@@ -98,35 +103,45 @@ class Operation:
 
 def operations_of(documents: Documents, paths: Mapping[str, Any]) -> list[Operation]:
     """Return the operations; all have their names before any is left out, so that leaving one out renames no other."""
-    found: list[Operation] = []
-    for path, item in paths.items():
-        try:
-            if path[:1] == "/":
-                found += _in_item(documents, path, item)
-            elif not path.startswith("x-"):
-                raise Unusable("a path begins with a slash")
-        except Unusable as error:
-            found.append(Operation("", path, {}, None, documents.root_uri, problem=str(error)))
-    usable = [one for one in found if one.problem is None]
-    names = iter(function_names((one.method, one.path, one.id) for one in usable))
-    return [replace(one, name=next(names)) if one.problem is None else one for one in found]
+    found: dict[str, list[Operation]] = {"$ref": []}
+    layers: Layers = [(dict(paths), documents.root_uri)]
+    try:
+        layers = documents.layers(paths, documents.root_uri)
+    except Unusable as error:
+        found["$ref"] = [Operation("", "$ref", problem=str(error))]
+    for layer, base in layers:
+        for path in [path for path in layer if path not in found]:
+            try:
+                found[path] = _in_item(documents, path, layer[path], base)
+            except Unusable as error:
+                found[path] = [Operation("", path, problem=str(error))]
+    operations = [one for each in found.values() for one in each]
+    names = iter(function_names((one.method, one.path, one.id) for one in operations if one.method))
+    return [replace(one, name=next(names)) if one.method else one for one in operations]
 
 
-def _in_item(documents: Documents, path: str, item: Any) -> list[Operation]:
-    """Return the operations of a path; what stands beside a reference counts as well, and first."""
-    if item is None:
-        return []
-    parts: list[tuple[Any, str]] = [(item, documents.root_uri)]
-    if type(item) is dict and "$ref" in item:
-        parts.append(documents.follow(item, documents.root_uri)[:2])
+def _in_item(documents: Documents, path: str, item: Any, base: str) -> list[Operation]:
+    """Return the operations of a path."""
+    if path[:1] != "/":
+        if path.startswith("x-"):
+            return []
+        raise Unusable("a path begins with a slash")
     found: dict[str, Operation] = {}
-    for part, base in parts:
-        if type(part) is not dict:
-            raise Unusable(f"expected the operations of a path, not {describe(part)}")
+    layers = documents.layers(item, base) if item is not None else []
+    for part, uri in layers:
         for method in part:
-            if method in _METHODS:
-                found.setdefault(method, Operation(method, path, part, part[method], base))
+            if method in _METHODS and method not in found:
+                found[method] = _operation(documents, Operation(method, path, layers), part[method], uri)
     return list(found.values())
+
+
+def _operation(documents: Documents, operation: Operation, value: Any, base: str) -> Operation:
+    try:
+        layers = documents.layers(value, base)
+    except Unusable as error:
+        return replace(operation, problem=str(error))
+    whole = {key: part for layer, _ in reversed(layers) for key, part in layer.items()}
+    return replace(operation, layers=layers, value=whole)
 
 
 def select(entries: Sequence[str], operations: Sequence[Operation], setting: str) -> set[Operation]:
@@ -208,7 +223,7 @@ class _Making:
         self._sent = Schemas(documents, "readOnly", old=old)
         self._received = Schemas(documents, "writeOnly", old=old)
         try:
-            self._paths = mapping(root, "paths")
+            self._operations = operations_of(documents, mapping(root, "paths"))
         except Unusable as error:
             raise ConfigurationError(f"The OpenAPI document {place} cannot be used: {error}.") from error
         base = documents.root_uri
@@ -218,7 +233,7 @@ class _Making:
         self._client = client
 
     def plugin(self) -> tuple[FunctionPlugin, tuple[LostOperation, ...]]:
-        operations = operations_of(self._documents, self._paths)
+        operations = self._operations
         settings = {
             setting: select(getattr(self._settings, setting), operations, f"functions.{self._name}.{setting}")
             for setting in ("include", "exclude", "effects", "no_effects")
@@ -245,10 +260,8 @@ class _Making:
     def _function(self, operation: Operation, *, effects: bool) -> Function:
         if operation.problem is not None:
             raise Unusable(operation.problem)
-        value, base = operation.value, operation.base
-        if type(value) is not dict:
-            raise Unusable(f"expected an operation, not {describe(value)}")
-        server, trusted = self._servers.of(value, operation.item)
+        value = operation.value
+        server, trusted = self._servers.of(value, *(item for item, _ in operation.item))
         schemes = self._credentials.choose(value, self._documents.root)
         lacking = None
         if isinstance(schemes, str):
@@ -260,13 +273,14 @@ class _Making:
                 "Configure the document once more, with this `server`."
             )
             schemes = ()
+        levels = [*reversed(operation.item), *reversed(operation.layers)]
         sent = [
             one
-            for one in read_parameters([(operation.item, base), (value, base)], operation.path, self._sent)
+            for one in read_parameters(levels, operation.path, self._sent)
             if not (trusted and self._credentials.fills(one.location, one.name, schemes))
         ]
-        body = read_body(value, base, self._sent, {one.parameter.name for one in sent})
-        responses = read_responses(value, base, self._received)
+        body = read_body(*operation.layer("requestBody"), self._sent, {one.parameter.name for one in sent})
+        responses = read_responses(*operation.layer("responses"), self._received)
         call = Call(
             name=f"{self._name}-{operation.name}",
             label=operation.label,
@@ -321,7 +335,7 @@ def _description(operation: Operation, lacking: str | None) -> str:
     texts = [operation.value.get(key) for key in ("summary", "description")]
     said = list(dict.fromkeys(_sentence(text.strip()) for text in texts if isinstance(text, str) and text.strip()))
     words = shorten("\n\n".join(said) or f"{operation.label}.", _LONGEST_DESCRIPTION)
-    if operation.value.get("deprecated") is True:
+    if truth(operation.value.get("deprecated")) is True:
         words = f"Deprecated. {words}"
     return f"{words}\n\nIt cannot be called: {lacking}" if lacking else words
 
