@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
+import sys
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +22,7 @@ from portico.search import TextSearchResult
 from portico_cli.commands.search import result_lines, snippet
 from portico_cli.invocation import Invocation
 from portico_cli.show.layout import markdown, place_head
-from portico_cli.show.output import plain
+from portico_cli.show.output import plain, write_json
 from portico_cli.terminal.progress import update_index
 
 ANSWER = """Two passages fit.
@@ -65,6 +69,37 @@ def test_plain_text_holds_no_control_characters(text: str) -> None:
     assert not any(0x7F <= ord(character) <= 0x9F or 0xD800 <= ord(character) <= 0xDFFF for character in cleaned)
     assert plain(cleaned) == cleaned
     cleaned.encode()
+
+
+# Joiners, variants of emoji and of Mongolian, and signs of other scripts, which are seen.
+NEEDED = {0x200C, 0x200D, 0xFE0E, 0xFE0F, *range(0x180B, 0x1810), *range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891}
+NEEDED |= {0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13456)}
+
+
+def is_hidden(letter: str) -> bool:
+    """Tell whether a character is not seen: controls, formats and variation selectors that no script needs."""
+    if ord(letter) in NEEDED or letter in "\n\t":
+        return False
+    odd = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+    named = unicodedata.name(letter, "").startswith(("VARIATION SELECTOR", "TAG "))
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") or named or letter in odd
+
+
+def test_no_hidden_character_reaches_a_terminal_and_no_other_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    letters = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Co")]
+    hidden = [letter for letter in letters if is_hidden(letter)]
+    assert not set(plain("".join(hidden))) - {"\n", "\ufffd"}
+    seen = "".join(letter for letter in letters if not is_hidden(letter))
+    assert plain(seen) == seen
+    write_json({"text": "".join(hidden)})
+    written = capsys.readouterr().out
+    assert not any(is_hidden(letter) for letter in written)
+    assert json.loads(written)["text"] == re.sub("[\ud800-\udfff]", "\ufffd", "".join(hidden))
+
+
+@pytest.mark.parametrize("text", ["👩‍❤️‍👨 ☎︎", "می‌خواهم שלום", "क्‍ष", "葛󠄀".replace("\U000e0100", "")])
+def test_emoji_and_other_scripts_stay_as_they_are(text: str) -> None:
+    assert plain(text) == text
 
 
 @given(st.text(max_size=60), st.text(max_size=2000))

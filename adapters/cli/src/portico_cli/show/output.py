@@ -14,16 +14,23 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-# Control characters but newline and tab, and the marks that turn the direction of writing: both can make a
-# terminal show what is not there.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+# What is not seen, and can show text that is not there or hide text that is: marks that turn the direction of
+# writing, tags, fillers, invisible operators. They are Unicode's default ignorable code points and the remarks of
+# U+FFF9 on. Kept are the joiners of Persian, Indian scripts and emoji, the choice of emoji, and what Mongolian needs.
+_HIDDEN = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+
+# And control characters but newline and tab.
+_CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
 
 _LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 # What JSON allows raw inside a string and a terminal may act on.
-_ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ESCAPED_IN_JSON = re.compile(f"[\x7f-\x9f\u2028\u2029{_HIDDEN}]")
 
 # No line is cut where a program reads.
 _WIDTH_OF_PIPES = 100_000
@@ -117,7 +124,7 @@ def write_json(value: Any, *, indent: int | None = 2) -> None:
     Half a surrogate pair, as a broken file name brings, becomes U+FFFD: not every reader of JSON takes it.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
-    text = _ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = _ESCAPED_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
     _write(_SURROGATES.sub("\ufffd", text) + "\n")
 
 
