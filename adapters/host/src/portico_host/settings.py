@@ -59,10 +59,7 @@ class SecretSource:
 
     def scrub(self, text: str) -> str:
         """Replace any value of at least six characters that this source made; shorter ones are parts of words."""
-        for value in sorted(self._values, key=len, reverse=True):
-            if len(value) >= _SHORTEST_SCRUBBED:
-                text = text.replace(value, "********")
-        return text
+        return Secret.redact(text, [Secret(value) for value in self._values if len(value) >= _SHORTEST_SCRUBBED])
 
     def _from_table(self, table: Mapping[str, Any]) -> Secret:
         ((key, value),) = table.items() if len(table) == 1 else ((None, None),)

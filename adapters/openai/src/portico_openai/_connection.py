@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -14,6 +13,7 @@ import httpx2
 import openai
 
 from portico.errors import ServiceUnavailable
+from portico.plugins import Secret
 from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, retry_after, timeout_error, translate_error
 from portico_openai.config import ConnectionSettings
 
@@ -169,11 +169,9 @@ class Connection:
         if http_client is not None and not isinstance(http_client, httpx2.AsyncClient):
             raise TypeError(f"http_client is an httpx2.AsyncClient, not {type(http_client).__name__}")
         key = settings.api_key.reveal() if settings.api_key else ""
-        secret_headers = {name: secret.reveal() for name, secret in settings.secret_headers.items()}
-        headers = {**settings.headers, **secret_headers}
-        self.peer = Peer(
-            kind, settings.model, settings.base_url, settings.host, bool(key), _pattern(key, headers, secret_headers)
-        )
+        headers = {**settings.headers, **{name: secret.reveal() for name, secret in settings.secret_headers.items()}}
+        secrets = tuple(_secrets_of(settings))
+        self.peer = Peer(kind, settings.model, settings.base_url, settings.host, bool(key), secrets)
         self.settings = settings
         by_header = settings.api_key_header.lower() != "authorization"
         own_scheme = any(name.lower() == "authorization" for name in headers)
@@ -249,22 +247,18 @@ class Connection:
 
     @contextmanager
     def failures(self, seconds: float, setting: str, incoming: Incoming | None = None) -> Iterator[None]:
-        """Raise core's error for one of the SDK or its transport.
-
-        The error is kept as the cause, unless it quotes a secret.
-        """
+        """Raise core's error for one of the SDK or its transport."""
         try:
             yield
         except _FAILURES as error:
             received = 0 if incoming is None else incoming.received
             if isinstance(error, TimeoutError):
                 raise timeout_error(self.peer, seconds, setting, received=received) from error
-            cause = error if self.peer.scrub(str(error)) == str(error) else None
             if self._clients.closed:
-                raise ServiceUnavailable(self.peer.says("was closed while this call was under way.")) from cause
+                raise ServiceUnavailable(self.peer.says("was closed while this call was under way.")) from error
             if isinstance(error, RuntimeError):
                 raise
-            raise translate_error(self.peer, error, received=received) from cause
+            raise translate_error(self.peer, error, received=received) from error
 
     async def aclose(self) -> None:
         """Close the client; calls under way fail, later ones are refused. A second time does nothing."""
@@ -345,16 +339,10 @@ def _pieces_of(response: httpx2.Response) -> AsyncIterable[bytes]:
     return cast("httpx2.AsyncByteStream", response.stream)
 
 
-def _pattern(key: str, headers: Mapping[str, str], secret: Mapping[str, str]) -> re.Pattern[str] | None:
-    """Return a pattern that finds the key, and the values of headers that are ``secret`` or have a secret's name."""
-
-    def find() -> Iterator[str]:
-        yield key
-        for name, value in headers.items():
-            if name in secret or any(sign in name.lower() for sign in ("auth", "key", "token", "secret", "cookie")):
-                yield value
-                yield value.rpartition(" ")[2]
-
-    longest_first = sorted({each for each in find() if each.strip()}, key=len, reverse=True)
-    # Whole words: a local server's key may be no more than "x".
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)") if longest_first else None
+def _secrets_of(settings: ConnectionSettings) -> Iterator[Secret]:
+    """Yield the key, the secret headers, and the headers and parameters that have a secret's name."""
+    yield from [settings.api_key] if settings.api_key else []
+    yield from settings.secret_headers.values()
+    for name, value in (*settings.headers.items(), *settings.query.items()):
+        if value and any(sign in name.lower() for sign in ("auth", "key", "token", "secret", "cookie")):
+            yield Secret(value)

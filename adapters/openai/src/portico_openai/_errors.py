@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -25,10 +26,12 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from portico.plugins import Secret
 
 TRANSPORT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError)
 """Errors of the SDK and its transports; ``TimeoutError`` is an ``OSError``."""
 
+_LOGGERS = ("openai", "openai._base_client", "httpx2")
 _SHOWN = 300
 _FILTERED = {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
 _OVERFLOWN = {
@@ -47,6 +50,16 @@ _OVERFLOW_WORDS = re.compile(
 )
 # llama.cpp fails with 500 where a model lacks something.
 _UNSUPPORTED_WORDS = re.compile(r"\bnot (supported|implemented)\b|\bunsupported\b", re.IGNORECASE)
+# Of a model that sees no images: llama.cpp, Ollama, vLLM, OpenAI, Mistral, LM Studio, OpenRouter, Z.ai. DeepSeek and
+# Groq only say that a message should be one text, which is a list where there is an image.
+_NO_IMAGES_WORDS = re.compile(
+    r"\b(image(_url)?|vision|multi-?modal)( inputs?| content)? (is|are) (not|only) (supported|enabled|available)"
+    r"|(not|n['’]t|that) support (images?|vision|multi-?modal)\b(?! (type|format|size|generation))"
+    r"|missing data required for image|not a multi-?modal model|at most 0 image|only '?text'? content type is supported"
+    r"|unknown variant `?image_url|untagged enum ChatCompletionRequestContent|sequence, expected a string"
+    r"|content must be a string",
+    re.IGNORECASE,
+)
 _NO_MODEL_WORDS = re.compile(r"\b(model|deployment)\b", re.IGNORECASE)
 
 
@@ -59,15 +72,15 @@ class Peer:
     base_url: str
     host: str
     has_key: bool = False
-    secrets: re.Pattern[str] | None = None
+    secrets: tuple[Secret, ...] = ()
 
     def says(self, what: str) -> str:
-        """Return a sentence about the service, without secrets."""
-        return self.scrub(f"{self.kind} 'openai' ({self.model} at {self.host}) {what}")
+        """Return a sentence about the service."""
+        return f"{self.kind} 'openai' ({self.model} at {self.host}) {what}"
 
-    def scrub(self, text: str) -> str:
-        """Replace the secrets that a service may have quoted."""
-        return self.secrets.sub("********", text) if self.secrets else text
+    def hiding(self) -> AbstractContextManager[None]:
+        """Mask the secrets in the errors of a block, and in what the SDK logs meanwhile."""
+        return Secret.hiding(self.secrets, _LOGGERS)
 
     def shorten(self, text: str) -> str:
         """Return the readable part of an answer, on one short line."""
@@ -75,7 +88,7 @@ class Peer:
         if title and "<" in text[:100]:
             text = f"a page in HTML with the title “{title.group(1)}”"
         # Before it is cut: a part of a key would not be found.
-        text = " ".join(self.scrub(text).split()).rstrip(".")
+        text = " ".join(Secret.redact(text, self.secrets).split()).rstrip(".")
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -204,6 +217,13 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
         return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
     if status == 413 or names & _OVERFLOWN or _OVERFLOW_WORDS.search(words):
         return ContextOverflow(peer.says(f"cannot take a request of this length: {words}. Send less at once."))
+    if status in {400, 404, 415, 422, 500, 501} and _NO_IMAGES_WORDS.search(words):
+        return ServiceError(
+            peer.says(
+                f"takes text and no images with this model ({status}): {words}. "
+                "Send text only, or choose a model that sees images."
+            )
+        )
     if status == 404:
         if "model_not_found" in names or _NO_MODEL_WORDS.search(words):
             return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Correct model."))

@@ -50,43 +50,47 @@ class OpenAIChat:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
         builder = ReplyBuilder(self._connection.peer, self.name)
-        text = await self._connection.fetch(_PATH, self._body(request, stream=False))
-        builder.add(decode_piece(text, self._connection.peer, "a reply"))
-        builder.end()
-        return builder.reply()
+        body = self._body(request, stream=False)
+        with self._connection.peer.hiding():
+            text = await self._connection.fetch(_PATH, body)
+            builder.add(decode_piece(text, self._connection.peer, "a reply"))
+            builder.end()
+            return builder.reply()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
         peer = self._connection.peer
         builder = ReplyBuilder(peer, self.name)
-        async with self._connection.open(_PATH, self._body(request, stream=True)) as incoming:
-            if incoming.content_type == "application/json":
-                # A server that does not stream answers whole.
-                for delta in builder.add(decode_piece(await incoming.rest(), peer, "a reply")):
+        body = self._body(request, stream=True)
+        with peer.hiding():
+            async with self._connection.open(_PATH, body) as incoming:
+                if incoming.content_type == "application/json":
+                    # A server that does not stream answers whole.
+                    for delta in builder.add(decode_piece(await incoming.rest(), peer, "a reply")):
+                        yield delta
+                else:
+                    reader = EventReader()
+                    over = False
+                    while not over:
+                        data = await incoming.read(self._settings.stream_timeout)
+                        over = not data
+                        for event in filter(None, reader.feed(data) if data else reader.end()):
+                            if event == _DONE:
+                                over = True
+                                builder.finish = builder.finish or "stop"
+                                break
+                            try:
+                                piece = decode_piece(event, peer, "a piece of a stream")
+                            except ResponseInvalid as error:
+                                raise (error if data else self._cut_off_error(incoming, builder)) from error.__cause__
+                            for delta in builder.add(piece):
+                                yield delta
+                    if builder.finish is None:
+                        raise self._cut_off_error(incoming, builder)
+                for delta in builder.end():
                     yield delta
-            else:
-                reader = EventReader()
-                over = False
-                while not over:
-                    data = await incoming.read(self._settings.stream_timeout)
-                    over = not data
-                    for event in filter(None, reader.feed(data) if data else reader.end()):
-                        if event == _DONE:
-                            over = True
-                            builder.finish = builder.finish or "stop"
-                            break
-                        try:
-                            piece = decode_piece(event, peer, "a piece of a stream")
-                        except ResponseInvalid as error:
-                            raise (error if data else self._cut_off_error(incoming, builder)) from error.__cause__
-                        for delta in builder.add(piece):
-                            yield delta
-                if builder.finish is None:
-                    raise self._cut_off_error(incoming, builder)
-            for delta in builder.end():
-                yield delta
-            reply = builder.reply()
-            await incoming.drain()
+                reply = builder.reply()
+                await incoming.drain()
         yield ChatDelta(reply=reply)
 
     async def aclose(self) -> None:

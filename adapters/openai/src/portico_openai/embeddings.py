@@ -240,12 +240,13 @@ class OpenAIEmbeddings:
         return mean_row(await self._ask(halves), halves)
 
     async def _fetch(self, pieces: Sequence[str]) -> Rows:
-        answer = await self._connection.fetch(_PATH, request_body(pieces, self._settings))
-        rows, tokens = unit_rows(answer, len(pieces), self._connection.peer)
-        self._usage += Usage(input_tokens=tokens)
-        self._dimensions = self._dimensions or rows.shape[1]
-        if rows.shape[1] != self._dimensions:
-            wrong = f"sent vectors of {rows.shape[1]} numbers instead of {self._dimensions}."
-            advice = "Leave `dimensions` out if its model cannot shorten them." if self._settings.dimensions else ""
-            raise invalid(self._connection.peer, f"{wrong} {advice}".rstrip())
-        return rows
+        with self._connection.peer.hiding():
+            answer = await self._connection.fetch(_PATH, request_body(pieces, self._settings))
+            rows, tokens = unit_rows(answer, len(pieces), self._connection.peer)
+            self._usage += Usage(input_tokens=tokens)
+            self._dimensions = self._dimensions or rows.shape[1]
+            if rows.shape[1] != self._dimensions:
+                wrong = f"sent vectors of {rows.shape[1]} numbers instead of {self._dimensions}."
+                advice = "Leave `dimensions` out if its model cannot shorten them." if self._settings.dimensions else ""
+                raise invalid(self._connection.peer, f"{wrong} {advice}".rstrip())
+            return rows

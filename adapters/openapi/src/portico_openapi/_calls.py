@@ -20,9 +20,9 @@ from portico.errors import (
     ResponseInvalid,
     ServiceError,
 )
-from portico.plugins import HttpResponse
+from portico.plugins import HttpResponse, Secret
 from portico_openapi._bodies import Body
-from portico_openapi._client import Client, Outgoing, no_answer
+from portico_openapi._client import LOGGERS, Client, Outgoing, no_answer
 from portico_openapi._errors import Unusable, show
 from portico_openapi._parameters import Parts, Sent
 from portico_openapi._responses import RequestFailed, Responses
@@ -70,6 +70,10 @@ class Call:
 
     async def __call__(self, /, **arguments: Any) -> Any:
         """Call the operation and return its result as JSON. Raises ``ArgumentsInvalid`` and ``ServiceError``."""
+        with Secret.hiding(self.credentials.hidden, LOGGERS):
+            return await self._call(arguments)
+
+    async def _call(self, arguments: Mapping[str, Any]) -> Any:
         if self.lacking is not None:
             raise AuthenticationFailed(f"{self._label} was not called: {self.lacking}")
         if isinstance(self.server, str):
@@ -169,7 +173,7 @@ class Call:
                 message = f"The answer to {self._label} is too large: {problem}; maximum_response_bytes allows more."
                 raise LimitExceeded(message) from problem
             except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as failure:
-                error = no_answer(self._label, server.url, failure, settings.timeout)
+                error = no_answer(self._label, server.url, failure, settings.timeout, self.credentials.hidden)
                 error.__cause__ = failure
                 late = isinstance(failure, TimeoutError | httpx.TimeoutException)
                 passing = isinstance(failure, _NEVER_SENT) or not (self.effects or late)

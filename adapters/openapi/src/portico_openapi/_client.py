@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import httpx
 
 from portico.errors import LimitExceeded, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
-from portico.plugins import HttpResponse
+from portico.plugins import HttpResponse, Secret
 from portico_openapi._errors import Unusable, shorten
 from portico_openapi._servers import format_origin, origin_of, resolve_url
 
 _MOST_REDIRECTS = 5
 _MOST_OF_AN_ERROR = 65_536
 _LONGEST_REASON = 300
+LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+"""They write the reason of an answer, and at the level DEBUG its headers; a service may repeat a secret in both."""
 _DOCUMENT_TYPES = "application/json, application/yaml;q=0.9, */*;q=0.5"
 
 
@@ -155,10 +157,11 @@ async def _content(response: httpx.Response, maximum_bytes: int, *, cut: bool) -
     return bytes(content[:maximum_bytes])
 
 
-def no_answer(said: str, url: str, error: Exception, seconds: float) -> ServiceError:
-    """Return the error for a request that got no whole answer. The words of the client may hold no secret."""
+def no_answer(said: str, url: str, error: Exception, seconds: float, hidden: Iterable[Secret] = ()) -> ServiceError:
+    """Return the error for a request that got no whole answer; the client may quote what the service said."""
     origin = format_origin(url)
-    reason = shorten(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
+    words = Secret.redact(" ".join(str(error).split()), hidden)
+    reason = shorten(words, _LONGEST_REASON) or type(error).__name__
     if isinstance(error, TimeoutError | httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return ServiceTimeout(f"{said} failed: {origin} gave no whole answer within {seconds:g} seconds.")
     if isinstance(error, httpx.DecodingError):

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
-from urllib.parse import quote
 
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret
@@ -19,7 +18,6 @@ _Place: TypeAlias = Literal["header", "query", "cookie"]
 
 _UNSENDABLE = re.compile(r"[^\x20-\x7e\x80-\U0010ffff]|^ | $")
 _PLACES: dict[str, _Place] = {"header": "header", "query": "query", "cookie": "cookie"}
-_SHORTEST_HIDDEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Scheme:
 class Credentials:
     """The secrets of one plugin, with the schemes of its document.
 
-    ``hidden`` are the forms in which a service may repeat them. Raises ``ConfigurationError`` for a secret of a scheme
+    ``hidden`` are what no error may show. Raises ``ConfigurationError`` for a secret of a scheme
     that the document does not have, and for one that cannot be sent.
     """
 
@@ -69,9 +67,7 @@ class Credentials:
             if not TOKEN.fullmatch(header):
                 raise ConfigurationError(f"{place}: this is no name of a header.")
             _require_sendable(place, _reveal(value))
-        known_secrets = [*secrets.values(), *(value for value in headers.values() if isinstance(value, Secret))]
-        forms = {form for secret in known_secrets for form in _forms_of(secret.reveal())}
-        self.hidden = tuple(Secret(form) for form in forms if len(form) >= _SHORTEST_HIDDEN)
+        self.hidden = (*secrets.values(), *(value for value in headers.values() if isinstance(value, Secret)))
 
     def _check(self, place: str, given: str, secret: Secret) -> None:
         scheme = self._schemes.get(given)
@@ -144,10 +140,6 @@ def _reveal(value: str | Secret) -> str:
 
 def _in_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode("ascii")
-
-
-def _forms_of(secret: str) -> tuple[str, ...]:
-    return secret, secret.partition(":")[2], _in_base64(secret), quote(secret, safe=""), " ".join(secret.split())
 
 
 def _require_sendable(place: str, value: str) -> None:

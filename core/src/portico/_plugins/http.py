@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import unquote
 
 from portico._plugins.registration import Secret
 from portico.errors import (
@@ -64,6 +66,17 @@ json=None, method='GET')
                     raise TypeError(f"the {what} {name!r} is {kind}, not text, a number, a bool, a Secret or None")
         if not self.method:
             object.__setattr__(self, "method", "GET" if self.json is None else "POST")
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The secrets in it, with the user and the password of the address."""
+        user = re.match(r"[^/?#]*//([^/?#]*)@", self.url)
+        found, parts = [], [*self.params.values(), *self.headers.values(), self.json, user and Secret(unquote(user[1]))]
+        for part in parts:
+            # What is inside of a part comes after it.
+            parts += part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
+            found += [part] if isinstance(part, Secret) else []
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

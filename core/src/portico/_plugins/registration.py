@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
-from urllib.parse import quote, quote_plus, urlsplit
+from typing import Any, Protocol, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from portico.errors import StoreError
+from portico.errors import PorticoError, StoreError
 
 P = TypeVar("P")
 
 
 _SHORT = 6
 """Characters of a word that is too short to be a secret."""
+_SHORT_PASSWORD = 4
+_IN_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +134,23 @@ class Secret:
         >>> Secret.redact("The key s3cret is wrong.", [Secret("s3cret")])
         'The key ******** is wrong.'
         """
-        for key in sorted({part for secret in hidden for part in _words_of_secret(secret)}, key=len, reverse=True):
-            # A service may repeat a key as it stood in the address.
-            for written in (key, quote(key), quote_plus(key)):
-                words = words.replace(written, str(Secret("")))
-        return words
+        forms = sorted({form for secret in hidden for form in _forms_of(secret.reveal())}, key=len, reverse=True)
+        return re.sub("|".join(map(_pattern_of, forms)), str(Secret("")), words) if forms else words
+
+    @staticmethod
+    def hiding(hidden: Iterable[Secret], loggers: Iterable[str] = ()) -> AbstractContextManager[None]:
+        """Mask secrets in what leaves a block that sends them: a service may repeat what it was sent.
+
+        >>> with Secret.hiding([Secret("s3cret")]):
+        ...     raise PorticoError("Acme says: s3cret is wrong")
+        Traceback (most recent call last):
+        ...
+        portico.errors.PorticoError: Acme says: ******** is wrong
+
+        A ``PorticoError`` loses them from its message and its texts. It also loses causes that quote them, and the
+        frames of the block, whose variables some tools show. The records of ``loggers`` lose them until the block ends.
+        """
+        return _Hiding(tuple(hidden), loggers)
 
     def database_place(self) -> str:
         """Return the place of a database for messages: the URI without user, password and options.
@@ -294,7 +310,72 @@ def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:
     return found["hosts"], found["database"] or "", (found["options"] or "").split("&")
 
 
-def _words_of_secret(secret: Secret) -> list[str]:
-    """Return the secret, and its words: ``Bearer`` and the key are one header."""
-    value = secret.reveal()
-    return [part for part in (value, *(word for word in value.split() if len(word) > _SHORT)) if part]
+def _forms_of(value: str) -> Iterator[str]:
+    """Yield a secret and its parts: ``Bearer`` and the key are one header, a user and a password one address."""
+    yield value
+    yield from (word for word in value.split() if len(word) > _SHORT)
+    user, _, password = (value.partition("://")[2].rpartition("@")[0] or value).partition(":")
+    if len(password) >= _SHORT_PASSWORD:
+        yield from (password, b64encode(f"{user}:{password}".encode()).decode())
+
+
+def _pattern_of(form: str) -> str:
+    """Return a pattern for a secret, as it is and with its odd characters as addresses, JSON and HTML write them."""
+    pattern = "".join(letter if letter.isascii() and letter.isalnum() else _ways_of(letter) for letter in form)
+    # A local server's key may be no more than "x".
+    return pattern if len(form) > _SHORT else rf"(?<!\w){pattern}(?!\w)"
+
+
+def _ways_of(letter: str) -> str:
+    # A redirect to a redirect quotes once more each time, and so does what shows a text in a text.
+    quoted = "".join(f"%(?:25)*{byte:02x}" for byte in letter.encode("utf-8", "replace"))
+    escaped = rf"\\+u{ord(letter):04x}|\\*{re.escape(letter)}"
+    return f"(?i:{quoted}|{_IN_HTML.get(letter, quoted)}|{escaped}{'|[+]' if letter == ' ' else ''})"
+
+
+class _Hiding(AbstractContextManager[None]):
+    def __init__(self, hidden: tuple[Secret, ...], loggers: Iterable[str]) -> None:
+        import logging
+
+        self._hidden = hidden
+        self._formatter = logging.Formatter()
+        self._loggers = [each for each in map(logging.getLogger, loggers) if each.isEnabledFor(logging.INFO)]
+
+    def __enter__(self) -> None:
+        # What was raised before the block is not of it.
+        self._before = sys.exception()
+        for logger in self._loggers:
+            logger.addFilter(self.filter)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        for logger in self._loggers:
+            logger.removeFilter(self.filter)
+        if isinstance(error, PorticoError):
+            error.args = tuple(self._mask(each) if isinstance(each, str) else each for each in error.args)
+            vars(error).update({name: self._mask(each) for name, each in vars(error).items() if isinstance(each, str)})
+            self._take_frames(error)
+
+    def filter(self, record: Any) -> bool:
+        record.msg, record.args = self._mask(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = self._mask(self._formatter.formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+    def _mask(self, text: str) -> str:
+        return Secret.redact(text, self._hidden)
+
+    def _take_frames(self, error: BaseException) -> None:
+        known, waiting = {id(self._before)}, [error]
+        while waiting:
+            each = waiting.pop()
+            known.add(id(each))
+            each.__traceback__ = None
+            for link in ("__cause__", "__context__"):
+                other = getattr(each, link)
+                if other is None or id(other) in known:
+                    continue
+                if self._mask(text := f"{other} {other!r}") != text:
+                    setattr(each, link, None)
+                else:
+                    waiting.append(other)

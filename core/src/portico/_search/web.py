@@ -10,7 +10,7 @@ import asyncio
 import html
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
@@ -298,10 +298,13 @@ class WebSearchConnector(SearchConnector[Record]):
         if options.skip >= last:
             return SearchResults([])
         asked = self._first_page(_replace_surrogates(query), options, last, clauses)
-        first = await self._ask(request(asked), read)
-        if first.fault is not None and not first.records:
-            raise first.fault
-        stream = self._results(request, read, asked, first, range(options.skip, last))
+        made = request(asked)
+        hidden = (*made.secrets, *_secrets_of(self.settings))
+        with Secret.hiding(hidden):
+            first = await self._ask(made, read, hidden)
+            if first.fault is not None and not first.records:
+                raise first.fault
+        stream = self._results(request, read, asked, first, range(options.skip, last), hidden=hidden)
         return SearchResults(stream, total_count=first.total_count, metadata=first.metadata)
 
     def _first_page(self, query: str, options: TextSearchOptions, last: int, clauses: Wanted) -> AskedPage:
@@ -322,6 +325,8 @@ class WebSearchConnector(SearchConnector[Record]):
         page: AskedPage,
         found: FoundPage[Found],
         wanted: range,
+        *,
+        hidden: Sequence[Secret],
     ) -> AsyncIterator[Found]:
         """Yield the results whose numbers are ``wanted``, without repetitions, and ask for further pages on the way."""
         most = self.capabilities.most
@@ -353,14 +358,16 @@ class WebSearchConnector(SearchConnector[Record]):
             if self.paging == "results":
                 size = min(self.page_size, left, left if most is None else most - position)
             page = replace(page, start=position, size=size, number=page.number + 1)
-            found = await self._ask(request(page), read)
+            with Secret.hiding(hidden):
+                found = await self._ask(request(page), read, hidden)
 
-    async def _ask(self, request: HttpRequest, read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
+    async def _ask(
+        self, request: HttpRequest, read: Callable[[Any], FoundPage[Found]], hidden: Sequence[Secret]
+    ) -> FoundPage[Found]:
         service = f"Text search {self.name!r}"
         client = self._own_client(service) if self._services is None else self._services.get(HttpClient)
         async with self._slot():
             response = await client.send(request)
-        hidden = _secrets(request, self.settings)
         answer, kind, why = None, None, "it is not JSON"
         with suppress(ValueError):
             answer = response.json()
@@ -404,12 +411,11 @@ class WebSearchConnector(SearchConnector[Record]):
         return self._slots[1]
 
 
-def _secrets(request: HttpRequest, settings: object) -> list[Secret]:
-    """Return the secrets of a request, and of the settings, which a header may contain as a part."""
-    names = (*getattr(settings, "__dict__", ()), *getattr(type(settings), "__slots__", ()))
-    own = (getattr(settings, name, None) for name in names)
-    sent = (*request.headers.values(), *request.params.values())
-    return [value for value in (*own, *sent) if isinstance(value, Secret)]
+def _secrets_of(settings: object) -> Iterator[Secret]:
+    """Yield the secrets of settings; a header may contain one as a part."""
+    for name in (*getattr(settings, "__dict__", ()), *getattr(type(settings), "__slots__", ())):
+        if isinstance(value := getattr(settings, name, None), Secret):
+            yield value
 
 
 def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) -> str:

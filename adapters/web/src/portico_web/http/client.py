@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import random
 import re
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
 from typing import Any
@@ -139,33 +137,8 @@ def _reason(error: Exception) -> str:
     return str(error).rstrip(".") if isinstance(error, httpx.InvalidURL) else type(error).__name__
 
 
-_LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
-
-
-@contextmanager
-def hide_secrets(request: HttpRequest) -> Iterator[None]:
-    """Hide what is secret in a request from the logs until the block ends.
-
-    At the level DEBUG, httpcore writes the headers of answers, in which a service may repeat a key.
-    """
-    loggers = [logger for name in _LOGGERS if (logger := logging.getLogger(name)).isEnabledFor(logging.DEBUG)]
-    secrets = [value for value in (*request.params.values(), *request.headers.values()) if isinstance(value, Secret)]
-    if not loggers or not secrets:
-        yield
-        return
-
-    def hide(record: logging.LogRecord) -> bool:
-        record.msg, record.args = Secret.redact(record.getMessage(), secrets), ()
-        return True
-
-    for logger in loggers:
-        logger.addFilter(hide)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(hide)
-
+LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
+"""They write the reason of an answer, and at the level DEBUG its headers; a service may repeat a key in both."""
 
 _BUSY = frozenset({429, 503})
 _FIRST_WAIT = 0.5
@@ -219,16 +192,17 @@ class HttpxHttpClient:
         """Send a request, again where that may help, and return the last answer."""
         self._check_open()
         client = self._given or await self._client_here()
-        made = self._build_request(client, request)
-        seconds = self._settings.total_timeout
-        try:
-            with hide_secrets(request):
+        proxy = self._settings.proxy_password
+        with Secret.hiding([*request.secrets, *([proxy] if proxy else [])], LOGGERS):
+            made = self._build_request(client, request)
+            seconds = self._settings.total_timeout
+            try:
                 async with asyncio.timeout(seconds) as limit:
                     return await self._send_with_retries(client, made, limit)
-        except TimeoutError as error:
-            raise ServiceTimeout(
-                f"{show_origin(made.url)} gave no whole answer within {seconds:g} seconds. Try again later."
-            ) from error
+            except TimeoutError as error:
+                raise ServiceTimeout(
+                    f"{show_origin(made.url)} gave no whole answer within {seconds:g} seconds. Try again later."
+                ) from error
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; others close with their loop. A second call does nothing."""

@@ -23,8 +23,9 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico.plugins import HttpResponse
+from portico.plugins import HttpResponse, Secret
 from portico_web._unpacking import ACCEPTED, unpack
+from portico_web.http.client import LOGGERS
 from portico_web.pages.addresses import LinkRules, show
 from portico_web.pages.config import WebPagesSettings
 from portico_web.pages.network import CheckedNetwork, MeteredStream, Resolve
@@ -89,6 +90,10 @@ class Fetcher:
 
     async def fetch(self, link: str) -> Fetched:
         """Return the page that a link leads to."""
+        with Secret.hiding([self._settings.proxy] if self._settings.proxy else [], LOGGERS):
+            return await self._fetch(link)
+
+    async def _fetch(self, link: str) -> Fetched:
         url = self._rules.check(link)
         for _ in range(_MOST_REDIRECTS + 1):
             if self._settings.robots:
