@@ -39,7 +39,7 @@ def kernel_of(selector: Any, *plugins: FunctionPlugin) -> Kernel:
 
 async def offered_of(kernel: Kernel, asked: Any = "Any invoice?", **options: Any) -> tuple[list[str], Turn[str]]:
     """Return the names of the tools that the model was told of, and the turn."""
-    chat = ScriptedChat("Fine.", capabilities=TOOLS)
+    chat = ScriptedChat(*options.pop("script", ("Fine.",)), capabilities=TOOLS)
     options.setdefault("tool_choice", "auto")
     turn = await kernel.complete(asked, chat=chat, **options)
     return [tool.name for tool in chat.requests[0].tools], turn
@@ -98,7 +98,8 @@ async def test_a_model_cannot_call_what_was_not_offered():
     [ToolChoice(include=("World-river", "World-island", "World-song")), ToolChoice("required", ("World-river",))],
 )
 async def test_what_the_choice_includes_is_offered_as_it_is(choice: ToolChoice):
-    names, turn = await offered_of(kernel_of(WordSelector(1)), tool_choice=choice)
+    script = (ToolCall("c1", "World-river"), "Fine.")
+    names, turn = await offered_of(kernel_of(WordSelector(1)), tool_choice=choice, script=script)
     assert choice.include is not None
     assert names == list(choice.include)
     assert turn.selection is None

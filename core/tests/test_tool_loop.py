@@ -284,6 +284,20 @@ async def test_required_holds_until_the_model_has_called():
     assert [request.tool_choice.mode for request in asked.chat.requests] == ["required", "auto"]
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(("finish", "advice"), [("stop", "ignores the option"), ("length", "max_tokens")])
+async def test_a_service_that_ignores_required_is_an_error_with_its_reply(finish, advice, streamed):
+    asked = case(ChatReply(Message.of("assistant", "Sunny, I guess."), finish, Usage(9, 5), service="scripted"))
+    with pytest.raises(ResponseInvalid, match=f"calls no function, and tool_choice is 'required'.*{advice}") as caught:
+        if streamed:
+            async for _ in asked.kernel.stream("How is it?", chat=asked.chat, tool_choice="required"):
+                pass
+        else:
+            await asked.complete(tool_choice="required")
+    assert caught.value.text == "Sunny, I guess."
+    assert len(asked.chat.requests) == 1
+
+
 async def test_none_offers_nothing_and_carries_out_nothing():
     asked = case(calling(call("Weather-today", city="Oslo")), "Sun.")
     await asked.complete(tool_choice="none")

@@ -22,6 +22,12 @@ from portico.errors import (
 EXCHANGES = Path(__file__).parent / "exchanges"
 REQUEST = ChatRequest([Message.of("user", "Say hello.")])
 GPT = "gpt-4o-mini-2024-07-18"
+THOUGHT = {
+    "type": "thinking",
+    "thinking": [{"type": "text", "text": "The user greets me. I greet back."}],
+    "closed": True,
+}
+SUMMARY = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Noon or not?", "signature": "c2ln"}]}
 STEPS = '{"steps":[{"explanation":"Subtract 7","output":"8x = -30"}],"final_answer":"x = -3.75"}'
 
 
@@ -67,6 +73,17 @@ REPLIES = {
         Reasoning({"reasoning": "Noon or not?"}, "Noon or not?"),
         Text("It is noon."),
     ),
+    # The content is a list of parts, the thinking first.
+    "mistral-thinking": reply(
+        "magistral-medium-2509",
+        "stop",
+        Usage(9, 22),
+        Reasoning({"content": [THOUGHT]}, "The user greets me. I greet back."),
+        Text("Good morning!"),
+    ),
+    "databricks-reasoning": reply(
+        "claude-sonnet-4", "stop", Usage(40, 30), Reasoning({"content": [SUMMARY]}, "Noon or not?"), Text("It is noon.")
+    ),
     # Every call is number 0, and lines end with CRLF.
     "gemini-tools": reply(
         "gemini-2.5-flash",
@@ -109,6 +126,16 @@ async def test_a_reply_is_read(name, loopback, make_chat):
     assert tuple(calls.values()) == expected.tool_calls
 
 
+@pytest.mark.parametrize("name", ["mistral-thinking", "databricks-reasoning"])
+async def test_thinking_in_a_content_is_handed_back_as_it_came(name, loopback, make_chat):
+    expected = REPLIES[name].message
+    loopback.will(loopback.whole(loopback.completion()))
+    await make_chat().complete(ChatRequest([*REQUEST.messages, expected, Message.of("user", "And now?")]))
+    thought = THOUGHT if name.startswith("mistral") else SUMMARY
+    sent = loopback.visits[0].json["messages"][1]
+    assert sent == {"role": "assistant", "content": [thought, {"type": "text", "text": expected.text}]}
+
+
 REFUSALS = {
     "openai-refusal": (ContentRefused, "I'm sorry, I cannot assist with that request."),
     "azure-filtered": (ContentRefused, "filtered its answer"),
@@ -138,18 +165,26 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "200-openrouter-upstream.json": (ServiceUnavailable, "Provider returned error"),
     "200-vllm-midway.sse": (RateLimited, "too many requests"),
     "400-azure-filter.json": (ContentRefused, "filtered the request: The response was filtered"),
+    "400-deepseek-image.json": (ServiceError, "no images with this model (400): Failed to deserialize"),
     "400-gemini-list.json": (ServiceError, "refused the request (400): Request contains an invalid argument"),
+    "400-groq-image.json": (ServiceError, "no images with this model (400): messages[0].content must be"),
     "400-llamacpp-context.json": (ContextOverflow, "exceeds the available context size"),
     "400-llamacpp-old-context.json": (ContextOverflow, "enable context shift"),
     "400-lmstudio-context.json": (ContextOverflow, "context length of only 4096"),
+    "400-lmstudio-image.json": (ServiceError, "no images with this model (400): Model does not support images"),
+    "400-mistral-image.json": (ServiceError, "no images with this model (400): Image input is not enabled"),
     "400-ollama-context.json": (ContextOverflow, "input length exceeds"),
+    "400-ollama-image.json": (ServiceError, "no images with this model (400): this model does not support image"),
     "400-ollama-tools.json": (ServiceError, "does not support tools"),
     "400-openai-context.json": (ContextOverflow, "resulted in 131023 tokens"),
     "400-openai-embeddings-context.json": (ContextOverflow, "however you requested 10028 tokens"),
+    "400-openai-image-format.json": (ServiceError, "refused the request (400): You uploaded an unsupported image"),
+    "400-openai-image.json": (ServiceError, "no images with this model (400): Invalid content type. image_url"),
     "400-openai-option.json": (ServiceError, "'temperature' does not support 0.2"),
     "400-openai-prompt.json": (ContentRefused, "flagged as potentially violating"),
     "400-openai-schema.json": (ServiceError, "'additionalProperties' is required"),
     "400-vllm-context.json": (ContextOverflow, "maximum context length is 4096"),
+    "400-vllm-image.json": (ServiceError, "no images with this model (400): At most 0 image(s)"),
     "400-vllm-new-context.json": (ContextOverflow, "longer than the maximum model length of 4096"),
     "400-vllm-old-context.json": (ContextOverflow, "256 in the completion"),
     "401-azure-key.json": (AuthenticationFailed, "invalid subscription key"),
@@ -162,14 +197,16 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "404-ollama-model.json": (ServiceError, "try pulling it first. Correct model."),
     "404-openai-model.json": (ServiceError, "has no model 'm-1'"),
     "404-openai-path.json": (ServiceError, "base_url usually ends in /v1"),
+    "404-openrouter-image.json": (ServiceError, "no images with this model (404): No endpoints found"),
     "404-vllm-model.json": (ServiceError, "has no model 'm-1'"),
     "413-proxy-text.json": (ContextOverflow, "request entity too large"),
+    "422-deepseek-old-image.json": (ServiceError, "no images with this model (422): Failed to deserialize"),
     "422-fastapi.json": (ServiceError, '"loc":["body","messages"]'),
     "429-azure.json": (RateLimited, "retry after 7 seconds. Try again in 7 s."),
     "429-openai-quota.json": (RateLimited, "Waiting does not help"),
     "429-openai-rate.json": (RateLimited, "asks for fewer requests: Rate limit reached for gpt-4o-mini"),
     "500-llamacpp-batch.json": (ContextOverflow, "too large to process"),
-    "500-llamacpp-image.json": (ServiceError, "refused the request (500): image input is not supported"),
+    "500-llamacpp-image.json": (ServiceError, "no images with this model (500): image input is not supported - hint"),
     "500-openai.json": (ServiceUnavailable, "failed (500): The server had an error"),
     "502-nginx.html": (ServiceUnavailable, "failed (502): a page in HTML with the title “502 Bad Gateway”"),
     "503-llamacpp-loading.json": (ServiceUnavailable, "Loading model. Try again later."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,7 +12,7 @@ import msgspec
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
 from portico_openai._errors import Peer, invalid, reported_error
-from portico_openai._wire import REASONING_FIELDS
+from portico_openai._wire import REASONING_FIELDS, THOUGHT_PARTS
 
 
 class _Function(msgspec.Struct):
@@ -25,7 +27,7 @@ class _Call(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: str | list[Any] | None = None
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning_content: Any = None
@@ -113,6 +115,8 @@ class ReplyBuilder:
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._reasoning: dict[str, str] = {}
+        self._thoughts: list[dict[str, Any]] = []
+        self._streamed = False
         self._calls: list[_WrittenCall] = []
         self._positions: dict[int, int] = {}
         self._usage: _Usage | None = None
@@ -137,11 +141,14 @@ class ReplyBuilder:
                 continue
             said = choice.delta or choice.message
             if said is not None:
-                self.started = True
-                thought = self._add_reasoning(said)
-                if said.content or thought:
-                    self._texts.append(said.content or "")
-                    deltas.append(ChatDelta(said.content or "", reasoning=thought))
+                self.started, self._streamed = True, choice.delta is not None
+                content, inner = said.content or "", ""
+                if isinstance(content, list):
+                    content, inner = self._add_parts(content)
+                thought = self._add_reasoning(said) or inner
+                if content or thought:
+                    self._texts.append(content)
+                    deltas.append(ChatDelta(content, reasoning=thought))
                 if said.refusal:
                     self._refusals.append(said.refusal)
                 if said.tool_calls:
@@ -174,8 +181,11 @@ class ReplyBuilder:
         if not self.started:
             raise invalid(self._peer, "sent a reply without a message in it.")
         parts: list[Part] = []
-        if self._reasoning:
-            parts.append(Reasoning(self._reasoning, next(iter(self._reasoning.values()))))
+        if self._reasoning or self._thoughts:
+            thoughts = list(_join_pieces(self._thoughts)) if self._streamed else self._thoughts
+            words = "".join(map(_thought_of, thoughts))
+            data = {**self._reasoning, **({"content": thoughts} if thoughts else {})}
+            parts.append(Reasoning(data, next(iter(self._reasoning.values()), words)))
         text = "".join(self._texts)
         if text or not self._calls:
             parts.append(Text(text))
@@ -198,6 +208,22 @@ class ReplyBuilder:
                 thought = thought or value
                 self._reasoning[name] = self._reasoning.get(name, "") + value
         return thought
+
+    def _add_parts(self, parts: list[Any]) -> tuple[str, str]:
+        """Return the text and the thinking of a content that is a list, as Mistral and Databricks write it."""
+        text = thought = ""
+        for part in parts:
+            match part:
+                case str():
+                    text += part
+                case {"type": str(kind)} if kind in THOUGHT_PARTS:
+                    thought += _thought_of(part)
+                    self._thoughts.append(part)
+                case {"type": "refusal", "refusal": str(words)}:
+                    self._refusals.append(words)
+                case {"text": str(words)}:
+                    text += words
+        return text, thought
 
     def _add_calls(self, pieces: list[_Call], deltas: list[ChatDelta]) -> None:
         for order, piece in enumerate(pieces):
@@ -224,6 +250,29 @@ class ReplyBuilder:
         while any(call.id == wanted for call in self._calls):
             wanted += "_"
         return wanted
+
+
+_THOUGHT_MEMBERS = ("thinking", "summary", "reasoning", "text")
+"""Where a part has its thinking: a text, or a list of parts with a text each."""
+
+
+def _thought_of(part: dict[str, Any]) -> str:
+    members = (part.get(name) for name in _THOUGHT_MEMBERS)
+    value = next((value for value in members if value and isinstance(value, str | list)), "")
+    texts = [each.get("text") if isinstance(each, dict) else each for each in value]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _join_pieces(pieces: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of which these are the pieces: neighbours of one type are one part."""
+    for _, group in groupby(pieces, lambda piece: piece["type"]):
+        some = list(group)
+        whole = {name: value for piece in some for name, value in piece.items()}
+        for name in [name for name in _THOUGHT_MEMBERS if isinstance(whole.get(name), str | list)][:1]:
+            inner = [each for each in whole[name] if isinstance(each, dict)]
+            text = "".join(map(_thought_of, some))
+            whole[name] = [{**inner[-1], "text": text}] if inner else text
+        yield whole
 
 
 def _read_usage(usage: _Usage | None) -> Usage:

@@ -50,6 +50,9 @@ audio, annotations) are not among them."""
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the other."""
 
+THOUGHT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""Types of parts of a content that are a model's thinking: Mistral's and Anthropic's, Databricks'."""
+
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
 
 
@@ -163,6 +166,7 @@ def _assistant(message: Message) -> dict[str, Any]:
     written: dict[str, Any] = {"role": "assistant", "content": None}
     texts = []
     calls = []
+    thoughts: list[Any] = []
     for part in message.content:
         if isinstance(part, Text):
             texts.append(part.text)
@@ -172,9 +176,12 @@ def _assistant(message: Message) -> dict[str, Any]:
         elif isinstance(part, Reasoning):
             if isinstance(part.data, Mapping):  # the reasoning of another kind of service is not sent
                 written.update({name: part.data[name] for name in REASONING_FIELDS if name in part.data})
+                thoughts += part.data.get("content", ())
         else:
             raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
-    if texts or not calls:
+    if thoughts:
+        written["content"] = thoughts + [{"type": "text", "text": text} for text in texts if text]
+    elif texts or not calls:
         written["content"] = "".join(texts)
     if calls:
         written["tool_calls"] = calls

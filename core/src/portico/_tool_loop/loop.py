@@ -192,6 +192,8 @@ class TurnState:
             else:
                 self.reply = await self.within(self.chat.complete(request))
             reply = self.take_reply()
+            if request.tool_choice.mode == "required" and not reply.tool_calls:
+                raise self.make_no_call_error(reply)
             if reply.tool_calls and self.auto_invoke:
                 async with aclosing(self.carry_out(reply)) as steps:
                     async for step in steps:
@@ -356,6 +358,16 @@ class TurnState:
                 f"Your reply is not of the form asked for:\n{faults}\n"
                 "Answer again with the whole corrected JSON and nothing else.",
             )
+        )
+
+    def make_no_call_error(self, reply: ChatReply) -> ResponseInvalid:
+        reason = "This service, or this model, ignores the option: choose another, or leave the choice to the model."
+        if reply.finish == "length":
+            reason = f"It was cut short after {reply.usage.output_tokens} tokens: allow more with max_tokens."
+        return ResponseInvalid(
+            f"The reply of {self.chat.name!r} calls no function, and tool_choice is 'required'. {reason} "
+            "The error's `text` has the reply.",
+            text=reply.text,
         )
 
     def make_limit_error(self, limit: str) -> LimitExceeded:
