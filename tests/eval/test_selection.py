@@ -30,6 +30,14 @@ def test_fused_is_as_good_as_the_better_half(capsys: pytest.CaptureFixture[str])
     assert figures["fused"]["recall@5"] > 0.72, figures
 
 
+def test_words_find_as_much_as_a_plain_bm25_over_stems(capsys: pytest.CaptureFixture[str]) -> None:
+    files = str(COLLECTION / "tools.jsonl"), str(COLLECTION / "tool-queries.jsonl")
+    assert main(["selection", *files, "--peer", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    for depth, recall in figures["stemmed"].items():
+        assert figures["lexical"][depth] >= recall - 0.01, figures
+
+
 def test_figures_are_printed_for_people_and_the_last_line_is_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

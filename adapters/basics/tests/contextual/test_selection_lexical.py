@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, strategies as st
 
-from portico_basics.contextual.lexical import LexicalIndex, RequestScores
+from portico_basics.contextual.lexical import LexicalIndex, RequestScores, best
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 TEXTS = st.lists(st.sampled_from(["rain", "city", "poem", "mail", "send", "天气", "the"]), max_size=8).map(" ".join)
@@ -69,3 +70,20 @@ def test_with_a_number_wanted_common_words_bring_no_more_functions_and_scores_st
     assert found.greatest == every.greatest
     assert len(every.lexical) == 30_000
     assert len(index.score("get", top=2).lexical) == 30_000, "a word that all have finds all when there is no other"
+
+
+@pytest.mark.parametrize(
+    ("texts", "request_", "found"),
+    [
+        (["Book a room in a hotel.", "Send a mail to the list."], "Any bookings for the hotels?", 0),
+        (["Calculate the distance between two towns.", "Sing."], "distances, calculated or calculating", 0),
+        (["Gibt die Vorhersage des Wetters für eine Stadt.", "Schickt eine Mail an die Liste."], "Vorhersagen", 0),
+        (["Réserve une chambre dans un hôtel.", "Donne la météo de la ville."], "des réservations", 0),
+        (["Busca los vuelos de una ciudad a otra.", "Manda un correo a la lista."], "buscando un vuelo", 0),
+        (["Найти рейсы между городами.", "天气预报 API"], "рейсы", 0),
+        (["Найти рейсы между городами.", "天气预报 API"], "今天的天气", 1),
+    ],
+)
+def test_forms_of_a_word_are_one_word_in_the_language_of_the_texts(texts: list[str], request_: str, found: int) -> None:
+    scores = LexicalIndex(dict(zip("ab", texts, strict=True))).score(request_).lexical
+    assert best(scores, 1) == ["ab"[found]]
