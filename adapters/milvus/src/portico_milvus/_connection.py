@@ -183,7 +183,7 @@ def _map_errors(settings: MilvusSettings) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - the client raises its own, gRPC's and those of what it packs rows with
         mapped = _map_error(settings, error)
         # A server may quote the token, and a traceback shows the cause.
-        raise mapped from (None if _redact(settings, str(error)) != str(error) else error)
+        raise mapped from (None if Secret.redact(str(error), [settings.token]) != str(error) else error)
 
 
 def _map_error(settings: MilvusSettings, error: Exception) -> StoreError:
@@ -197,10 +197,6 @@ def _map_error(settings: MilvusSettings, error: Exception) -> StoreError:
         )
     details = getattr(error, "details", None)
     said = details() if callable(details) else getattr(error, "message", None) or str(error) or type(error).__name__
-    words = _redact(settings, " ".join(str(said).split()).rstrip("."))[:_LONGEST_MESSAGE]
+    words = Secret.redact(" ".join(str(said).split()).rstrip("."), [settings.token])[:_LONGEST_MESSAGE]
     advice = "If it is out of reach, slow, or refuses you, correct `uri`, `timeout` or `token` in [vectors.milvus]."
     return StoreError(f"{place} failed: {words}. {advice}")
-
-
-def _redact(settings: MilvusSettings, words: str) -> str:
-    return Secret.redact(words, [settings.token] if settings.token else [])

@@ -339,10 +339,9 @@ def _pieces_of(response: httpx2.Response) -> AsyncIterable[bytes]:
     return cast("httpx2.AsyncByteStream", response.stream)
 
 
-def _secrets_of(settings: ConnectionSettings) -> Iterator[Secret]:
+def _secrets_of(settings: ConnectionSettings) -> Iterator[Secret | None]:
     """Yield the key, the secret headers, and the headers and parameters that have a secret's name."""
-    yield from [settings.api_key] if settings.api_key else []
-    yield from settings.secret_headers.values()
+    yield from (settings.api_key, *settings.secret_headers.values())
     for name, value in (*settings.headers.items(), *settings.query.items()):
         if value and any(sign in name.lower() for sign in ("auth", "key", "token", "secret", "cookie")):
             yield Secret(value)

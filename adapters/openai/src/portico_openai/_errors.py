@@ -72,7 +72,7 @@ class Peer:
     base_url: str
     host: str
     has_key: bool = False
-    secrets: tuple[Secret, ...] = ()
+    secrets: tuple[Secret | None, ...] = ()
 
     def says(self, what: str) -> str:
         """Return a sentence about the service."""

@@ -214,13 +214,9 @@ class ReplyBuilder:
         text = thought = ""
         for part in parts:
             match part:
-                case str():
-                    text += part
                 case {"type": str(kind)} if kind in THOUGHT_PARTS:
                     thought += _thought_of(part)
                     self._thoughts.append(part)
-                case {"type": "refusal", "refusal": str(words)}:
-                    self._refusals.append(words)
                 case {"text": str(words)}:
                     text += words
         return text, thought

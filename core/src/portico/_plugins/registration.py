@@ -128,17 +128,17 @@ class Secret:
         raise TypeError("a Secret is not serialised")
 
     @staticmethod
-    def redact(words: str, hidden: Iterable[Secret]) -> str:
+    def redact(words: str, hidden: Iterable[Secret | None]) -> str:
         """Return words from outside without the secrets in them.
 
         >>> Secret.redact("The key s3cret is wrong.", [Secret("s3cret")])
         'The key ******** is wrong.'
         """
-        forms = sorted({form for secret in hidden for form in _forms_of(secret.reveal())}, key=len, reverse=True)
+        forms = sorted({form for each in hidden if each for form in _forms_of(each.reveal())}, key=len, reverse=True)
         return re.sub("|".join(map(_pattern_of, forms)), str(Secret("")), words) if forms else words
 
     @staticmethod
-    def hiding(hidden: Iterable[Secret], loggers: Iterable[str] = ()) -> AbstractContextManager[None]:
+    def hiding(hidden: Iterable[Secret | None], loggers: Iterable[str] = ()) -> AbstractContextManager[None]:
         """Mask secrets in what leaves a block that sends them: a service may repeat what it was sent.
 
         >>> with Secret.hiding([Secret("s3cret")]):
@@ -334,7 +334,7 @@ def _ways_of(letter: str) -> str:
 
 
 class _Hiding(AbstractContextManager[None]):
-    def __init__(self, hidden: tuple[Secret, ...], loggers: Iterable[str]) -> None:
+    def __init__(self, hidden: tuple[Secret | None, ...], loggers: Iterable[str]) -> None:
         import logging
 
         self._hidden = hidden

@@ -179,6 +179,8 @@ class HttpxHttpClient:
         self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[httpx.AsyncClient]]] = {}
         self._trusted: ssl.SSLContext | None = None
         self._closed = False
+        user, password = self._settings.proxy_user, self._settings.proxy_password
+        self._proxy_login = Secret(f"{user}:{password.reveal()}") if password else None
         contact = f" ({self._settings.contact})" if self._settings.contact else ""
         self._usual = {"user-agent": f"portico-web/{version('portico-web')}{contact}", "accept": "*/*"}
         self._timeout = httpx.Timeout(
@@ -192,8 +194,7 @@ class HttpxHttpClient:
         """Send a request, again where that may help, and return the last answer."""
         self._check_open()
         client = self._given or await self._client_here()
-        proxy = self._settings.proxy_password
-        with Secret.hiding([*request.secrets, *([proxy] if proxy else [])], LOGGERS):
+        with Secret.hiding([*request.secrets, self._proxy_login], LOGGERS):
             made = self._build_request(client, request)
             seconds = self._settings.total_timeout
             try:

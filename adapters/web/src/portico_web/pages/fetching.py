@@ -90,7 +90,7 @@ class Fetcher:
 
     async def fetch(self, link: str) -> Fetched:
         """Return the page that a link leads to."""
-        with Secret.hiding([self._settings.proxy] if self._settings.proxy else [], LOGGERS):
+        with Secret.hiding([self._settings.proxy], LOGGERS):
             return await self._fetch(link)
 
     async def _fetch(self, link: str) -> Fetched:
