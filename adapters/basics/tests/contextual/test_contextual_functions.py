@@ -267,7 +267,8 @@ async def test_a_negative_number_of_messages_is_refused() -> None:
 
 async def offered(given: ContextualFunctionProvider, choice: ToolChoice, **options: Any) -> tuple[list[str], list[str]]:
     """Return the functions that a turn about mail offers, and those of its selection."""
-    chat = ScriptedChat("Done.", capabilities=ChatCapabilities(tools=True))
+    script = (ToolCall("c1", "any"), "Done.") if choice.mode == "required" else ("Done.",)
+    chat = ScriptedChat(*script, capabilities=ChatCapabilities(tools=True))
     agent = ChatAgent("guide", kernel=Kernel(), context_providers=[given], chat=chat, **options)
     reply = await agent.invoke("Send the letter by mail", tool_choice=choice)
     (selection,) = reply.selections

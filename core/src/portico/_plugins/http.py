@@ -9,7 +9,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -220,6 +220,13 @@ def _words_of(response: HttpResponse) -> str:
     except ValueError:
         kind = response.headers.get("content-type", "")
         return response.body[:_READ].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
+
+
+def secrets_of(settings: object) -> Iterator[Secret]:
+    """Yield the secrets of settings; a header may contain one as a part."""
+    for name in (*getattr(settings, "__dict__", ()), *getattr(type(settings), "__slots__", ())):
+        if isinstance(value := getattr(settings, name, None), Secret):
+            yield value
 
 
 def printable(words: str, hidden: Iterable[Secret] = ()) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import html
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
@@ -34,7 +34,7 @@ from typing import (
 )
 from urllib.parse import quote, urlsplit
 
-from portico._plugins.http import HttpRequest, HttpResponse, printable
+from portico._plugins.http import HttpRequest, HttpResponse, printable, secrets_of
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
 from portico._search.filters import Filter, Scalar, Wanted, split_filter
@@ -299,7 +299,7 @@ class WebSearchConnector(SearchConnector[Record]):
             return SearchResults([])
         asked = self._first_page(_replace_surrogates(query), options, last, clauses)
         made = request(asked)
-        hidden = (*made.secrets, *_secrets_of(self.settings))
+        hidden = (*made.secrets, *secrets_of(self.settings))
         with Secret.hiding(hidden):
             first = await self._ask(made, read, hidden)
             if first.fault is not None and not first.records:
@@ -409,13 +409,6 @@ class WebSearchConnector(SearchConnector[Record]):
         if self._slots is None or self._slots[0] is not loop:
             self._slots = loop, asyncio.Semaphore(self.at_once)
         return self._slots[1]
-
-
-def _secrets_of(settings: object) -> Iterator[Secret]:
-    """Yield the secrets of settings; a header may contain one as a part."""
-    for name in (*getattr(settings, "__dict__", ()), *getattr(type(settings), "__slots__", ())):
-        if isinstance(value := getattr(settings, name, None), Secret):
-            yield value
 
 
 def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) -> str:
