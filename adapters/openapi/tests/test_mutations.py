@@ -122,7 +122,7 @@ def broken(draw: st.DrawFn) -> dict[str, Any]:
             key = place[-1]
             how = draw(st.sampled_from(["remove", "replace", "rename", "graft"]))
             if how == "replace":
-                parent[key] = draw(ODD)
+                parent[key] = copy.deepcopy(draw(ODD))
             elif how == "graft":
                 parent[key] = copy.deepcopy(
                     draw(st.sampled_from([DOCUMENT["paths"], DOCUMENT["components"], PET, [PET]]))

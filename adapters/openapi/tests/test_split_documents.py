@@ -16,6 +16,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico import FunctionPlugin, Kernel
+from portico.plugins import Secret
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import LostOperation, OpenAPIFunctions
 
@@ -130,6 +131,30 @@ async def test_an_operation_of_a_split_document_is_called(service, document, nam
     await kernel.invoke_json(f"service-{name}", arguments)
     assert f"{service.last.method} {service.last.target}" == request_line
     assert service.last.body == body
+    await source.aclose()
+
+
+async def test_a_document_whose_sections_are_files_has_its_title_server_and_credentials(service, tmp_path):
+    sections = {
+        "info": {"title": "Shop", "version": "1"},
+        "servers": [{"url": service.url}],
+        "security": [{"key": []}],
+        "paths": {"/a": {"get": {"operationId": "a"}}},
+        "components": {"securitySchemes": {"$ref": "schemes.json"}},
+    }
+    (tmp_path / "parts").mkdir()
+    for name, section in sections.items():
+        (tmp_path / "parts" / f"{name}.json").write_text(json.dumps(section))
+    scheme = {"type": "apiKey", "in": "header", "name": "X-Key"}
+    (tmp_path / "parts" / "schemes.json").write_text(json.dumps({"key": {"$ref": "#/one"}, "one": scheme}))
+    root = {"openapi": "3.1.0", **{name: {"$ref": f"parts/{name}.json"} for name in sections}}
+    (tmp_path / "root.json").write_text(json.dumps(root))
+    settings = OpenAPISettings(document=tmp_path / "root.json", credentials={"key": Secret("secret")})
+    source = OpenAPIFunctions(settings)
+    plugin = await source.load("service")
+    assert (plugin.description, source.lost) == ("Shop.", ())
+    await Kernel(plugins=[plugin]).invoke_json("service-a", {})
+    assert (service.last.target, service.last.headers["x-key"]) == ("/a", "secret")
     await source.aclose()
 
 

@@ -369,10 +369,9 @@ def _form(
         form["additionalProperties"] = file or others
         encodings |= {_OTHERS: Encoding(file=True)} if file else {}
     # Alternatives of alternatives may double without end.
-    for key in ("anyOf", "allOf") if is_whole else ():
-        if key in schema:
-            inner = partial(_form, encodings=encodings, definitions=definitions, is_whole=False)
-            form[key] = [inner(media, behind(one, definitions), schemas, kind) for one in schema[key]]
+    for key in {"anyOf", "allOf"} & schema.keys() if is_whole else ():
+        inner = partial(_form, encodings=encodings, definitions=definitions, is_whole=False)
+        form[key] = [inner(media, behind(one, definitions), schemas, kind) for one in schema[key]]
     return form
 
 

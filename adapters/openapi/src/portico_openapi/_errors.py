@@ -45,11 +45,7 @@ _TRUTHS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false
 
 
 def truth(value: Any) -> Any:
-    """Return the truth value that a text means, anything else as it is: many documents quote theirs.
-
-    >>> truth("True"), truth("no"), truth("maybe")
-    (True, False, 'maybe')
-    """
+    """Return the truth value that a text means, anything else as it is: many documents quote theirs."""
     return _TRUTHS.get(value.strip().casefold(), value) if type(value) is str else value
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret
 from portico_openapi._documents import Documents
-from portico_openapi._errors import Unusable, describe, listing, show, text
+from portico_openapi._errors import Unusable, describe, listing, mapping, show, text
 from portico_openapi._parameters import TOKEN
 
 _Place: TypeAlias = Literal["header", "query", "cookie"]
@@ -53,11 +54,14 @@ class Credentials:
         self._secrets = secrets
         self._schemes: dict[str, Scheme | str] = {}
         self._headers = headers
-        components = documents.root.get("components")
-        declared = components.get("securitySchemes") if type(components) is dict else None
-        for known, scheme in declared.items() if type(declared) is dict else ():
+        declared: dict[str, Any] = {}
+        uri = documents.root_uri
+        with suppress(Unusable):
+            components, uri = documents.member(mapping, documents.root, "components", uri)
+            declared, uri = documents.member(mapping, components, "securitySchemes", uri)
+        for known, scheme in declared.items():
             try:
-                self._schemes[known] = _scheme(known, documents.follow(scheme, documents.root_uri).value)
+                self._schemes[known] = _scheme(known, documents.follow(scheme, uri).value)
             except Unusable as error:
                 self._schemes[known] = str(error)
         for given, secret in secrets.items():

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -217,8 +218,10 @@ class _Making:
     def __init__(self, name: str, place: str, documents: Documents, settings: OpenAPISettings, client: Client) -> None:
         self._name = name
         self._settings = settings
-        self._documents = documents
-        root = documents.root
+        self._root = root = dict(documents.root)
+        for key in ("info", "servers", "security"):
+            with suppress(Unusable):
+                root[key] = documents.follow(root.get(key), documents.root_uri).value
         old = _is_old(root, place)
         self._sent = Schemas(documents, "readOnly", old=old)
         self._received = Schemas(documents, "writeOnly", old=old)
@@ -233,13 +236,12 @@ class _Making:
         self._client = client
 
     def plugin(self) -> tuple[FunctionPlugin, tuple[LostOperation, ...]]:
-        operations = self._operations
         settings = {
-            setting: select(getattr(self._settings, setting), operations, f"functions.{self._name}.{setting}")
+            setting: select(getattr(self._settings, setting), self._operations, f"functions.{self._name}.{setting}")
             for setting in ("include", "exclude", "effects", "no_effects")
         }
         functions, lost = [], []
-        for operation in operations:
+        for operation in self._operations:
             if operation in settings["exclude"] or (self._settings.include and operation not in settings["include"]):
                 continue
             effects = operation.method not in _WITHOUT_EFFECTS and operation not in settings["no_effects"]
@@ -249,7 +251,7 @@ class _Making:
                 lost.append(LostOperation(operation.label, str(error)))
             except RecursionError:
                 lost.append(LostOperation(operation.label, "it nests too deeply"))
-        description = _about(self._documents.root)
+        description = _about(self._root)
         self._servers.require_known_variables()
         if isinstance(self._servers.chosen, str):
             description += f" No server to call is known ({self._servers.chosen}): set `server`."
@@ -262,7 +264,7 @@ class _Making:
             raise Unusable(operation.problem)
         value = operation.value
         server, trusted = self._servers.of(value, *(item for item, _ in operation.item))
-        schemes = self._credentials.choose(value, self._documents.root)
+        schemes = self._credentials.choose(value, self._root)
         lacking = None
         if isinstance(schemes, str):
             lacking = f"it needs credentials that are not configured, {schemes}. Set them in `credentials`."
