@@ -1,7 +1,7 @@
 """The files of a namespace: their names, the errors about them, and the vectors.
 
 The vectors of a generation are rows of native float32 without a header; the row number is the slot. Rows that the
-database counts never change, so readers can map the file.
+database counts never change, so readers can map the file. The database has their CRC-32, which grows with them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -106,7 +107,7 @@ DATABASE = "store.sqlite"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _LONGEST = 120
 _VECTORS = re.compile(r"vectors-(\d+)\.f32")
-_DERIVED = "what is derived from documents is then built again."
+_READ_AT_ONCE = 1 << 20
 
 
 def folder_name(namespace: str) -> str:
@@ -134,22 +135,29 @@ def generation_of_vectors(name: str) -> int | None:
 
 def damage_error(file: Path, why: str) -> StoreDamaged:
     """Return the error for a damaged file."""
-    return StoreDamaged(
-        f"The vector store's file {file} is damaged: {why}. Delete the folder {file.parent}; {_DERIVED}"
-    )
+    return StoreDamaged(f"The vector store's file {file} is damaged: {why}. {_advice(file.parent)}")
 
 
 def map_errors(folder: Path) -> AbstractContextManager[None]:
     """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for the errors of a folder's database."""
     return Sqlite.errors(
         f"The vector store's file {folder / DATABASE}",
-        damaged=f"Delete the folder {folder}; {_DERIVED}",
+        damaged=_advice(folder),
         advice="Make its folder writable, or set another `path` in [vectors.faiss].",
     )
 
 
-def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows]) -> None:
-    """Write blocks of rows from slot ``slots`` on, and sync to disk. Rows there are those of a killed writer.
+def _advice(folder: Path) -> str:
+    return (
+        "Update the index (`portico index`): what is derived from documents is made anew. "
+        f"Delete the folder {folder} if it has vectors of anything else, and write them again."
+    )
+
+
+def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows], checksum: int) -> int:
+    """Write blocks of rows from slot ``slots`` on, and sync to disk; return the ``checksum`` with them.
+
+    Rows there are those of a killed writer.
 
     Raises ``StoreDamaged`` if the file has fewer rows than the database counts.
     """
@@ -159,9 +167,21 @@ def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows])
     with file.open("r+b") as stream:
         _check_size(file, stream.fileno(), start)
         stream.seek(start)
-        _write(stream, blocks)
+        checksum = _write(stream, blocks, checksum)
     if slots == 0:
         _sync_folder(file.parent)
+    return checksum
+
+
+def sum_up(file: Path, start: int, end: int, checksum: int = 0) -> int:
+    """Return the CRC-32 of the bytes from ``start`` to before ``end``, which goes on from that of those before."""
+    # Mapped pages would count as memory of this process.
+    with file.open("rb") as stream:
+        stream.seek(start)
+        while start < end and (block := stream.read(min(_READ_AT_ONCE, end - start))):
+            start += len(block)
+            checksum = zlib.crc32(block, checksum)
+    return checksum
 
 
 def map_rows(file: Path, slots: int, dimensions: int) -> Rows:
@@ -177,11 +197,12 @@ def map_rows(file: Path, slots: int, dimensions: int) -> Rows:
         return np.memmap(stream, dtype=np.float32, mode="r", shape=(slots, dimensions)).view(np.ndarray)
 
 
-def copy_rows(rows: Rows, slots: Slots, target: Path) -> None:
-    """Write the rows of some slots to a new file, and sync to disk."""
+def copy_rows(rows: Rows, slots: Slots, target: Path) -> int:
+    """Write the rows of some slots to a new file, and sync to disk; return their checksum."""
     with target.open("wb") as stream:
-        _write(stream, (rows[slots[start : start + BLOCK]] for start in range(0, len(slots), BLOCK)))
+        checksum = _write(stream, (rows[slots[start : start + BLOCK]] for start in range(0, len(slots), BLOCK)))
     _sync_folder(target.parent)
+    return checksum
 
 
 def remove_if_possible(file: Path) -> None:
@@ -192,11 +213,14 @@ def remove_if_possible(file: Path) -> None:
         return
 
 
-def _write(stream: BinaryIO, blocks: Iterable[Rows]) -> None:
+def _write(stream: BinaryIO, blocks: Iterable[Rows], checksum: int = 0) -> int:
     for block in blocks:
-        stream.write(np.ascontiguousarray(block, dtype=np.float32).data)
+        data = np.ascontiguousarray(block, dtype=np.float32).data
+        stream.write(data)
+        checksum = zlib.crc32(data, checksum)
     stream.flush()
     os.fsync(stream.fileno())
+    return checksum
 
 
 def _sync_folder(folder: Path) -> None:

@@ -14,12 +14,12 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from portico.errors import StoreDamaged
+from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Sqlite
 from portico.search import Filter, VectorMatch, VectorRecord
 from portico_faiss._files import (
@@ -33,6 +33,7 @@ from portico_faiss._files import (
     is_wasteful,
     map_errors,
     map_rows,
+    sum_up,
     unit_blocks,
     vectors_file,
 )
@@ -49,7 +50,8 @@ _TABLES = (
         namespace BLOB NOT NULL,
         dimensions INTEGER,
         generation INTEGER NOT NULL,
-        next_slot INTEGER NOT NULL)""",
+        next_slot INTEGER NOT NULL,
+        checksum INTEGER NOT NULL)""",
     "CREATE TABLE records (slot INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, metadata TEXT NOT NULL)",
     # Slots that held a record once.
     "CREATE TABLE dead (number INTEGER PRIMARY KEY, slot INTEGER NOT NULL)",
@@ -66,11 +68,12 @@ _SECONDS_A_PART_MAY_TAKE = 86_400
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The row that names the current vectors. An empty namespace has no dimensions."""
+    """The row that names the current vectors, with the CRC-32 of them all. An empty namespace has no dimensions."""
 
     dimensions: int | None
     generation: int
     next_slot: int
+    checksum: int
 
 
 class _Database:
@@ -94,6 +97,7 @@ class _Database:
         if self.connection is not None and self.is_same_file():
             return self.connection
         self.close()
+        sealed = Sqlite.is_sealed(Path(self._file))
         if create:
             self._folder.mkdir(parents=True, exist_ok=True)
         elif _identity(self._file) is None:
@@ -108,6 +112,8 @@ class _Database:
         try:
             # FULL: a power failure must not undo a commit after older files were deleted.
             connection.execute("PRAGMA synchronous = FULL")
+            if not sealed and connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+                raise damage_error(Path(self._file), "its parts do not fit together")
             if create:
                 self._create(connection)
             if not self._check(connection):
@@ -132,7 +138,7 @@ class _Database:
             if not self._has_tables(connection):
                 for table in _TABLES:
                     connection.execute(table)
-                connection.execute("INSERT INTO state VALUES (1, ?, ?, NULL, 1, 0)", (_FORMAT, self._namespace))
+                connection.execute("INSERT INTO state VALUES (1, ?, ?, NULL, 1, 0, 0)", (_FORMAT, self._namespace))
 
     def _check(self, connection: sqlite3.Connection) -> bool:
         """Tell whether the tables exist. Raises ``StoreDamaged`` if they belong to another namespace."""
@@ -143,7 +149,20 @@ class _Database:
             raise damage_error(
                 Path(self._file), f"it belongs to the namespace and format {row}, not to {(self._namespace, _FORMAT)}"
             )
+        if not _has_checksum(connection):
+            with Sqlite.transaction(connection):
+                if not _has_checksum(connection):
+                    self._add_checksum(connection)
         return True
+
+    def _add_checksum(self, connection: sqlite3.Connection) -> None:
+        """Sum up the vectors of a namespace that was written without a checksum."""
+        connection.execute("ALTER TABLE state ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+        found = connection.execute("SELECT generation, coalesce(dimensions, 0) * next_slot * 4 FROM state")
+        generation, size = found.fetchone()
+        with suppress(FileNotFoundError):  # which is reported when it is read
+            checksum = sum_up(vectors_file(self._folder, generation), 0, size)
+            connection.execute("UPDATE state SET checksum = ?", (checksum,))
 
     def _has_tables(self, connection: sqlite3.Connection) -> bool:
         found = "SELECT 1 FROM sqlite_master WHERE name = 'state'"
@@ -174,7 +193,8 @@ class FolderNamespace:
         self._looked = 0.0
         self._files = IndexFiles(self._folder, settings)
         # The state that was read last, to tell without a query whether the index may be behind.
-        self._last = _State(None, 0, sys.maxsize)
+        self._last = _State(None, 0, sys.maxsize, 0)
+        self._summed: tuple[sqlite3.Connection, _State] | None = None
         self._linking = threading.Lock()
         self._stopped = False
 
@@ -230,7 +250,7 @@ class FolderNamespace:
                         f"the vectors have {dimensions} dimensions, those in the namespace {state.dimensions}"
                     )
                 file = vectors_file(self._folder, state.generation)
-                append_rows(file, state.next_slot, dimensions, unit_blocks(rows))
+                checksum = append_rows(file, state.next_slot, dimensions, unit_blocks(rows), state.checksum)
                 _bury(connection, [id for id, _ in records])
                 connection.executemany(
                     "INSERT INTO records (slot, id, metadata) VALUES (?, ?, ?)",
@@ -239,7 +259,8 @@ class FolderNamespace:
                         for slot, (id, metadata) in enumerate(records, state.next_slot)
                     ),
                 )
-                _write_state(connection, _State(dimensions, state.generation, state.next_slot + len(records)))
+                slots = state.next_slot + len(records)
+                _write_state(connection, _State(dimensions, state.generation, slots, checksum))
         self._link()
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -281,7 +302,7 @@ class FolderNamespace:
                     connection, state = change
                     connection.execute("DELETE FROM records")
                     connection.execute("DELETE FROM dead")
-                    _write_state(connection, _State(None, state.generation + 1, 0))
+                    _write_state(connection, _State(None, state.generation + 1, 0, 0))
         except StoreDamaged:
             self.close()
             with map_errors(self._folder):
@@ -319,7 +340,14 @@ class FolderNamespace:
         """Close every file and stop extending the index; the next call opens them again."""
         self._stopped = True
         say_untrained(self._settings, self._last.next_slot)
-        with self._linking:
+        with self._linking, self._writing.lock:
+            # Without a seal, which others who are at work prevent, it is only opened more slowly.
+            with suppress(StoreError), map_errors(self._folder):
+                database = self._folder / DATABASE
+                if not Sqlite.is_sealed(database) and (connection := self._writing.open()) is not None:
+                    self._reading.close()
+                    connection.execute("PRAGMA busy_timeout = 0")
+                    Sqlite.seal(connection, database)
             self._reading.close()
             self._writing.close()
 
@@ -356,6 +384,10 @@ class FolderNamespace:
             return None
         slots, database = state.next_slot, self._folder / DATABASE
         rows = map_rows(vectors_file(self._folder, state.generation), slots, state.dimensions)
+        # Rows that were compared before stay as they are, as long as the file is open.
+        before = self._summed[1] if self._summed and self._summed[0] is connection else None
+        self._compare_vectors(state, before)
+        self._summed = connection, state
         dead = np.fromiter((slot for (slot,) in connection.execute("SELECT slot FROM dead")), dtype=np.int64)
         (alive,) = connection.execute("SELECT count(*) FROM records").fetchone()
         if alive + len(dead) != slots or (len(dead) and not 0 <= dead.min() <= dead.max() < slots):
@@ -382,6 +414,7 @@ class FolderNamespace:
                 yield None
                 return
             with Sqlite.transaction(connection):
+                Sqlite.unseal(self._folder / DATABASE)
                 yield connection, self._state(connection)
                 state = self._compact(connection, self._state(connection))
             self._tidy(state.generation)
@@ -394,13 +427,22 @@ class FolderNamespace:
         living = connection.execute("SELECT slot FROM records ORDER BY slot")
         slots = np.fromiter((slot for (slot,) in living), dtype=np.int64)
         rows = map_rows(vectors_file(self._folder, state.generation), state.next_slot, state.dimensions)
-        copy_rows(rows, slots, vectors_file(self._folder, state.generation + 1))
+        self._compare_vectors(state)
+        checksum = copy_rows(rows, slots, vectors_file(self._folder, state.generation + 1))
         # Records move to lower slots, in ascending order, so each new slot is free.
         connection.executemany("UPDATE records SET slot = ? WHERE slot = ?", enumerate(slots.tolist()))
         connection.execute("DELETE FROM dead")
-        compacted = replace(state, generation=state.generation + 1, next_slot=len(slots))
+        compacted = replace(state, generation=state.generation + 1, next_slot=len(slots), checksum=checksum)
         _write_state(connection, compacted)
         return compacted
+
+    def _compare_vectors(self, state: _State, before: _State | None = None) -> None:
+        """Raise ``StoreDamaged`` unless the vectors are those that were written; those of ``before`` are not read."""
+        if before is None or before.generation != state.generation:
+            before = replace(state, next_slot=0, checksum=0)
+        file, width = vectors_file(self._folder, state.generation), (state.dimensions or 0) * 4
+        if sum_up(file, before.next_slot * width, state.next_slot * width, before.checksum) != state.checksum:
+            raise damage_error(file, "its vectors are not those that were written")
 
     def _tidy(self, generation: int) -> None:
         """Remove files of older generations, and old parts that a killed process left.
@@ -418,7 +460,7 @@ class FolderNamespace:
                     file.unlink()
 
     def _state(self, connection: sqlite3.Connection) -> _State:
-        row = connection.execute("SELECT dimensions, generation, next_slot FROM state").fetchone()
+        row = connection.execute("SELECT dimensions, generation, next_slot, checksum FROM state").fetchone()
         if row is None:
             raise damage_error(self._folder / DATABASE, "its state is missing")
         self._last = _State(*row)
@@ -427,9 +469,12 @@ class FolderNamespace:
 
 def _write_state(connection: sqlite3.Connection, state: _State) -> None:
     connection.execute(
-        "UPDATE state SET dimensions = ?, generation = ?, next_slot = ?",
-        (state.dimensions, state.generation, state.next_slot),
+        "UPDATE state SET dimensions = ?, generation = ?, next_slot = ?, checksum = ?", astuple(state)
     )
+
+
+def _has_checksum(connection: sqlite3.Connection) -> bool:
+    return any(column[1] == "checksum" for column in connection.execute("PRAGMA table_info(state)"))
 
 
 def _bury(connection: sqlite3.Connection, ids: Sequence[str]) -> int:

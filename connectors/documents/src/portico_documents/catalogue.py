@@ -65,7 +65,12 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
 
 class CatalogueDamaged(StoreDamaged):
-    """The database is no database any more; it is a cache, and an update makes it anew."""
+    """The database is not what was written; it is a cache, and an update makes it anew."""
+
+    @classmethod
+    def of(cls, file: Path) -> CatalogueDamaged:
+        """Return the error for this database."""
+        return cls(f"The index in {file.parent} is damaged. Update it (`portico index`): it is made anew.")
 
 
 class CatalogueOutdated(CatalogueDamaged):
@@ -118,9 +123,7 @@ def store_errors(file: Path) -> Iterator[None]:
             raise CatalogueDamaged(str(found)) from error
         raise found from error
     except UnicodeDecodeError as error:  # the first statement reads the whole schema
-        raise CatalogueDamaged(
-            f"The index in {file.parent} is damaged. Update it (`portico index`): it is made anew."
-        ) from error
+        raise CatalogueDamaged.of(file) from error
 
 
 def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
@@ -154,9 +157,9 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
 
 
 def remove(file: Path) -> None:
-    """Delete the database with what SQLite keeps beside it."""
+    """Delete the database with what lies beside it."""
     try:
-        for suffix in ("-wal", "-shm", "-journal", ""):
+        for suffix in (".seal", "-wal", "-shm", "-journal", ""):
             Path(f"{file}{suffix}").unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"The damaged index {file} cannot be removed: {error}. Delete its folder.") from error

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -17,10 +18,12 @@ from portico.ports import IndexProgress, IndexReport, JobQueue, VectorStore
 from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, in_thread, store_errors
 from portico_documents.config import DocumentsSettings, Place
-from portico_documents.scan import Batch, Scan
+from portico_documents.scan import Batch, Scan, check
 from portico_documents.vector_mirror import VectorMirror
 
 _POLL_SECONDS = 0.1
+# How long to wait for searches to end. Without a seal the next update looks through the whole catalogue.
+_SEALING_MS = 2_000
 
 Progress = Callable[[IndexProgress], None]
 
@@ -51,19 +54,20 @@ class FolderIndex:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
         reporter = _Reporter(progress)
         async with self._lock(reporter):
-            problems: list[str] = []
+            folder, repaired = self._place.folder, []
             # Damage is healed here: both halves are derived from the documents, and each may be made anew once.
             for _ in range(2):
                 try:
-                    return await self._update(reporter, problems)
-                except CatalogueDamaged:
+                    return await self._update(reporter, repaired)
+                except CatalogueDamaged as error:
                     await in_thread(catalogue.remove, self._place.catalogue)
-                    problems = [f"The index in {self._place.folder} was damaged or of another version: made anew."]
+                    why = "was of another version" if isinstance(error, CatalogueOutdated) else "was damaged"
+                    repaired.append(f"The index in {folder} {why}: it is made anew.")
                 except StoreDamaged:
                     mirror = self._mirror()
                     await mirror.store.drop(mirror.namespace)
-                    problems = [f"The vectors of the index in {self._place.folder} were damaged: made anew."]
-            return await self._update(reporter, problems)
+                    repaired.append(f"The vectors of the index in {folder} were damaged: they are made anew.")
+            return await self._update(reporter, repaired)
 
     async def prepare(self) -> None:
         """Make sure that there is something to search: build what was never built, refill an emptied store."""
@@ -87,6 +91,7 @@ class FolderIndex:
 
     async def _state(self) -> tuple[int, int] | None:
         """Return the catalogue's revision and size; None when this version never built it to the end."""
+        await self._is_sealed()
         if not self._place.catalogue.exists():
             return None
         try:
@@ -105,19 +110,33 @@ class FolderIndex:
     def _filling(self, mirror: VectorMirror, say: Callable[[str | None], None] | None = None) -> StoreFilling:
         return StoreFilling(mirror.embeddings, mirror.store, queue=self._queue, say=say)
 
-    async def _update(self, reporter: _Reporter, problems: Sequence[str]) -> IndexReport:
-        mirror = self._mirror()
+    async def _is_sealed(self) -> bool:
+        """Tell whether the catalogue is as an update left it; raise ``CatalogueDamaged`` where it is not.
+
+        Without a seal are one that is being written, one whose writer was killed, and those of earlier versions.
+        """
+        with store_errors(self._place.catalogue):
+            return await in_thread(Sqlite.is_sealed, self._place.catalogue)
+
+    async def _update(self, reporter: _Reporter, repaired: Sequence[str]) -> IndexReport:
+        mirror, file = self._mirror(), self._place.catalogue
+        sealed = await self._is_sealed()
         async with (
             self._connection(create=True) as connection,
             self._connection() as reading,
             self._filling(mirror, reporter.wait) as filling,
         ):
+            if not sealed:
+                await in_thread(check, connection, file)
             scan = await in_thread(Scan, self._settings, self._place, reading)
             watching = asyncio.ensure_future(reporter.watch(mirror.store))
             try:
-                report = await _Update(scan, mirror, filling, connection, reporter, [*problems]).run()
+                report = await _Update(scan, mirror, filling, connection, file, reporter, tuple(repaired)).run()
             finally:
                 watching.cancel()
+                if not await self._is_sealed():
+                    await in_thread(connection.execute, f"PRAGMA busy_timeout = {_SEALING_MS}")
+                    await in_thread(Sqlite.seal, connection, file)
             self._synchronised = await in_thread(catalogue.revision, connection)
             return report
 
@@ -200,8 +219,10 @@ class _Update:
     mirror: VectorMirror
     filling: StoreFilling
     connection: sqlite3.Connection
+    file: Path
     reporter: _Reporter
-    problems: list[str]
+    repaired: tuple[str, ...]
+    problems: list[str] = field(default_factory=list)
     number: int = 0
     looked: int = 0
     added: int = 0
@@ -215,9 +236,8 @@ class _Update:
         self.reporter.report(0, None)
         total = await in_thread(self.scan.count)
         self.reporter.report(0, total)
-        self.number, interrupted = await in_thread(_begin, self.connection, self.mirror.namespace)
-        if interrupted:
-            await self.filling.cancel_leftovers(self.mirror.namespace)
+        if not await in_thread(_is_complete, self.connection, self.mirror.namespace):
+            await self._begin()
         await self._apply(total)
         renamed = min(await in_thread(self.scan.count_renamed, self.number), self.added)
         removed = await self._remove_gone()
@@ -234,7 +254,15 @@ class _Update:
             embedded=self.embedded,
             skipped=dict(sorted(self.skipped.items())),
             problems=tuple(self.problems),
+            repaired=self.repaired,
         )
+
+    async def _begin(self) -> None:
+        """Note, before the first change, that an update is at work; one that changes nothing leaves the file alone."""
+        if not self.number:
+            self.number, interrupted = await in_thread(_begin, self.connection, self.file, self.mirror.namespace)
+            if interrupted:
+                await self.filling.cancel_leftovers(self.mirror.namespace)
 
     async def _apply(self, total: int) -> None:
         """Write what the scan finds, each batch when its vectors are in the store."""
@@ -270,6 +298,8 @@ class _Update:
                 last = batch.last
                 if not last:
                     reading = asyncio.ensure_future(in_thread(scan.next_batch))
+                if batch.entries or batch.touched:
+                    await self._begin()
                 yield batch, await mirror.plan(self.connection, batch.entries, look=look)
         finally:
             reading.cancel()
@@ -280,6 +310,7 @@ class _Update:
         removed = after = 0
         while files := await in_thread(self.scan.find_gone, after):
             after = files[-1][0]
+            await self._begin()
             gone = await in_thread(
                 catalogue.delete_files, connection, [file for file, _ in files], words=not mirror.words
             )
@@ -294,6 +325,8 @@ class _Update:
         an update with another model or another store changed the catalogue and was stopped.
         """
         connection, mirror = self.connection, self.mirror
+        if await mirror.store.count(mirror.namespace) != await in_thread(catalogue.count_passages, connection):
+            await self._begin()
         self.embedded += await mirror.synchronise(
             connection,
             self.filling,
@@ -302,14 +335,22 @@ class _Update:
         )
         for namespace in await in_thread(_other_namespaces, connection, mirror.namespace):
             await mirror.store.drop(namespace)
-        await in_thread(_end, connection, mirror.namespace)
+        if self.number:
+            await in_thread(_end, connection, mirror.namespace)
 
     def _report(self, done: int, total: int, current: str) -> None:
         self.reporter.report(done, total, current, self.filling.workers)
 
 
-def _begin(connection: sqlite3.Connection, namespace: str) -> tuple[int, bool]:
+def _is_complete(connection: sqlite3.Connection, namespace: str) -> bool:
+    """Tell whether the last update came to its end, with vectors of this namespace and no other."""
+    finished = catalogue.get_meta(connection, "complete") and catalogue.get_meta(connection, "at work") != "yes"
+    return bool(finished) and connection.execute("SELECT name FROM namespaces").fetchall() == [(namespace,)]
+
+
+def _begin(connection: sqlite3.Connection, file: Path, namespace: str) -> tuple[int, bool]:
     """Return the number of this update, and whether the one before was stopped."""
+    Sqlite.unseal(file)
     with Sqlite.transaction(connection):
         number = int(catalogue.get_meta(connection, "run") or 0) + 1
         interrupted = catalogue.get_meta(connection, "at work") == "yes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
@@ -14,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path, PurePath
 
 from portico.errors import ConfigurationError
-from portico_documents.catalogue import FileEntry, PassageEntry
+from portico_documents.catalogue import CatalogueDamaged, FileEntry, PassageEntry
 from portico_documents.chunking import Passage, cut
 from portico_documents.conditions import metadata_of
 from portico_documents.config import DocumentsSettings, Place
@@ -360,6 +361,27 @@ class Scan:
             batch.problems.append(problem)
 
 
+COLUMNS = "path, shown, passages.id, ordinal, passages.hash, headings, text"
+"""What `is_whole` looks at, of ``passages JOIN files``."""
+
+
+def is_whole(path: bytes, shown: str, id: str, ordinal: int, hash: bytes, headings: str, text: str) -> bool:
+    """Tell whether a passage and its document's name are as `Scan` made them, whose hashes are in the id."""
+    try:
+        told = show_path(os.fsdecode(path)) == shown and _hash(tuple(json.loads(headings)), text) == hash
+        return told and _identity(hash, ordinal, path) == id
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def check(connection: sqlite3.Connection, file: Path) -> None:
+    """Look through a whole catalogue; raise ``CatalogueDamaged`` unless all is as it was written."""
+    whole = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+    rows = connection.execute(f"SELECT {COLUMNS} FROM passages JOIN files ON files.id = file")
+    if not whole or not all(is_whole(*row) for row in rows):
+        raise CatalogueDamaged.of(file)
+
+
 def embedded_text(headings: tuple[str, ...], text: str) -> str:
     """Return what is embedded for a passage: its headings give it the context that its text leaves out."""
     return "\n".join((*headings, text))
@@ -368,11 +390,19 @@ def embedded_text(headings: tuple[str, ...], text: str) -> str:
 def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> PassageEntry:
     text = _storable(passage.text)
     headings = tuple(_storable(heading) for heading in passage.headings)
-    hash = blake2b(embedded_text(headings, text).encode(), digest_size=16).digest()
+    hash = _hash(headings, text)
     trail = " ".join((shown_path, *headings))
-    identity = blake2b(hash + ordinal.to_bytes(4, "big") + path, digest_size=16).hexdigest()
     parts = identifier_parts(f"{trail} {text}")
-    return PassageEntry(identity, hash, text, headings, trail, parts, passage.line, passage.end_line, passage.page)
+    place = (passage.line, passage.end_line, passage.page)
+    return PassageEntry(_identity(hash, ordinal, path), hash, text, headings, trail, parts, *place)
+
+
+def _hash(headings: tuple[str, ...], text: str) -> bytes:
+    return blake2b(embedded_text(headings, text).encode(), digest_size=16).digest()
+
+
+def _identity(hash: bytes, ordinal: int, path: bytes) -> str:
+    return blake2b(hash + ordinal.to_bytes(4, "big") + path, digest_size=16).hexdigest()
 
 
 def _storable(text: str) -> str:

@@ -28,10 +28,12 @@ from portico.search import (
     Vectors,
 )
 from portico_documents import catalogue
-from portico_documents.catalogue import in_thread
+from portico_documents.catalogue import CatalogueDamaged, in_thread
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
+from portico_documents.quotes import Quotes
+from portico_documents.scan import COLUMNS, is_whole
 from portico_documents.terms import query_terms
 from portico_documents.vector_mirror import VectorMirror, as_rows
 
@@ -44,7 +46,8 @@ class DocumentHit:
 
     ``score`` decides the order: ``lexical`` (the part of the query's weight that the words reach) and
     ``vector`` (the cosine), weighed. All three are about 0 for nothing in common and at most 1.
-    ``line`` and ``end_line`` are the page where there are pages only.
+    ``line`` and ``end_line`` are the page where there are pages only. ``changed`` says that the passage stands in its
+    file no more, which ``text`` then says instead of it.
     """
 
     text: str
@@ -57,6 +60,7 @@ class DocumentHit:
     lexical: float
     vector: float
     link: str
+    changed: bool = False
 
     @property
     def name(self) -> str:
@@ -110,18 +114,32 @@ def look_up_numbers(connection: sqlite3.Connection, column: str, values: Sequenc
 
 
 def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ranked]) -> list[DocumentHit]:
-    """Return passages with their texts and places, in the order given."""
-    single = place.root.is_file()
+    """Return passages with their texts and places, in the order given; raise ``CatalogueDamaged`` for a damaged one.
+
+    Each is compared with its file, where it may have moved to other lines.
+    """
+    single, there = place.root.is_file(), place.root.exists()
+    query = (
+        f"SELECT line, end_line, page, files.hash, files.size, {COLUMNS} FROM passages JOIN files ON files.id = file"
+        " WHERE number = ?"
+    )
+    quotes = Quotes()
     found: list[DocumentHit] = []
-    for number, score, lexical, vector in ranked:
-        path, shown, text, headings, line, end_line, page = connection.execute(
-            "SELECT path, shown, text, headings, line, end_line, page FROM passages JOIN files ON files.id = file"
-            " WHERE number = ?",
-            (number,),
-        ).fetchone()
-        link = link_to(place.root if single else place.root / os.fsdecode(path), line, page)
+    for number, *scores in ranked:
+        row = connection.execute(query, (number,)).fetchone()
+        if row is None or not is_whole(*row[5:]):
+            raise CatalogueDamaged.of(place.catalogue)
+        line, end_line, page, hash, size, path, shown, *_, headings, text = row
+        file = place.root if single else place.root / os.fsdecode(path)
+        now = quotes.find(file, hash, size, text, line) if there else line
+        changed = isinstance(now, str)
+        if isinstance(now, str):
+            text = now
+        elif now != line:
+            line, end_line = now, now + end_line - line
         under = tuple(json.loads(headings))
-        found.append(DocumentHit(text, shown, under, line, end_line, page, score, lexical, vector, link))
+        link = link_to(file, line, page)
+        found.append(DocumentHit(text, shown, under, line, end_line, page, *scores, link, changed))
     return found
 
 

@@ -28,7 +28,7 @@ class IndexReport:
     """The result of an update, in documents; ``passages`` is how many the index has now.
 
     ``skipped`` maps a reason ("binary", "hidden", "undecodable", "too large") to a count; ``problems`` are
-    sentences about single documents.
+    sentences about single documents, ``repaired`` about what was damaged and is made anew.
     """
 
     added: int = 0
@@ -40,6 +40,7 @@ class IndexReport:
     embedded: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
 
     @property
     def documents(self) -> int:

@@ -221,6 +221,7 @@ class _Indexes:
             **{count: sum(getattr(report, count) for report in reports) for count in counts},
             skipped=sum((Counter(report.skipped) for report in reports), Counter()),
             problems=tuple(problem for report in reports for problem in report.problems),
+            repaired=tuple(sentence for report in reports for sentence in report.repaired),
         )
 
 

@@ -233,18 +233,19 @@ def report_to_json(report: IndexReport) -> dict[str, Any]:
         "embedded": report.embedded,
         "skipped": dict(sorted(report.skipped.items())),
         "problems": list(report.problems),
+        "repaired": list(report.repaired),
     }
 
 
 def report_lines(report: IndexReport) -> Iterator[RenderableType]:
-    """Yield a table of the counts, and at most 50 problems."""
+    """Yield a table of the counts, what was repaired, and at most 50 problems."""
     table = Table.grid(padding=(0, 2))
     skipped = {f"skipped, {reason}": number for reason, number in sorted(report.skipped.items())}
     counts = {name: getattr(report, name) for name in _COUNTS}
     for name, number in {**counts, **skipped, "passages": report.passages, "embedded": report.embedded}.items():
         table.add_row(safe_text(name), Text(f"{number:,}", style="bold" if number else "dim"))
     yield table
-    for problem in report.problems[:_MOST_PROBLEMS]:
+    for problem in (*report.repaired, *report.problems[:_MOST_PROBLEMS]):
         yield Hanging(safe_text(problem, "yellow"), "! ", "yellow")
     if len(report.problems) > _MOST_PROBLEMS:
         yield Text(f"… and {len(report.problems) - _MOST_PROBLEMS:,} more; --json has all.", style="dim")

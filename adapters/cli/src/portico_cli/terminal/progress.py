@@ -149,7 +149,7 @@ class Progress:
 
 
 async def update_sources(invocation: Invocation, services: Services, chosen: Chosen) -> dict[str, IndexReport]:
-    """Update every source that has an index, one after the other.
+    """Update every source that has an index, one after the other, and say what was damaged and is repaired.
 
     A ``ConfigurationError`` of a source names the file and the table that configure it.
     """
@@ -159,6 +159,8 @@ async def update_sources(invocation: Invocation, services: Services, chosen: Cho
         if index is not None:
             try:
                 reports[name] = await update_index(invocation, index, name)
+                for sentence in reports[name].repaired:
+                    write_error(f"Repaired: {plain(sentence)}")
             except ConfigurationError as error:
                 place = chosen.application.configuration.place(("search", name, "path"))
                 raise ConfigurationError(f"{place}: search.{name}: {error}") from error
