@@ -111,4 +111,4 @@ async def test_a_file_that_fails_while_it_is_read_is_kept_and_said(make_search, 
     report = await search.index.update()
     assert (report.removed, report.documents, report.skipped) == (0, 1, {"unreadable": 1})
     assert report.problems == ("a.md cannot be read: Input/output error. What is indexed of it is kept.",)
-    assert [hit.text for hit in await search.rank("alpha", 1)] == ["Alpha."]
+    assert [hit.path for hit in await search.rank("alpha", 1)] == ["a.md"]

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from portico.errors import ConfigurationError, ServiceUnavailable, StoreError
+from portico.plugins import Sqlite
 from portico.ports import EmbeddingGenerator, IndexProgress, IndexReport, VectorStore
 from portico_documents import catalogue, scan
 from portico_documents.config import DocumentsSettings
@@ -424,11 +425,12 @@ async def test_a_damaged_database_is_made_anew_by_an_update(make_search, folder,
     search = make_search()
     report = await search.index.update()
     assert report.added == 1
-    assert "damaged" in report.problems[0]
+    assert "damaged" in report.repaired[0]
     assert [hit.path for hit in await search.rank("alpha", 5)] == ["a.md"]
     connection = sqlite3.connect(database)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
+    Sqlite.unseal(database)
     assert [hit.path for hit in await make_search().rank("alpha", 5)] == ["a.md"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -148,10 +149,7 @@ def map_errors(folder: Path) -> AbstractContextManager[None]:
 
 
 def _advice(folder: Path) -> str:
-    return (
-        "Update the index (`portico index`): what is derived from documents is made anew. "
-        f"Delete the folder {folder} if it has vectors of anything else, and write them again."
-    )
+    return f"`portico index` makes vectors of documents anew. Delete the folder {folder} to make others anew."
 
 
 def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows], checksum: int) -> int:
@@ -173,13 +171,12 @@ def append_rows(file: Path, slots: int, dimensions: int, blocks: Iterable[Rows],
     return checksum
 
 
-def sum_up(file: Path, start: int, end: int, checksum: int = 0) -> int:
-    """Return the CRC-32 of the bytes from ``start`` to before ``end``, which goes on from that of those before."""
-    # Mapped pages would count as memory of this process.
-    with file.open("rb") as stream:
-        stream.seek(start)
-        while start < end and (block := stream.read(min(_READ_AT_ONCE, end - start))):
-            start += len(block)
+def sum_up(file: Path, size: int = sys.maxsize) -> int:
+    """Return the CRC-32 of a file, or of so many bytes of it."""
+    checksum = 0
+    with file.open("rb") as stream:  # mapped pages would count as memory of this process
+        while block := stream.read(min(_READ_AT_ONCE, size)):
+            size -= len(block)
             checksum = zlib.crc32(block, checksum)
     return checksum
 

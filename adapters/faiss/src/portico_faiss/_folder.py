@@ -149,20 +149,15 @@ class _Database:
             raise damage_error(
                 Path(self._file), f"it belongs to the namespace and format {row}, not to {(self._namespace, _FORMAT)}"
             )
-        if not _has_checksum(connection):
-            with Sqlite.transaction(connection):
-                if not _has_checksum(connection):
-                    self._add_checksum(connection)
+        if all(name != "checksum" for _, name, *_ in connection.execute("PRAGMA table_info(state)")):
+            # An earlier version wrote it. Another process may be quicker.
+            with suppress(sqlite3.OperationalError, FileNotFoundError), Sqlite.transaction(connection):
+                connection.execute("ALTER TABLE state ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+                query = "SELECT generation, dimensions * next_slot * 4 FROM state"
+                generation, size = connection.execute(query).fetchone()
+                checksum = sum_up(vectors_file(self._folder, generation), size) if size else 0
+                connection.execute("UPDATE state SET checksum = ?", (checksum,))
         return True
-
-    def _add_checksum(self, connection: sqlite3.Connection) -> None:
-        """Sum up the vectors of a namespace that was written without a checksum."""
-        connection.execute("ALTER TABLE state ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
-        found = connection.execute("SELECT generation, coalesce(dimensions, 0) * next_slot * 4 FROM state")
-        generation, size = found.fetchone()
-        with suppress(FileNotFoundError):  # which is reported when it is read
-            checksum = sum_up(vectors_file(self._folder, generation), 0, size)
-            connection.execute("UPDATE state SET checksum = ?", (checksum,))
 
     def _has_tables(self, connection: sqlite3.Connection) -> bool:
         found = "SELECT 1 FROM sqlite_master WHERE name = 'state'"
@@ -194,7 +189,7 @@ class FolderNamespace:
         self._files = IndexFiles(self._folder, settings)
         # The state that was read last, to tell without a query whether the index may be behind.
         self._last = _State(None, 0, sys.maxsize, 0)
-        self._summed: tuple[sqlite3.Connection, _State] | None = None
+        self._compared: sqlite3.Connection | None = None
         self._linking = threading.Lock()
         self._stopped = False
 
@@ -346,7 +341,6 @@ class FolderNamespace:
                 database = self._folder / DATABASE
                 if not Sqlite.is_sealed(database) and (connection := self._writing.open()) is not None:
                     self._reading.close()
-                    connection.execute("PRAGMA busy_timeout = 0")
                     Sqlite.seal(connection, database)
             self._reading.close()
             self._writing.close()
@@ -384,10 +378,9 @@ class FolderNamespace:
             return None
         slots, database = state.next_slot, self._folder / DATABASE
         rows = map_rows(vectors_file(self._folder, state.generation), slots, state.dimensions)
-        # Rows that were compared before stay as they are, as long as the file is open.
-        before = self._summed[1] if self._summed and self._summed[0] is connection else None
-        self._compare_vectors(state, before)
-        self._summed = connection, state
+        if self._compared is not connection:  # what is written while it is open is not read again
+            self._compare_vectors(state)
+            self._compared = connection
         dead = np.fromiter((slot for (slot,) in connection.execute("SELECT slot FROM dead")), dtype=np.int64)
         (alive,) = connection.execute("SELECT count(*) FROM records").fetchone()
         if alive + len(dead) != slots or (len(dead) and not 0 <= dead.min() <= dead.max() < slots):
@@ -436,12 +429,11 @@ class FolderNamespace:
         _write_state(connection, compacted)
         return compacted
 
-    def _compare_vectors(self, state: _State, before: _State | None = None) -> None:
-        """Raise ``StoreDamaged`` unless the vectors are those that were written; those of ``before`` are not read."""
-        if before is None or before.generation != state.generation:
-            before = replace(state, next_slot=0, checksum=0)
-        file, width = vectors_file(self._folder, state.generation), (state.dimensions or 0) * 4
-        if sum_up(file, before.next_slot * width, state.next_slot * width, before.checksum) != state.checksum:
+    def _compare_vectors(self, state: _State) -> None:
+        """Raise ``StoreDamaged`` unless the vectors are those that were written."""
+        file = vectors_file(self._folder, state.generation)
+        size = (state.dimensions or 0) * state.next_slot * 4
+        if sum_up(file, size) != state.checksum:
             raise damage_error(file, "its vectors are not those that were written")
 
     def _tidy(self, generation: int) -> None:
@@ -468,13 +460,7 @@ class FolderNamespace:
 
 
 def _write_state(connection: sqlite3.Connection, state: _State) -> None:
-    connection.execute(
-        "UPDATE state SET dimensions = ?, generation = ?, next_slot = ?, checksum = ?", astuple(state)
-    )
-
-
-def _has_checksum(connection: sqlite3.Connection) -> bool:
-    return any(column[1] == "checksum" for column in connection.execute("PRAGMA table_info(state)"))
+    connection.execute("UPDATE state SET dimensions = ?, generation = ?, next_slot = ?, checksum = ?", astuple(state))
 
 
 def _bury(connection: sqlite3.Connection, ids: Sequence[str]) -> int:

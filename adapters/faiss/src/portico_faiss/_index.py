@@ -22,12 +22,11 @@ import numpy as np
 
 from portico.errors import ConfigurationError
 from portico.ports import IndexProgress
-from portico_faiss._files import Rows, Slots, remove_if_possible
+from portico_faiss._files import Rows, Slots, remove_if_possible, sum_up
 from portico_faiss.config import FaissSettings
 
 _ADDED_AT_ONCE = 1_000
 """Rows added between two checks of whether to stop; that takes some tenths of a second."""
-_READ_AT_ONCE = 1 << 20
 _UNUSABLE = (RuntimeError, OSError, ValueError, TypeError)
 """What FAISS and the file system raise for an index that cannot be read or written."""
 _FILE = re.compile(r"graph-(\d+)-(\d+)-([0-9a-f]{8})(?:-([0-9a-f]{8})-(\d+))?\.faiss")
@@ -185,7 +184,7 @@ class IndexFiles:
         try:
             index.write(part)
             kind = f"-{self._kind}-{index.trained}" if self._kind else ""
-            target = self._folder / f"graph-{generation}-{index.rows}-{_checksum(part):08x}{kind}.faiss"
+            target = self._folder / f"graph-{generation}-{index.rows}-{sum_up(part):08x}{kind}.faiss"
             part.replace(target)
         except _UNUSABLE:
             remove_if_possible(part)
@@ -210,7 +209,7 @@ class IndexFiles:
     def _usable(self, file: Path, dimensions: int, *, mapped: bool) -> FaissIndex | None:
         parts = parts_of_index(file.name)
         try:
-            if parts is not None and _checksum(file) == parts[2]:
+            if parts is not None and sum_up(file) == parts[2]:
                 index = FaissIndex.read(file, dimensions, self._settings, mapped=mapped, trained=parts[4])
                 if index.rows == parts[1]:
                     return index
@@ -240,14 +239,6 @@ def say_untrained(settings: FaissSettings, slots: int) -> None:
 @lru_cache(maxsize=64)
 def _say_untrained(factory: str, needed: int) -> None:
     _LOG.warning("%s is trained when a namespace has %s vectors: till then it is searched exactly.", factory, needed)
-
-
-def _checksum(file: Path) -> int:
-    checksum = 0
-    with file.open("rb") as stream:
-        while block := stream.read(_READ_AT_ONCE):
-            checksum = zlib.crc32(block, checksum)
-    return checksum
 
 
 @contextmanager

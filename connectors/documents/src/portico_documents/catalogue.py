@@ -112,7 +112,7 @@ def store_errors(file: Path) -> Iterator[None]:
     """Map SQLite's errors to ours, naming the database."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # any statement reads the whole schema first
         found = Sqlite.error(
             error,
             f"The index in {file.parent}",
@@ -122,8 +122,6 @@ def store_errors(file: Path) -> Iterator[None]:
         if isinstance(found, StoreDamaged):
             raise CatalogueDamaged(str(found)) from error
         raise found from error
-    except UnicodeDecodeError as error:  # the first statement reads the whole schema
-        raise CatalogueDamaged.of(file) from error
 
 
 def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:

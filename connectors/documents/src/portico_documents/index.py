@@ -22,8 +22,7 @@ from portico_documents.scan import Batch, Scan, check
 from portico_documents.vector_mirror import VectorMirror
 
 _POLL_SECONDS = 0.1
-# How long to wait for searches to end. Without a seal the next update looks through the whole catalogue.
-_SEALING_MS = 2_000
+_PATIENCE = 2.0
 
 Progress = Callable[[IndexProgress], None]
 
@@ -135,8 +134,8 @@ class FolderIndex:
             finally:
                 watching.cancel()
                 if not await self._is_sealed():
-                    await in_thread(connection.execute, f"PRAGMA busy_timeout = {_SEALING_MS}")
-                    await in_thread(Sqlite.seal, connection, file)
+                    # Where searches go on, the next update looks through the whole catalogue.
+                    await in_thread(Sqlite.seal, connection, file, _PATIENCE)
             self._synchronised = await in_thread(catalogue.revision, connection)
             return report
 

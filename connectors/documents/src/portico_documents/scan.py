@@ -9,10 +9,12 @@ import sqlite3
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path, PurePath
+from typing import Any
 
 from portico.errors import ConfigurationError
 from portico_documents.catalogue import CatalogueDamaged, FileEntry, PassageEntry
@@ -161,6 +163,8 @@ def _one_of(characters: str) -> str:
     return f"[^/{re.escape(characters[1:])}]" if negated else f"[{re.escape(characters)}]"
 
 
+_MOST_PASSAGES = 10_000
+_DEEPEST_HEADINGS = 12
 _BATCH_PASSAGES = 512
 _BATCH_CHARACTERS = 1_000_000
 _BATCH_FILES = 500
@@ -337,11 +341,17 @@ class Scan:
         """Return a file's passages, or why it has none."""
         settings = self._settings
         reason, detail = "empty", ""
+        ends: list[tuple[int, str]] = []
         try:
-            sections = read_sections(PurePath(found.relative), data)
+            sections = read_sections(PurePath(found.relative), data, ends)
             pieces = cut(sections, target=settings.passage_target, maximum=settings.passage_maximum)
-            entries = tuple(_entry(path, batch.current, *numbered) for numbered in enumerate(pieces))
+            most = max(_MOST_PASSAGES, 2 * settings.maximum_bytes // settings.passage_target)
+            entries = tuple(_entry(path, batch.current, *numbered) for numbered in enumerate(islice(pieces, most)))
             if entries:
+                if next(pieces, None) is not None:
+                    ends.append((entries[-1].end_line, f"{most:,} passages"))
+                for line, what in sorted(ends)[:1]:
+                    self._note(batch, f"{batch.current} has more than {what}: it is indexed up to line {line}.")
                 return entries, None
         except Unreadable as error:
             reason, detail = error.reason, error.detail
@@ -365,9 +375,10 @@ COLUMNS = "path, shown, passages.id, ordinal, passages.hash, headings, text"
 """What `is_whole` looks at, of ``passages JOIN files``."""
 
 
-def is_whole(path: bytes, shown: str, id: str, ordinal: int, hash: bytes, headings: str, text: str) -> bool:
+def is_whole(row: Sequence[Any]) -> bool:
     """Tell whether a passage and its document's name are as `Scan` made them, whose hashes are in the id."""
     try:
+        path, shown, id, ordinal, hash, headings, text = row
         told = show_path(os.fsdecode(path)) == shown and _hash(tuple(json.loads(headings)), text) == hash
         return told and _identity(hash, ordinal, path) == id
     except (TypeError, ValueError, OverflowError):
@@ -378,7 +389,7 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
     """Look through a whole catalogue; raise ``CatalogueDamaged`` unless all is as it was written."""
     whole = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
     rows = connection.execute(f"SELECT {COLUMNS} FROM passages JOIN files ON files.id = file")
-    if not whole or not all(is_whole(*row) for row in rows):
+    if not whole or not all(is_whole(row) for row in rows):
         raise CatalogueDamaged.of(file)
 
 
@@ -389,7 +400,7 @@ def embedded_text(headings: tuple[str, ...], text: str) -> str:
 
 def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> PassageEntry:
     text = _storable(passage.text)
-    headings = tuple(_storable(heading) for heading in passage.headings)
+    headings = tuple(_storable(heading) for heading in passage.headings[:_DEEPEST_HEADINGS])
     hash = _hash(headings, text)
     trail = " ".join((shown_path, *headings))
     parts = identifier_parts(f"{trail} {text}")

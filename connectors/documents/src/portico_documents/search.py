@@ -32,7 +32,7 @@ from portico_documents.catalogue import CatalogueDamaged, in_thread
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
-from portico_documents.quotes import Quotes
+from portico_documents.quotes import line_now
 from portico_documents.scan import COLUMNS, is_whole
 from portico_documents.terms import query_terms
 from portico_documents.vector_mirror import VectorMirror, as_rows
@@ -123,23 +123,20 @@ def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ran
         f"SELECT line, end_line, page, files.hash, files.size, {COLUMNS} FROM passages JOIN files ON files.id = file"
         " WHERE number = ?"
     )
-    quotes = Quotes()
+    read: dict[Path, str | None] = {}
     found: list[DocumentHit] = []
     for number, *scores in ranked:
         row = connection.execute(query, (number,)).fetchone()
-        if row is None or not is_whole(*row[5:]):
+        if row is None or not is_whole(row[5:]):
             raise CatalogueDamaged.of(place.catalogue)
         line, end_line, page, hash, size, path, shown, *_, headings, text = row
         file = place.root if single else place.root / os.fsdecode(path)
-        now = quotes.find(file, hash, size, text, line) if there else line
-        changed = isinstance(now, str)
-        if isinstance(now, str):
-            text = now
-        elif now != line:
-            line, end_line = now, now + end_line - line
-        under = tuple(json.loads(headings))
-        link = link_to(file, line, page)
-        found.append(DocumentHit(text, shown, under, line, end_line, page, *scores, link, changed))
+        now = line_now(file, read, hash=hash, size=size, text=text, line=line) if there else line
+        if changed := isinstance(now, str):
+            text, now = now, line
+        end_line += now - line
+        link, under = link_to(file, now, page), tuple(json.loads(headings))
+        found.append(DocumentHit(text, shown, under, now, end_line, page, *scores, link, changed))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from zlib import crc32
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 # SQLITE_ERROR is a missing table or column: the statements of stores are fixed.
@@ -21,10 +22,11 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR,
 _PAUSE = 0.01
 """Seconds between two attempts to turn the log on."""
 _READ_AT_ONCE = 1 << 20
+_READING = threading.Lock()
 _OPENED: dict[tuple[int, int], int] = {}
-"""Descriptors by device and inode. POSIX drops a process's locks on a file, SQLite's too, when any of them is closed."""
-_WHOLE: dict[Path, tuple[str, tuple[int, ...]]] = {}
-"""What was compared with its seal, with the state of the file then."""
+"""Descriptors by device and inode, never closed: with any of them POSIX drops all of SQLite's locks on the file."""
+_WHOLE: dict[Path, tuple[str, int, int, int]] = {}
+"""The seals of files that fitted them, with the state of the file then."""
 
 
 class Sqlite:
@@ -73,52 +75,44 @@ class Sqlite:
                 return
 
     @staticmethod
-    def seal(connection: sqlite3.Connection, file: Path) -> bool:
-        """Write a checksum of the whole database into a file beside it; tell whether it could be.
+    def seal(connection: sqlite3.Connection, file: Path, wait: float = 0.0) -> None:
+        """Write a checksum of the whole database, which has a write-ahead log, into a file beside it.
 
-        It cannot while another connection reads an older state or writes; the connection's timeout says how long it
-        waits. Reads the file once.
+        Does nothing when another connection is at work for more than ``wait`` seconds. Whoever changes the database
+        unseals it first. Changes the timeout of the connection.
         """
-        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            return False
-        with Sqlite.transaction(connection):  # so that nobody writes meanwhile
-            if _size_of_log(file):
-                return False
-            part = file.with_name(f"{file.name}.seal-part")
-            with part.open("w", encoding="ascii") as stream:
-                stream.write(_checksum(file))
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(_seal_of(file))
-        return True
+        connection.execute(f"PRAGMA busy_timeout = {int(wait * 1_000)}")
+        if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            with Sqlite.transaction(connection):  # so that nobody writes meanwhile
+                if not file.with_name(f"{file.name}-wal").stat().st_size:
+                    part = file.with_name(f"{file.name}.seal-part")
+                    part.write_text(_checksum(file), "ascii")
+                    part.replace(_seal_of(file))
 
     @staticmethod
     def unseal(file: Path) -> None:
-        """Take the seal away, which every writer does before its first change."""
+        """Take the seal away, as a writer does before its first change."""
         _seal_of(file).unlink(missing_ok=True)
 
     @staticmethod
     def is_sealed(file: Path) -> bool:
         """Tell whether a database has a seal; raise ``sqlite3.OperationalError`` where the two do not fit.
 
-        A missing or an emptied database does not fit its seal. A file that was compared is read again when its size
-        or time changes.
+        A missing database does not fit its seal. One that was compared is read again when its size or time changes.
         """
         if (seal := _read_seal(file)) is None:
             return False
         try:
             status = file.stat()
-            seen = seal, (status.st_ino, status.st_size, status.st_mtime_ns)
-            if _WHOLE.get(file) == seen:
-                return True
-            whole = _checksum(file) == seal and not _size_of_log(file)
+            state = seal, status.st_ino, status.st_size, status.st_mtime_ns
+            whole = _WHOLE.get(file) == state or _checksum(file) == seal
         except FileNotFoundError:
             whole = False
-        if not whole and _read_seal(file) == seal:
-            raise sqlite3.OperationalError("its bytes are not those that were written")
         if whole:
-            _WHOLE[file] = seen
-        return whole  # else somebody has begun to write
+            _WHOLE[file] = state
+        elif _read_seal(file) == seal:  # else somebody has begun to write
+            raise sqlite3.OperationalError("its bytes are not those that were written")
+        return whole
 
     @staticmethod
     @contextmanager
@@ -170,34 +164,24 @@ def _read_seal(file: Path) -> str | None:
         return None
 
 
-def _size_of_log(file: Path) -> int:
-    try:
-        return file.with_name(f"{file.name}-wal").stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
 def _checksum(file: Path) -> str:
-    """Return the size and the CRC-32 of a database that this process may have open."""
-    if os.name == "nt":
-        with file.open("rb") as stream:
-            return _sum_up(iter(lambda: stream.read(_READ_AT_ONCE), b""))
-    status = file.stat()
-    descriptor = _OPENED.get((status.st_dev, status.st_ino))
-    if descriptor is None:
-        descriptor = os.open(file, os.O_RDONLY)
-        status = os.fstat(descriptor)
-        _OPENED[status.st_dev, status.st_ino] = descriptor
-    places = range(0, status.st_size, _READ_AT_ONCE)
-    return _sum_up(os.pread(descriptor, _READ_AT_ONCE, place) for place in places)
-
-
-def _sum_up(blocks: Iterable[bytes]) -> str:
+    """Return the size and the CRC-32 of a database."""
     size = checksum = 0
-    for block in blocks:
-        size += len(block)
-        checksum = crc32(block, checksum)
-    return f"{size} {checksum:08x}\n"
+    with _READING:
+        descriptor = _OPENED.get(_inode(file.stat())) or os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        while block := os.read(descriptor, _READ_AT_ONCE):
+            size += len(block)
+            checksum = crc32(block, checksum)
+        if os.name == "nt":
+            os.close(descriptor)
+        else:
+            _OPENED[_inode(os.fstat(descriptor))] = descriptor
+    return f"{size} {checksum:08x}"
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _plain_code(error: Exception) -> int:

@@ -14,14 +14,16 @@ _RESTRUCTUREDTEXT = frozenset({".rst", ".rest"})
 _HTML = frozenset({".html", ".htm", ".xhtml", ".xht"})
 _PYTHON = frozenset({".py", ".pyi", ".pyw"})
 _PDF_MARK = b"%PDF-"
+_MOST_LINES, _MOST_TAGS = 500_000, 1_000_000
 
 
-def read_sections(path: PurePath, data: bytes) -> list[Section]:
+def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | None = None) -> list[Section]:
     r"""Return the text of a file, section by section; raise ``Unreadable`` when it has none.
 
     The extension decides the format, and an unknown one is plain text; but a PDF is a PDF under any name, and a
     ``.pdf`` that is text is read as text. Takes time in proportion to the size of ``data``, which the caller bounds.
-    Pure, and safe in threads and processes.
+    Pure, and safe in threads and processes. Of a file with very many lines or tags only the first are read: ``ends``
+    gets the last line, and how many of what there may be.
 
     >>> read_sections(PurePath("a.md"), b"# Hello\n\nWorld.\n")
     [Section(text='World.\n', line=3, headings=('Hello',), page=None, code=False, continues=False)]
@@ -34,15 +36,28 @@ def read_sections(path: PurePath, data: bytes) -> list[Section]:
     if suffix in _HTML:
         from portico_documents.reading import html
 
-        sections = html.read(decode(data, html.declared_encoding(data)))
+        text = decode(data, html.declared_encoding(data))
+        sections = html.read(_first(text, "<", _MOST_TAGS, "tags", ends))
     else:
-        sections = _read_text(suffix, data)
+        sections = _read_text(suffix, data, ends)
     if not sections:
         raise Unreadable("empty")
     return sections
 
 
-def _read_text(suffix: str, data: bytes) -> list[Section]:
+def _first(text: str, mark: str, most: int, marks: str, ends: list[tuple[int, str]] | None) -> str:
+    """Return a text up to so many marks: what a reader keeps for each is larger than the mark."""
+    if text.count(mark) <= most:
+        return text
+    end = -1
+    for _ in range(most):
+        end = text.find(mark, end + 1)
+    if ends is not None:
+        ends.append((text.count("\n", 0, end) + 1, f"{most:,} {marks}"))
+    return text[:end]
+
+
+def _read_text(suffix: str, data: bytes, ends: list[tuple[int, str]] | None) -> list[Section]:
     try:
         text = decode(data)
     except Unreadable as error:
@@ -53,11 +68,13 @@ def _read_text(suffix: str, data: bytes) -> list[Section]:
         from portico_documents.reading import markup
 
         read = markup.read_markdown if suffix in _MARKDOWN else markup.read_restructuredtext
+        text = _first(text, "\n", _MOST_LINES, "lines", ends)
         return read(text) or [Section(text, line=1)]
     from portico_documents.reading import source_code
 
     if suffix in _PYTHON:
-        return source_code.read_python(text)
+        return source_code.read_python(_first(text, "\n", _MOST_LINES, "lines", ends))
     if suffix in source_code.SUFFIXES:
+        text = _first(text, "\n", _MOST_LINES, "lines", ends)
         return source_code.read(text, suffix)
     return [Section(text, line=1)]
