@@ -34,8 +34,8 @@ async def best(application: portico_host.Application, query: str) -> Any:
 
 @pytest.mark.parametrize(
     ("pattern", "damage"),
-    # Noise in the numbers is not among them: they carry no checksum, and any bytes are vectors.
     [
+        ("**/vectors-*.f32", "noise"),
         ("**/vectors-*.f32", "cut off"),
         ("**/vectors-*.f32", "missing"),
         ("**/store.sqlite", "cut off"),

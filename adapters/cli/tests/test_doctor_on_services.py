@@ -170,5 +170,8 @@ def test_a_damaged_index_is_nobodys_trouble(
     assert doctor('[search.docs]\nuse = "documents"\npath = "docs"\n', healthy=True) == {}
     again = in_process("index", "docs", "--json")
     assert again.code == 0
-    assert "was damaged" in str(again.json)
+    [repaired] = again.json["repaired"]
+    assert "was damaged" in repaired
+    catalogue.write_bytes(b"")
+    assert "Repaired: The index in" in in_process("search", "green tea").err
     assert in_process("search", "green tea", "--json").json["results"][0]["text"].endswith("eighty degrees.")

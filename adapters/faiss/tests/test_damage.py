@@ -147,6 +147,36 @@ async def test_missing_vectors_are_reported(tmp_path: Path, change: str) -> None
     await store.aclose()
 
 
+@pytest.mark.parametrize("number", [0.5, np.nan])
+async def test_vectors_that_are_not_those_that_were_written_are_reported(tmp_path: Path, number: float) -> None:
+    namespace = await written(tmp_path)
+    store = FaissVectorStore(FaissSettings(path=tmp_path))
+    await put(store, 300, 20)
+    await store.aclose()
+    [file] = namespace.glob("vectors-*")
+    rows = np.fromfile(file, np.float32)
+    rows[301 * 3] = number
+    rows.tofile(file)
+    with pytest.raises(StoreError, match=f"{file.name} is damaged"):
+        await store.search("n", QUERY)
+    await store.drop("n")
+    await put(store, 0, 3)
+    assert len((await store.search("n", QUERY))[0]) == 3
+    await store.aclose()
+
+
+async def test_damage_is_not_copied_when_records_are_moved_together(tmp_path: Path) -> None:
+    namespace = await written(tmp_path, 3_000)
+    [file] = namespace.glob("vectors-*")
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    store = FaissVectorStore(FaissSettings(path=tmp_path))
+    with pytest.raises(StoreError, match=f"{file.name} is damaged"):
+        await store.delete("n", [str(number) for number in range(2_000)])
+    await store.aclose()
+
+
 async def test_what_a_killed_writer_left_behind_the_vectors_is_overwritten(tmp_path: Path) -> None:
     namespace = await written(tmp_path)
     [file] = namespace.glob("vectors-*")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path, PurePath
 
 import pytest
-from connectors.documents.tests import hostile
+from tests.support import hostile_files as hostile
 
 from portico_documents import reading, scan
 from portico_documents.chunking import cut

@@ -53,7 +53,8 @@ class FolderIndex:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
         reporter = _Reporter(progress)
         async with self._lock(reporter):
-            folder, repaired = self._place.folder, []
+            folder = self._place.folder
+            repaired: list[str] = []
             # Damage is healed here: both halves are derived from the documents, and each may be made anew once.
             for _ in range(2):
                 try:

@@ -12,9 +12,7 @@ _SINCE = "since it was indexed: run `portico index`."
 _GROWTH = 1_000_000
 
 
-def line_now(
-    file: Path, read: dict[Path, str | None], *, hash: bytes, size: int, text: str, line: int
-) -> int | str:
+def line_now(file: Path, read: dict[Path, str | None], *, hash: bytes, size: int, text: str, line: int) -> int | str:
     """Return the line on which a passage stands now, or a sentence that says why it cannot be quoted.
 
     ``hash`` and ``size`` are those of the file when it was indexed. In a file that has changed the passage is looked

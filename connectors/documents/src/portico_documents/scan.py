@@ -379,8 +379,8 @@ def is_whole(row: Sequence[Any]) -> bool:
     """Tell whether a passage and its document's name are as `Scan` made them, whose hashes are in the id."""
     try:
         path, shown, id, ordinal, hash, headings, text = row
-        told = show_path(os.fsdecode(path)) == shown and _hash(tuple(json.loads(headings)), text) == hash
-        return told and _identity(hash, ordinal, path) == id
+        made = show_path(os.fsdecode(path)), _hash(tuple(json.loads(headings)), text), _identity(hash, ordinal, path)
+        return made == (shown, hash, id)
     except (TypeError, ValueError, OverflowError):
         return False
 

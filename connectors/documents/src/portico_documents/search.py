@@ -125,7 +125,7 @@ def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ran
     )
     read: dict[Path, str | None] = {}
     found: list[DocumentHit] = []
-    for number, *scores in ranked:
+    for number, score, lexical, vector in ranked:
         row = connection.execute(query, (number,)).fetchone()
         if row is None or not is_whole(row[5:]):
             raise CatalogueDamaged.of(place.catalogue)
@@ -136,7 +136,7 @@ def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ran
             text, now = now, line
         end_line += now - line
         link, under = link_to(file, now, page), tuple(json.loads(headings))
-        found.append(DocumentHit(text, shown, under, now, end_line, page, *scores, link, changed))
+        found.append(DocumentHit(text, shown, under, now, end_line, page, score, lexical, vector, link, changed))
     return found
 
 

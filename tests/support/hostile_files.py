@@ -1,6 +1,6 @@
 """Files of five megabytes that are made of one construct: repeated, nested, or never closed.
 
-Run as a program, it indexes one of them and prints what that took: `python hostile.py NAME FOLDER [BYTES]`.
+Run as a program, it indexes one of them and prints what that took: `python hostile_files.py NAME FOLDER [BYTES]`.
 """
 
 from __future__ import annotations
