@@ -42,13 +42,12 @@ def test_a_file_of_one_construct_is_read(name: str) -> None:
         ("a.md", "# h\na\n" * 100, "a.md has more than 10 passages: it is indexed up to line 20."),
         ("a.py", "a = 1\n" * 100, "a.py has more than 50 lines: it is indexed up to line 50."),
         ("a.rst", "a\n=\n\n" * 100, "a.rst has more than 50 lines: it is indexed up to line 50."),
-        ("a.html", "<p>a</p>\n" * 100, "a.html has more than 60 tags: it is indexed up to line 30."),
+        ("a.html", "<p>a</p>\n" * 100, "a.html has more than 50 tags: it is indexed up to line 25."),
         ("b.txt", "word \n\n" * 1_200, ""),
     ],
 )
 async def test_what_is_left_out_of_a_file_is_said(make_search, folder, monkeypatch, name, text, said) -> None:
-    monkeypatch.setattr(reading, "_MOST_LINES", 50)
-    monkeypatch.setattr(reading, "_MOST_TAGS", 60)
+    monkeypatch.setattr(reading, "_MOST", 50)
     monkeypatch.setattr(scan, "_MOST_PASSAGES", 10)
     (folder / name).write_text(text)
     search = make_search(maximum_bytes=len(text))

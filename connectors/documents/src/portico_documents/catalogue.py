@@ -154,6 +154,15 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
         return connection
 
 
+def is_sealed(file: Path) -> bool:
+    """Tell whether the database is as an update left it; raise ``CatalogueDamaged`` where it is not.
+
+    Without a seal are one that is being written, one whose writer was killed, and those of earlier versions.
+    """
+    with store_errors(file):
+        return Sqlite.is_sealed(file)
+
+
 def remove(file: Path) -> None:
     """Delete the database with what lies beside it."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,12 +53,12 @@ class FolderIndex:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
         reporter = _Reporter(progress)
         async with self._lock(reporter):
-            folder = self._place.folder
             repaired: list[str] = []
+            folder = self._place.folder
             # Damage is healed here: both halves are derived from the documents, and each may be made anew once.
             for _ in range(2):
                 try:
-                    return await self._update(reporter, repaired)
+                    return replace(await self._update(reporter), repaired=tuple(repaired))
                 except CatalogueDamaged as error:
                     await in_thread(catalogue.remove, self._place.catalogue)
                     why = "was of another version" if isinstance(error, CatalogueOutdated) else "was damaged"
@@ -67,7 +67,7 @@ class FolderIndex:
                     mirror = self._mirror()
                     await mirror.store.drop(mirror.namespace)
                     repaired.append(f"The vectors of the index in {folder} were damaged: they are made anew.")
-            return await self._update(reporter, repaired)
+            return replace(await self._update(reporter), repaired=tuple(repaired))
 
     async def prepare(self) -> None:
         """Make sure that there is something to search: build what was never built, refill an emptied store."""
@@ -91,7 +91,7 @@ class FolderIndex:
 
     async def _state(self) -> tuple[int, int] | None:
         """Return the catalogue's revision and size; None when this version never built it to the end."""
-        await self._is_sealed()
+        await in_thread(catalogue.is_sealed, self._place.catalogue)
         if not self._place.catalogue.exists():
             return None
         try:
@@ -110,17 +110,9 @@ class FolderIndex:
     def _filling(self, mirror: VectorMirror, say: Callable[[str | None], None] | None = None) -> StoreFilling:
         return StoreFilling(mirror.embeddings, mirror.store, queue=self._queue, say=say)
 
-    async def _is_sealed(self) -> bool:
-        """Tell whether the catalogue is as an update left it; raise ``CatalogueDamaged`` where it is not.
-
-        Without a seal are one that is being written, one whose writer was killed, and those of earlier versions.
-        """
-        with store_errors(self._place.catalogue):
-            return await in_thread(Sqlite.is_sealed, self._place.catalogue)
-
-    async def _update(self, reporter: _Reporter, repaired: Sequence[str]) -> IndexReport:
+    async def _update(self, reporter: _Reporter) -> IndexReport:
         mirror, file = self._mirror(), self._place.catalogue
-        sealed = await self._is_sealed()
+        sealed = await in_thread(catalogue.is_sealed, file)
         async with (
             self._connection(create=True) as connection,
             self._connection() as reading,
@@ -131,10 +123,10 @@ class FolderIndex:
             scan = await in_thread(Scan, self._settings, self._place, reading)
             watching = asyncio.ensure_future(reporter.watch(mirror.store))
             try:
-                report = await _Update(scan, mirror, filling, connection, file, reporter, tuple(repaired)).run()
+                report = await _Update(scan, mirror, filling, connection, file, reporter).run()
             finally:
                 watching.cancel()
-                if not await self._is_sealed():
+                if not await in_thread(catalogue.is_sealed, file):
                     # Where searches go on, the next update looks through the whole catalogue.
                     await in_thread(Sqlite.seal, connection, file, _PATIENCE)
             self._synchronised = await in_thread(catalogue.revision, connection)
@@ -221,7 +213,6 @@ class _Update:
     connection: sqlite3.Connection
     file: Path
     reporter: _Reporter
-    repaired: tuple[str, ...]
     problems: list[str] = field(default_factory=list)
     number: int = 0
     looked: int = 0
@@ -254,7 +245,6 @@ class _Update:
             embedded=self.embedded,
             skipped=dict(sorted(self.skipped.items())),
             problems=tuple(self.problems),
-            repaired=self.repaired,
         )
 
     async def _begin(self) -> None:

@@ -76,7 +76,7 @@ class Sqlite:
 
     @staticmethod
     def seal(connection: sqlite3.Connection, file: Path, wait: float = 0.0) -> None:
-        """Write a checksum of the whole database, which has a write-ahead log, into a file beside it.
+        """Write a checksum of the whole database into a file beside it.
 
         Does nothing when another connection is at work for more than ``wait`` seconds. Whoever changes the database
         unseals it first. Changes the timeout of the connection.
@@ -84,15 +84,16 @@ class Sqlite:
         connection.execute(f"PRAGMA busy_timeout = {int(wait * 1_000)}")
         if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             with Sqlite.transaction(connection):  # so that nobody writes meanwhile
-                if not file.with_name(f"{file.name}-wal").stat().st_size:
-                    part = file.with_name(f"{file.name}.seal-part")
+                log = Path(f"{file}-wal")
+                if not log.exists() or not log.stat().st_size:
+                    part = Path(f"{file}.seal-part")
                     part.write_text(_checksum(file), "ascii")
-                    part.replace(_seal_of(file))
+                    part.replace(f"{file}.seal")
 
     @staticmethod
     def unseal(file: Path) -> None:
         """Take the seal away, as a writer does before its first change."""
-        _seal_of(file).unlink(missing_ok=True)
+        Path(f"{file}.seal").unlink(missing_ok=True)
 
     @staticmethod
     def is_sealed(file: Path) -> bool:
@@ -153,13 +154,9 @@ class Sqlite:
         return StoreError(f"{what} cannot be read or written: {error}. {advice}")
 
 
-def _seal_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}.seal")
-
-
 def _read_seal(file: Path) -> str | None:
     try:
-        return _seal_of(file).read_text("latin-1")
+        return Path(f"{file}.seal").read_text("latin-1")
     except FileNotFoundError:
         return None
 
@@ -168,7 +165,9 @@ def _checksum(file: Path) -> str:
     """Return the size and the CRC-32 of a database."""
     size = checksum = 0
     with _READING:
-        descriptor = _OPENED.get(_inode(file.stat())) or os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        status = file.stat()
+        descriptor = _OPENED.get((status.st_dev, status.st_ino))
+        descriptor = descriptor or os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         os.lseek(descriptor, 0, os.SEEK_SET)
         while block := os.read(descriptor, _READ_AT_ONCE):
             size += len(block)
@@ -176,12 +175,9 @@ def _checksum(file: Path) -> str:
         if os.name == "nt":
             os.close(descriptor)
         else:
-            _OPENED[_inode(os.fstat(descriptor))] = descriptor
+            status = os.fstat(descriptor)
+            _OPENED[status.st_dev, status.st_ino] = descriptor
     return f"{size} {checksum:08x}"
-
-
-def _inode(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
 
 
 def _plain_code(error: Exception) -> int:

@@ -27,8 +27,7 @@ class IndexProgress:
 class IndexReport:
     """The result of an update, in documents; ``passages`` is how many the index has now.
 
-    ``skipped`` maps a reason ("binary", "hidden", "undecodable", "too large") to a count; ``problems`` are
-    sentences about single documents, ``repaired`` about what was damaged and is made anew.
+    ``skipped`` maps a reason ("binary", "too large") to a count; ``problems`` and ``repaired`` are sentences.
     """
 
     added: int = 0

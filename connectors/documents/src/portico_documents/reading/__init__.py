@@ -14,7 +14,7 @@ _RESTRUCTUREDTEXT = frozenset({".rst", ".rest"})
 _HTML = frozenset({".html", ".htm", ".xhtml", ".xht"})
 _PYTHON = frozenset({".py", ".pyi", ".pyw"})
 _PDF_MARK = b"%PDF-"
-_MOST_LINES, _MOST_TAGS = 500_000, 1_000_000
+_MOST = 400_000
 
 
 def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | None = None) -> list[Section]:
@@ -37,7 +37,7 @@ def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | Non
         from portico_documents.reading import html
 
         text = decode(data, html.declared_encoding(data))
-        sections = html.read(_first(text, "<", _MOST_TAGS, "tags", ends))
+        sections = html.read(_first(text, "<", "tags", ends))
     else:
         sections = _read_text(suffix, data, ends)
     if not sections:
@@ -45,15 +45,15 @@ def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | Non
     return sections
 
 
-def _first(text: str, mark: str, most: int, marks: str, ends: list[tuple[int, str]] | None) -> str:
+def _first(text: str, mark: str, marks: str, ends: list[tuple[int, str]] | None) -> str:
     """Return a text up to so many marks: what a reader keeps for each is larger than the mark."""
-    if text.count(mark) <= most:
+    if text.count(mark) <= _MOST:
         return text
     end = -1
-    for _ in range(most):
+    for _ in range(_MOST):
         end = text.find(mark, end + 1)
     if ends is not None:
-        ends.append((text.count("\n", 0, end) + 1, f"{most:,} {marks}"))
+        ends.append((text.count("\n", 0, end) + 1, f"{_MOST:,} {marks}"))
     return text[:end]
 
 
@@ -68,13 +68,13 @@ def _read_text(suffix: str, data: bytes, ends: list[tuple[int, str]] | None) -> 
         from portico_documents.reading import markup
 
         read = markup.read_markdown if suffix in _MARKDOWN else markup.read_restructuredtext
-        text = _first(text, "\n", _MOST_LINES, "lines", ends)
+        text = _first(text, "\n", "lines", ends)
         return read(text) or [Section(text, line=1)]
     from portico_documents.reading import source_code
 
     if suffix in _PYTHON:
-        return source_code.read_python(_first(text, "\n", _MOST_LINES, "lines", ends))
+        return source_code.read_python(_first(text, "\n", "lines", ends))
     if suffix in source_code.SUFFIXES:
-        text = _first(text, "\n", _MOST_LINES, "lines", ends)
+        text = _first(text, "\n", "lines", ends)
         return source_code.read(text, suffix)
     return [Section(text, line=1)]
