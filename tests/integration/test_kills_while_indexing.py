@@ -75,11 +75,14 @@ def change(folder: Path, version: int, chance: random.Random) -> None:
 async def found(worker: ModuleType, base: Path) -> State:
     """Open the index as a new process would and return what a search finds, by document."""
     state: dict[str, set[str]] = {}
+    # Passages that are not in their documents any more are not quoted, but without the folder all are.
+    away = (base / "docs").rename(base / "away")
     async with worker.application(base).services() as services:
         search = services.get(TextSearch, "docs")
         results = await search.get_search_results("which part of some version", TextSearchOptions(top=4 * DOCUMENTS))
         async for hit in results:
             state.setdefault(hit.path, set()).add(hit.text.strip())
+    away.rename(base / "docs")
     return {name: frozenset(texts) for name, texts in state.items()}
 
 
