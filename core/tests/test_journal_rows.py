@@ -59,6 +59,21 @@ def test_what_is_no_json_is_refused_with_the_name_of_the_run(wrong: dict[Any, An
     assert caught.value.__cause__ is not None
 
 
+@given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=3), st.data())
+def test_a_changed_byte_or_a_cut_is_noticed_wherever_it_is(written: dict[str, Any], data: st.DataObject) -> None:
+    text = Rows.encode("r1", written).encode()
+    at = data.draw(st.integers(0, len(text) - 1))
+    other = data.draw(st.integers(0, 255).filter(lambda byte: byte != text[at]))
+    for damaged in (text[:at] + bytes([other]) + text[at + 1 :], text[:at]):
+        with pytest.raises(ValueError, match="^is no"):
+            Rows.decode(damaged.decode("utf-8", "surrogateescape"))
+
+
+def test_an_entry_without_a_checksum_is_read_as_it_was_written_before() -> None:
+    assert Rows.decode('{"type":"plan","n":1.0}') == {"type": "plan", "n": 1.0}
+    assert Rows.decode(Rows.encode("r1", {"crc32": "its own"})) == {"crc32": "its own"}
+
+
 def test_what_goes_round_in_a_circle_or_too_deep_is_refused() -> None:
     circle: dict[str, Any] = {}
     circle["inside"] = circle

@@ -42,7 +42,7 @@ async def fill(opened: Any, folder: Path, texts: list[str] = TEXTS) -> Path:
     return next(iter(folder.glob("*.sqlite3")))
 
 
-async def test_a_file_that_is_no_database_is_removed_with_one_sentence(
+async def test_a_file_that_is_no_database_is_moved_aside_with_one_sentence(
     opened: Any, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = await fill(opened, folder)
@@ -55,6 +55,7 @@ async def test_a_file_that_is_no_database_is_removed_with_one_sentence(
     assert len(generator.calls) == 2, "the new file was not used"
     (record,) = caplog.records
     assert "vectors-2-1.sqlite3 was damaged" in record.message
+    assert (folder / "vectors-2-1.sqlite3.damaged").read_bytes().startswith(b"no database at all")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -73,13 +74,16 @@ async def test_bytes_that_have_changed_give_no_wrong_vector(opened: Any, folder:
         await cached.aclose()
 
 
-async def test_a_vector_with_a_changed_byte_is_embedded_again(opened: Any, folder: Path) -> None:
+async def test_a_vector_with_a_changed_byte_is_embedded_again_with_one_sentence(
+    opened: Any, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = await fill(opened, folder, ["red", "blue"])
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE vectors SET vector = zeroblob(length(vector)) WHERE row = 1")
     generator = Asked()
     rows = await opened(generator).embed(["red", "blue"])
     assert generator.calls == [("red",)]
+    assert [record.message[:10] for record in caplog.records] == ["1 vectors "]
     assert rows == await generator.embed(["red", "blue"])
 
 

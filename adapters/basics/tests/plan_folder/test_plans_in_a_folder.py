@@ -106,6 +106,27 @@ async def test_a_damaged_file_is_told_by_its_name(store: FolderPlanStore, conten
     assert await store.plans() == []
 
 
+async def test_a_plan_that_a_person_edited_is_used_and_said_to_be_edited(
+    store: FolderPlanStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.put(SAVED)
+    path = only_file(store)
+    text = path.read_text("utf-8")
+    path.write_text(json.dumps(json.loads(text)), "utf-8")
+    assert (await store.plans())[0].edited is False, "another layout is no other plan"
+    path.write_text(text.replace('"text"', '"words"'), "utf-8")
+    found = await store.get("Shout it", "c1")
+    assert found is not None
+    assert found.edited
+    await PlanFiles(PlanFolderSettings(path=store.settings.path)).load("recipes")
+    assert f"{path} was edited since it was saved" in caplog.text
+    path.write_text(re.sub(r',\s*"digest": "\w+"', "", path.read_text("utf-8")), "utf-8")
+    (found,) = await store.plans()
+    assert not found.edited, "without its digest a plan is a person's"
+    await store.put(replace(found, edited=True))
+    assert not (await store.plans())[0].edited
+
+
 async def test_a_file_that_is_cut_anywhere_is_damaged_and_never_half_a_plan(store: FolderPlanStore) -> None:
     await store.put(SAVED)
     path = only_file(store)

@@ -189,15 +189,68 @@ async def test_damage_that_no_message_can_quote_is_damage_too(opened: Any, file:
 
 @pytest.mark.parametrize(
     ("entry", "message"),
-    [("CAST(x'ff5b31' AS TEXT)", r"is damaged.*'entry'"), ("'[1'", "entry 2 of the run r1 is no JSON")],
-    ids=["no text", "no JSON"],
+    [
+        ("CAST(x'ff5b31' AS TEXT)", "entry 2 of the run r1 is no JSON"),
+        ("'[1'", "entry 2 of the run r1 is no JSON"),
+        ("replace(entry, 'answer', 'failed')", "entry 2 of the run r1 is not as it was written: its checksum differs"),
+    ],
+    ids=["no text", "no JSON", "another text"],
 )
-async def test_an_entry_that_is_none_any_more_is_damage(opened: Any, file: Path, entry: str, message: str) -> None:
+async def test_an_entry_that_is_none_any_more_is_damage_of_its_run_alone(
+    opened: Any, file: Path, entry: str, message: str
+) -> None:
     store = opened()
     await finish(store, "r1")
-    change(file, f"UPDATE entries SET entry = {entry} WHERE number = 2")
+    await finish(store, "r2")
+    change(file, f"UPDATE entries SET entry = {entry} WHERE number = 2 AND run = 1")
+    with pytest.raises(StoreDamaged, match=f"{message}.*Other runs are not concerned"):
+        await store.read("r1")
+    assert await store.runs() == ["r1", "r2"]
+    assert len(await store.read("r2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM entries WHERE number = 1", "entry 1 of the run r1 is missing"),
+        ("DELETE FROM entries WHERE number = 3", "the run r1 had 3 entries and has 2"),
+        ("INSERT INTO entries VALUES (1, 4, '{}')", "the run r1 had 3 entries and has 4"),
+        ("UPDATE runs SET finished = 0", "what it has of the run r1 is not what was written"),
+    ],
+)
+async def test_a_run_is_whole_or_damaged(opened: Any, file: Path, statement: str, message: str) -> None:
+    store = opened()
+    await finish(store, "r1", entries=2)
+    change(file, statement)
+    assert await store.runs() == ["r1"]
     with pytest.raises(StoreDamaged, match=message):
         await store.read("r1")
+
+
+async def test_a_run_whose_name_was_changed_is_listed_and_damaged(opened: Any, file: Path) -> None:
+    store = opened()
+    for run in ("r1", "r2"):
+        await finish(store, run)
+    change(file, "UPDATE runs SET name = x'ff31' WHERE id = 1")
+    names = await store.runs()
+    assert names[1:] == ["r2"]
+    assert len(await store.read("r2")) == 2
+    with pytest.raises(StoreDamaged, match="Other runs are not concerned"):
+        await store.read(names[0])
+
+
+@pytest.mark.parametrize("how", ["emptied", "removed"])
+async def test_a_journal_that_was_there_is_not_a_new_one(opened: Any, file: Path, how: str) -> None:
+    store = opened()
+    await finish(store, "r1")
+    await store.aclose()
+    file.write_bytes(b"") if how == "emptied" else file.unlink()
+    for call in (store.runs(), store.read("r1"), store.held("r1"), store.acquire("r2", owner="me", seconds=60)):
+        with pytest.raises(StoreDamaged, match=r"is gone or empty.*Restore it.*delete .*runs\.sqlite3-begun"):
+            await call
+    file.with_name("runs.sqlite3-begun").unlink()
+    await finish(store, "r2")
+    assert await store.runs() == ["r2"]
 
 
 async def test_a_database_of_something_else_is_left_alone(opened: Any, file: Path) -> None:

@@ -94,8 +94,8 @@ _STATEMENTS = {
     "state": """SELECT token = %(token)s AND owner IS NOT NULL, expires > clock_timestamp(), length,
         EXISTS (SELECT FROM {entries} AS entry WHERE entry.run = run.id AND entry.batch = %(batch)s)
     FROM {runs} AS run WHERE sha256(name) = sha256(%(name)s)""",
-    "read": """SELECT number, entry::text FROM {entries}
-    WHERE run = (SELECT id FROM {runs} WHERE sha256(name) = sha256(%(name)s)) ORDER BY number""",
+    "read": """SELECT number, entry::text, length FROM {runs} AS run LEFT JOIN {entries} ON run = run.id
+    WHERE sha256(name) = sha256(%(name)s) ORDER BY number""",
     "names": "SELECT name FROM {runs} ORDER BY id",
     # `now()` is constant in a statement, so the index is used and newer runs are not read.
     "clean": """DELETE FROM {runs} WHERE id IN (
@@ -329,15 +329,19 @@ class PostgresRunStore(RunStore):
         if removed < _REMOVED_AT_ONCE:
             self._next_cleaning = time.monotonic() + _BETWEEN_CLEANINGS
 
-    def _parse(self, run: str, rows: list[tuple[int, str]]) -> list[Mapping[str, Any]]:
+    def _parse(self, run: str, rows: list[tuple[int | None, str | None, int]]) -> list[Mapping[str, Any]]:
         entries: list[Mapping[str, Any]] = []
-        for expected, (number, text) in enumerate(rows, 1):
+        for expected, (number, text, length) in enumerate(rows, 1):
+            if number is None and not length:
+                return []
             if number != expected:
                 raise self._damage_error(f"the run {Rows.shown_name(run)} has no entry {expected}")
             try:
                 entries.append(Rows.decode(text))
             except ValueError as error:
                 raise self._damage_error(f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
+        if rows and len(rows) < rows[0][2]:
+            raise self._damage_error(f"the run {Rows.shown_name(run)} has no entry {len(rows) + 1}")
         return entries
 
     def _damage_error(self, why: str) -> StoreDamaged:

@@ -215,10 +215,12 @@ async def find_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpe
     """
     goal = goal.strip()
     exact = await store.get(goal, catalogue_hash(specs.values()))
-    saved = [exact] if exact is not None else []
-    saved += [each for each in await store.plans() if each.goal.strip() == goal]
-    first: FoundPlan | None = None
-    for each in saved:
+    first = _read_saved(exact, specs) if exact is not None else None
+    if first is not None and not first.stale:
+        return first
+    for each in await store.plans():
+        if each.goal.strip() != goal:
+            continue
         found = _read_saved(each, specs)
         if not found.stale:
             return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -11,13 +13,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan as it was saved: its goal, a hash of the catalogue it was made for, its JSON form, and when (UTC, ISO)."""
+    """A plan as it was saved: its goal, a hash of the catalogue it was made for, its JSON form, and when (UTC, ISO).
+
+    It is ``edited`` if a store finds another `digest` than it wrote: a person changed the plan, or a disk did.
+    """
 
     goal: str
     catalogue: str
     plan: Mapping[str, Any]
     saved_at: str
     planner: str = ""
+    edited: bool = field(default=False, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all but ``edited``, in hexadecimal; the order of keys makes no difference."""
+        body = [self.goal, self.catalogue, dict(self.plan), self.saved_at, self.planner]
+        return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 class PlanStore(Protocol):

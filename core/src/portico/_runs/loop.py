@@ -309,7 +309,8 @@ class Loop:
             return None
         if self.execution.listener is not None:
             self.emit(Event.Proposed(plan, saved_at=saved_at))
-        self.execution.warnings.append(f"A plan saved at {saved_at} was used again.")
+        edited = ", and edited since," if found.saved.edited else ""
+        self.execution.warnings.append(f"A plan saved at {saved_at}{edited} was used again.")
         self.reuse = False
         return await self._accept(plan, reused=True)
 

@@ -1,13 +1,16 @@
 """The rows of a journal in a database: an entry as text, a run's name as bytes, and whether a run has ended.
 
 A name is bytes because PostgreSQL's and SQLite's text cannot hold every string. An entry is JSON in ASCII, so that the
-encoding of the database makes no difference and its own functions for JSON can read it.
+encoding of the database makes no difference and its own functions for JSON can read it. Its last member is a checksum
+of the rest: CRC-32 finds every change of up to 32 bits in a row, and takes less than a microsecond for an entry.
 """
 
 from __future__ import annotations
 
 import json
+from operator import ne
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from portico.errors import StoreBusy, StoreError
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from portico._ports.run_store import Lease
 
 _MAXIMUM_CHARACTERS = 100_000_000
+_MARK = ',"crc32":"'
+_TAIL = len(_MARK) + len('01234567"}')
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -26,10 +31,10 @@ class Rows:
 
     @staticmethod
     def encode(run: str, entry: Mapping[str, Any]) -> str:
-        r"""Return an entry as JSON text of one line, in ASCII, at most 100,000,000 characters.
+        r"""Return an entry as JSON text of one line, in ASCII, at most 100,000,000 characters and a checksum.
 
         >>> Rows.encode("r1", {"type": "step-finished", "step": "s1", "result": "hé"})
-        '{"type":"step-finished","step":"s1","result":"h\\u00e9"}'
+        '{"type":"step-finished","step":"s1","result":"h\\u00e9","crc32":"557f1e3d"}'
 
         Raises ``StoreError``, which names the run, for an entry that is not JSON or too long.
         """
@@ -42,11 +47,11 @@ class Rows:
                 f"An entry of the run {Rows.shown_name(run)} has {len(text):,} characters; the journal takes "
                 f"{_MAXIMUM_CHARACTERS:,}. Let the step write a file and return its name."
             )
-        return text
+        return f'{text[:-1]}{_MARK}{crc32(text.encode()):08x}"}}' if entry else text
 
     @staticmethod
     def decode(text: object) -> dict[str, Any]:
-        """Return the entry of its text.
+        """Return the entry of its text, also of one that was written without a checksum.
 
         >>> Rows.decode('{"type":"interrupted"}')
         {'type': 'interrupted'}
@@ -54,6 +59,12 @@ class Rows:
         Raises ``ValueError`` for a text that `encode` never gives. Its message follows the words "the entry", as in
         "is no object"; a store makes a ``StoreDamaged`` of it.
         """
+        # A mark with one wrong character is a damaged one.
+        if isinstance(text, str) and len(text) > _TAIL and sum(map(ne, text[-_TAIL:], _MARK)) < 2:
+            whole = text[:-_TAIL] + "}"
+            if text[-_TAIL:] != f'{_MARK}{crc32(whole.encode("utf-8", "surrogatepass")):08x}"}}':
+                raise ValueError("is not as it was written: its checksum differs")
+            text = whole
         try:
             entry = json.loads(text)  # type: ignore[arg-type]  # what is in a damaged row may be of any type
         except (TypeError, ValueError, RecursionError) as error:

@@ -58,7 +58,7 @@ def keys_of(model: str, purpose: Purpose, texts: Iterable[str]) -> list[bytes]:
 class Cache:
     """Vectors by key in a file of a folder, of about ``max_bytes`` at most: the oldest are removed first.
 
-    A damaged file is removed, and a new one begun. Raises ``StoreError`` when a file cannot be used
+    A damaged file is moved aside, and a new one begun. Raises ``StoreError`` when a file cannot be used
     for now. ``wait`` is how many seconds to wait for another process. May be used from several threads, and blocks.
     """
 
@@ -94,7 +94,7 @@ class Cache:
             try:
                 return self._try(work)
             except StoreDamaged as error:
-                self._remove(error)
+                self._move_aside(error)
                 return self._try(work)
 
     def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -134,15 +134,19 @@ class Cache:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _remove(self, damage: StoreDamaged) -> None:
-        """Remove a damaged file, as far as the system lets it go."""
-        for end in ("", "-wal", "-shm"):
+    def _move_aside(self, damage: StoreDamaged) -> None:
+        """Move a damaged file aside, as far as the system lets it go; an earlier one is replaced."""
+        aside = self._file.with_name(f"{self._file.name}.damaged")
+        with suppress(OSError):
+            self._file.replace(aside)
+        for end in ("-wal", "-shm"):
             with suppress(OSError):
                 self._file.with_name(f"{self._file.name}{end}").unlink(missing_ok=True)
         _LOG.warning(
-            "The cache of embeddings %s was damaged (%s). It is removed, and a new one is begun.",
+            "The cache of embeddings %s was damaged (%s). It is %s now, and a new one is begun.",
             self._file,
             damage.__cause__,
+            aside.name,
         )
 
     def _keep(self, connection: sqlite3.Connection, rows: Sequence[tuple[bytes, memoryview]], size: int) -> None:
@@ -164,15 +168,19 @@ class Cache:
 
 def _find(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
+    seen = 0
     for start in range(0, len(keys), _AT_ONCE):
         part = keys[start : start + _AT_ONCE]
         marks = ", ".join("?" * len(part))
-        rows = connection.execute(f"SELECT key, checksum, vector FROM vectors WHERE key IN ({marks})", part)
+        rows = connection.execute(f"SELECT key, checksum, vector FROM vectors WHERE key IN ({marks})", part).fetchall()
+        seen += len(rows)
         found |= {
             key: vector
             for key, checksum, vector in rows
             if isinstance(vector, bytes) and crc32(vector, crc32(key)) == checksum
         }
+    if seen > len(found):
+        _LOG.warning("%d vectors in the cache of embeddings were damaged. They are made again.", seen - len(found))
     return found
 
 

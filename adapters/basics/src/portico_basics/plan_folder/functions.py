@@ -18,7 +18,7 @@ from portico.plugins import Services
 from portico.ports import SchemaValidator
 from portico_basics.config import MOST_BYTES, PlanFolderSettings
 from portico_basics.files import Lost, read_text
-from portico_basics.plan_folder.store import SAVED_NAME
+from portico_basics.plan_folder.store import SAVED_NAME, read_saved
 
 _KINDS = (".json", ".xml")
 _SETS = re.compile(r"""(?:setContextVariable|appendToResult)\s*=\s*["']\s*\$?(\w+)""", re.IGNORECASE)
@@ -79,7 +79,10 @@ def _read(path: Path) -> tuple[Plan, str]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if isinstance(document, dict) and "portico_saved_plan" in document:
-        document = document.get("plan")
+        saved = read_saved(text.encode())
+        if saved.edited:
+            _log.warning("The plan in %s was edited since it was saved.", path)
+        document = saved.plan
     return plan_from_json(document), ""
 
 

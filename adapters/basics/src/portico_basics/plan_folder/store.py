@@ -11,6 +11,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,13 +48,15 @@ def file_name(goal: str, catalogue: str) -> str:
 def encode_saved(saved: SavedPlan) -> bytes:
     """Return the contents of a saved plan's file. Raises ``TypeError`` or ``ValueError`` for what is not JSON."""
     parse_time(saved.saved_at)
+    saved = replace(saved, goal=saved.goal.strip())
     document = {
         "portico_saved_plan": _VERSION,
-        "goal": saved.goal.strip(),
+        "goal": saved.goal,
         "catalogue": saved.catalogue,
         "saved_at": saved.saved_at,
         "planner": saved.planner,
         "plan": dict(saved.plan),
+        "digest": saved.digest,
     }
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
     # Half a pair of surrogates has no UTF-8; in JSON it can only stand inside a string, where it has an escape.
@@ -61,7 +64,7 @@ def encode_saved(saved: SavedPlan) -> bytes:
 
 
 def read_saved(contents: bytes) -> SavedPlan:
-    """Read a saved plan's file. Raises ``ValueError`` that says what is wrong with it."""
+    """Read a saved plan's file, also one without a digest. Raises ``ValueError`` that says what is wrong with it."""
     try:
         document = json.loads(contents)
     except (ValueError, RecursionError) as error:
@@ -76,7 +79,8 @@ def read_saved(contents: bytes) -> SavedPlan:
     if not all(isinstance(text, str) for text in (goal, catalogue, saved_at, planner)) or not isinstance(plan, dict):
         raise ValueError("goal, catalogue, saved_at and planner are texts, and plan is an object")
     parse_time(saved_at)
-    return SavedPlan(goal, catalogue, plan, saved_at, planner)
+    saved = SavedPlan(goal, catalogue, plan, saved_at, planner)
+    return replace(saved, edited=document.get("digest", saved.digest) != saved.digest)
 
 
 def parse_time(text: str) -> datetime:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sqlite3
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +16,13 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from zlib import crc32
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 from portico.plugins import Rows, Services, Sqlite
 from portico.ports import Lease, RunStore
 from portico_basics.config import SqliteSettings
+from portico_basics.sqlite.log import lost_frames
 
 try:
     import fcntl
@@ -96,18 +100,20 @@ def _map_errors(file: Path) -> AbstractContextManager[None]:
     return Sqlite.errors(f"The journal {file}", damaged=_mend(file), advice=f"Make it writable, or {_SWITCH}.")
 
 
-def _describe_damage(file: Path, why: str) -> StoreDamaged:
-    return StoreDamaged(f"The journal {file} is damaged: {why}. {_mend(file)}")
+def _describe_damage(file: Path, why: str, advice: str = "") -> StoreDamaged:
+    return StoreDamaged(f"The journal {file} is damaged: {why}. {advice or _mend(file)}")
 
 
 def _mend(file: Path) -> str:
     return (
-        f"Move it away, with {file.name}-wal and {file.name}-shm if they are there, and a new one is begun; the runs "
-        f"in it cannot be resumed then. `sqlite3 {file} .recover` shows what can still be read."
+        f"Move it away, with all files {file.name}-*, and a new one is begun; the runs in it cannot be resumed then. "
+        f"`sqlite3 {file} .recover` shows what can still be read."
     )
 
 
-VERSION = 1
+_ONE_RUN = "Other runs are not concerned. Restore the journal from a backup, or begin this run's goal again."
+
+VERSION = 2
 _APPLICATION = 0x506F7274
 """How `file` and SQLite recognise the journal: "Port"."""
 
@@ -133,23 +139,78 @@ _TABLES = (
     "CREATE TABLE tokens (last INTEGER NOT NULL)",
     "INSERT INTO tokens VALUES (0)",
 )
+_SEALED = "id, name, created, finished, token, owner, CAST(presence AS BLOB), expires, length"
+_SEAL = f"UPDATE runs SET seal = seal({_SEALED})"
+_COUNT = "length = (SELECT count(*) FROM entries WHERE run = id)"
+_UPGRADE = (
+    # Since version 2: the checksum of the row, and how many entries the run has while no process holds it.
+    "ALTER TABLE runs ADD COLUMN length INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN seal INTEGER",
+    f"UPDATE runs SET {_COUNT}",
+    _SEAL,
+    f"PRAGMA user_version = {VERSION}",
+)
+
+_log = logging.getLogger("portico_basics.sqlite")
+_opening = threading.Lock()
+_opened: set[Path] = set()
+"""The journals that this process has opened."""
 
 
 def connect(file: Path, wait: float) -> sqlite3.Connection:
     """Open the journal, or create it. ``wait`` is in seconds.
 
-    Raises ``OSError`` and ``sqlite3.Error`` as they come, and ``StoreError`` for a file of another kind or version.
+    Raises ``OSError`` and ``sqlite3.Error`` as they come, ``StoreError`` for a file of another kind or version, and
+    ``StoreDamaged`` for a journal that is gone or whose log is not whole.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Results may be private; the log beside it gets the same permissions from SQLite.
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(file, timeout=wait, isolation_level=None)
+    real = file.resolve()
+    with _opening:
+        if real not in _opened:
+            _require_whole_log(real)
+        if not file.exists():
+            require_new(file)
+            # Results may be private; the log beside it gets the same permissions from SQLite.
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(file, timeout=wait, isolation_level=None)
+        _opened.add(real)
     try:
+        # What is no text any more is told with its entry.
+        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        connection.create_function("seal", -1, lambda *row: crc32(repr(row).encode()), deterministic=True)
         _prepare(connection, file, wait)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def require_new(file: Path) -> None:
+    """Raise ``StoreDamaged`` if a journal was begun in this file, which is now gone or empty."""
+    if (mark := _beside(file, "begun")).exists():
+        raise StoreDamaged(
+            f"The journal {file} is gone or empty, and a journal was there. Restore it from a backup. Or delete {mark}, "
+            "and a new one is begun."
+        )
+
+
+def _beside(file: Path, what: str) -> Path:
+    return file.with_name(f"{file.name}-{what}")
+
+
+def _require_whole_log(file: Path) -> None:
+    lost, written = lost_frames(file)
+    if not lost:
+        return
+    log = _beside(file, "wal")
+    why = f"{lost} of the {written} pages that were written to {log.name} are not there, or changed"
+    up = time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.time()
+    if log.exists() and log.stat().st_mtime < time.time() - up:
+        # After a power failure, the newest entries may be missing: the setting `sync` allows that.
+        _log.warning("The journal %s: %s, since the system was restarted. The rest is used.", file, why)
+        return
+    advice = f"Restore both from a backup. Or delete {_beside(file, 'shm')}: then the newest entries are lost."
+    raise _describe_damage(file, why, advice)
 
 
 def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
@@ -158,14 +219,13 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
         with Sqlite.transaction(connection):
             # Two processes may begin it at once; the second finds it made.
             if _is_empty(connection):
-                for table in _TABLES:
-                    connection.execute(table)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                require_new(file)
+                for statement in (*_TABLES, f"PRAGMA application_id = {_APPLICATION}", *_UPGRADE):
+                    connection.execute(statement)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise StoreError(f"{file} is not a journal of Portico but another database; {_SWITCH}.")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = _version_of(connection)
     if version > VERSION:
         raise StoreError(
             f"The journal {file} is of version {version}, and this portico-basics knows up to {VERSION}. "
@@ -173,7 +233,17 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
         )
     if version < 1:
         raise _describe_damage(file, f"its version is {version}")
+    if version < VERSION:
+        with Sqlite.transaction(connection):
+            for statement in _UPGRADE if _version_of(connection) < VERSION else ():
+                connection.execute(statement)
     connection.execute("PRAGMA synchronous = NORMAL")
+    if not (mark := _beside(file, "begun")).exists():
+        mark.write_text(f"{file.name} was begun. Without this file, an empty one would be taken for a new one.\n")
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
@@ -231,6 +301,8 @@ class SqliteRunStore(RunStore):
         self._connection: sqlite3.Connection | None = None
         self._presence: Presence | None = None
         self._synchronous = False
+        self._fault: str | None = None
+        """What SQLite's check of the whole file found; none before it is needed."""
         self._effects: set[tuple[str, str]] = set()
         """Run and step of each step with effects that has begun and not ended."""
 
@@ -307,39 +379,37 @@ class SqliteRunStore(RunStore):
             now = self._clock()
             name = Rows.encode_name(run)
             row = connection.execute("SELECT owner, expires, presence FROM runs WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (name, now))
-            else:
+            if row is not None:
                 held = row[0] not in (None, Rows.encode_name(owner)) and row[1] > now
                 if held and not is_gone(self._processes, row[2]):
                     raise self._busy(run, row[1] - now, known=bool(row[2]))
+            else:
+                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (name, now))
+                connection.execute(f"{_SEAL} WHERE name = ?", (name,))
             connection.execute("UPDATE tokens SET last = last + 1")
             (token,) = connection.execute("SELECT last FROM tokens").fetchone()
-            connection.execute(
-                "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
-                (token, Rows.encode_name(owner), self._presence.name, now + seconds, name),
-            )
+            values = (token, Rows.encode_name(owner), self._presence.name, now + seconds, name)
+            if not _change(connection, "token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?", *values):
+                raise self._damaged_run(run)
         return Lease(run, owner, token)
 
     def _renew(self, lease: Lease, seconds: float) -> None:
         presence = self._presence.name if self._presence else None
         owner, name = Rows.encode_name(lease.owner), Rows.encode_name(lease.run)
         with self._writing() as connection:
-            changed = connection.execute(
-                "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
-                (owner, presence, self._clock() + seconds, name, lease.token),
-            )
-            if not changed.rowcount:
+            values = (owner, presence, self._clock() + seconds, name, lease.token)
+            if not _change(connection, "owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?", *values):
                 raise Rows.stale(lease)
 
     def _release(self, lease: Lease) -> None:
         with self._writing() as connection:
-            given = connection.execute(
-                "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
-                "RETURNING finished",
-                (Rows.encode_name(lease.run), lease.token),
-            ).fetchone()
-        if given is not None and given[0]:
+            given = _change(
+                connection,
+                f"owner = NULL, presence = NULL, expires = 0, {_COUNT} WHERE name = ? AND token = ?",
+                Rows.encode_name(lease.run),
+                lease.token,
+            )
+        if given and given[0][1]:
             # The run has ended well, also if old runs cannot be removed.
             with suppress(StoreError):
                 self._clean()
@@ -358,14 +428,48 @@ class SqliteRunStore(RunStore):
                 [(row[0], number, entry) for number, entry in enumerate(entries, first)],
             )
             if finished is not None:
-                connection.execute("UPDATE runs SET finished = ? WHERE id = ?", (finished, row[0]))
+                _change(connection, "finished = ? WHERE id = ?", finished, row[0])
 
     def _read(self, run: str) -> list[Mapping[str, Any]]:
-        rows = self._select(
-            "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
-            Rows.encode_name(run),
-        )
-        return [self._entry(run, number, entry) for number, entry in rows]
+        if not self._is_there():
+            return []
+        with _map_errors(self._file):
+            connection = self._open()
+            # The run and its entries as they are at one moment.
+            with Sqlite.transaction(connection, write=False):
+                row = connection.execute(
+                    f"SELECT id, presence, owner, length, seal = seal({_SEALED}) FROM runs WHERE name = ?",
+                    (Rows.encode_name(run),),
+                ).fetchone()
+                found = connection.execute(
+                    "SELECT number, entry FROM entries WHERE run = ? ORDER BY number", (row[0] if row else 0,)
+                ).fetchall()
+            if row is None:
+                if run in self._runs():
+                    raise self._damaged_run(run)
+                return []
+            _, presence, owner, length, sealed = row
+            if not sealed:
+                raise self._damaged_run(run)
+            entries = [self._entry(run, *each) for each in enumerate(found, 1)]
+            if len(found) < length or (owner is None and len(found) > length):
+                raise self._damaged_run(run, f"the run {Rows.shown_name(run)} had {length} entries and has {len(found)}")
+            own = self._presence is not None and presence == self._presence.name != ""
+            # Of a run that another process has, or had when it was killed, the length is not known.
+            if owner is not None and not own and (fault := self._find_fault(connection)):
+                raise self._damaged_run(run, f"entries of the run {Rows.shown_name(run)} may be missing: {fault}")
+        return entries
+
+    def _find_fault(self, connection: sqlite3.Connection) -> str:
+        """Return what is wrong with the file's structure, looking once: a page that is lost has no checksum."""
+        if self._fault is None:
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            odd = connection.execute(
+                "SELECT run FROM entries GROUP BY run "
+                "HAVING count(*) <> max(number) OR run NOT IN (SELECT id FROM runs) LIMIT 1"
+            ).fetchone()
+            self._fault = found if found != "ok" else "entries of a run are missing" if odd else ""
+        return self._fault
 
     def _held(self, run: str) -> bool:
         rows = self._select(
@@ -374,7 +478,12 @@ class SqliteRunStore(RunStore):
         return any(expires > self._clock() and not is_gone(self._processes, presence) for expires, presence in rows)
 
     def _runs(self) -> list[str]:
-        return [Rows.decode_name(name) for (name,) in self._select("SELECT name FROM runs ORDER BY id")]
+        rows = self._select(f"SELECT name, seal = seal({_SEALED}) FROM runs ORDER BY id")
+        if all(sealed for _, sealed in rows):
+            for (found,) in self._select("PRAGMA integrity_check('runs')"):
+                if found != "ok":
+                    raise _describe_damage(self._file, f"runs may be missing: {found}")
+        return [Rows.decode_name(name) if sealed else ascii(name)[2:-1] for name, sealed in rows]
 
     def _clean(self) -> None:
         """Remove a few of the oldest runs, unless another process has resumed one since."""
@@ -388,7 +497,8 @@ class SqliteRunStore(RunStore):
         with self._writing() as connection:
             for (run,) in rows:
                 gone = connection.execute(
-                    "DELETE FROM entries WHERE run IN (SELECT id FROM runs WHERE id = ? AND finished AND expires <= ?)",
+                    "DELETE FROM entries WHERE run IN "
+                    f"(SELECT id FROM runs WHERE id = ? AND finished AND expires <= ? AND seal = seal({_SEALED}))",
                     (run, self._clock()),
                 )
                 if gone.rowcount:
@@ -406,12 +516,18 @@ class SqliteRunStore(RunStore):
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = connect(self._file, self._settings.wait)
-            self._synchronous = False
+            self._synchronous, self._fault = False, None
         return self._connection
+
+    def _is_there(self) -> bool:
+        if self._connection is None and not self._file.exists():
+            require_new(self._file)
+            return False
+        return True
 
     def _select(self, query: str, *values: Any) -> list[Any]:
         """Return the rows of a query; none where there is no file yet."""
-        if self._connection is None and not self._file.exists():
+        if not self._is_there():
             return []
         with _map_errors(self._file):
             return self._open().execute(query, values).fetchall()
@@ -427,15 +543,33 @@ class SqliteRunStore(RunStore):
             with Sqlite.transaction(connection):
                 yield connection
 
-    def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
+    def _entry(self, run: str, expected: int, row: tuple[object, object]) -> Mapping[str, Any]:
+        number, text = row
         try:
+            if number != expected:
+                raise ValueError("is missing")
             return Rows.decode(text)
         except ValueError as error:
-            raise _describe_damage(self._file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
+            what = f"entry {expected} of the run {Rows.shown_name(run)} {error}"
+            raise self._damaged_run(run, what) from error
+
+    def _damaged_run(self, run: str, what: str = "") -> StoreDamaged:
+        what = what or f"what it has of the run {Rows.shown_name(run)} is not what was written"
+        return _describe_damage(self._file, what, _ONE_RUN)
 
     def _busy(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
         return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
+
+
+def _change(connection: sqlite3.Connection, change: str, *values: Any) -> list[tuple[int, int]]:
+    """Change the row of a run if it is whole, seal it, and return its number and whether it is finished."""
+    rows = connection.execute(
+        f"UPDATE runs SET {change} AND seal = seal({_SEALED}) RETURNING id, finished", values
+    ).fetchall()
+    for number, _ in rows:
+        connection.execute(f"{_SEAL} WHERE id = ?", (number,))
+    return rows
 
 
 def _default_path() -> Path:
