@@ -65,7 +65,7 @@ def test_a_changed_byte_or_a_cut_is_noticed_wherever_it_is(written: dict[str, An
     at = data.draw(st.integers(0, len(text) - 1))
     other = data.draw(st.integers(0, 255).filter(lambda byte: byte != text[at]))
     for damaged in (text[:at] + bytes([other]) + text[at + 1 :], text[:at]):
-        with pytest.raises(ValueError, match="^is no"):
+        with pytest.raises(ValueError, match=r"^is no"):
             Rows.decode(damaged.decode("utf-8", "surrogateescape"))
 
 

@@ -1,4 +1,4 @@
-"""Write a journal into a folder and be killed in the middle of a run: `python -m tests.integration.damaged_journal FOLDER`.
+"""Write a journal into a folder and be killed in the middle of a run: `damaged_journal.py FOLDER`.
 
 The first runs lie in the database, the later ones in its log only.
 """
@@ -37,9 +37,9 @@ async def hold(context, proceed):
     return RequireApproval("May it be sent?") if held else await proceed()
 
 
-def kernel_of(folder: Path) -> Kernel:
+def kernel_of(folder: Path, keep: int = 1_000) -> Kernel:
     """Return a kernel with the journal of a folder."""
-    kernel = Kernel(run_store=SqliteRunStore(SqliteSettings(path=folder / "runs.sqlite3", keep=12, sync="never")))
+    kernel = Kernel(run_store=SqliteRunStore(SqliteSettings(path=folder / "runs.sqlite3", keep=keep, sync="never")))
     kernel.add_function(shout)
     kernel.add_function(send)
     kernel.middleware.step.append(hold)
@@ -59,7 +59,7 @@ def plan_of(text: str) -> Plan:
 async def write(folder: Path) -> None:
     """Write runs that ended, one that is held, and one that is killed."""
     for name in ("before", "after"):
-        kernel = kernel_of(folder)
+        kernel = kernel_of(folder, keep=12)  # old runs are removed, and leave free pages
         for number in range(8):
             await kernel.run_plan(plan_of(f"{name} {number}"), run=f"{name}-{number}")
         if name == "before":

@@ -141,6 +141,8 @@ _TABLES = (
 )
 _SEALED = "id, name, created, finished, token, owner, CAST(presence AS BLOB), expires, length"
 _SEAL = f"UPDATE runs SET seal = seal({_SEALED})"
+_APPENDED = """SELECT id, token, expires, (SELECT coalesce(max(number), 0) FROM entries WHERE run = id)
+    FROM runs WHERE name = ?"""
 _COUNT = "length = (SELECT count(*) FROM entries WHERE run = id)"
 _UPGRADE = (
     # Since version 2: the checksum of the row, and how many entries the run has while no process holds it.
@@ -188,10 +190,8 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
 def require_new(file: Path) -> None:
     """Raise ``StoreDamaged`` if a journal was begun in this file, which is now gone or empty."""
     if (mark := _beside(file, "begun")).exists():
-        raise StoreDamaged(
-            f"The journal {file} is gone or empty, and a journal was there. Restore it from a backup. Or delete {mark}, "
-            "and a new one is begun."
-        )
+        advice = f"Restore it from a backup. Or delete {mark}, and a new one is begun."
+        raise StoreDamaged(f"The journal {file} is gone or empty. {advice}")
 
 
 def _beside(file: Path, what: str) -> Path:
@@ -231,11 +231,11 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
             f"The journal {file} is of version {version}, and this portico-basics knows up to {VERSION}. "
             "Run `pip install --upgrade portico-basics`."
         )
-    if version < 1:
-        raise _describe_damage(file, f"its version is {version}")
     if version < VERSION:
         with Sqlite.transaction(connection):
-            for statement in _UPGRADE if _version_of(connection) < VERSION else ():
+            if (version := _version_of(connection)) < 1:
+                raise _describe_damage(file, f"its version is {version}")
+            for statement in _UPGRADE if version < VERSION else ():
                 connection.execute(statement)
     connection.execute("PRAGMA synchronous = NORMAL")
     if not (mark := _beside(file, "begun")).exists():
@@ -416,16 +416,12 @@ class SqliteRunStore(RunStore):
 
     def _append(self, lease: Lease, entries: Sequence[str], *, synchronous: bool, finished: bool | None) -> None:
         with self._writing(synchronous=synchronous) as connection:
-            row = connection.execute(
-                "SELECT id, token, expires FROM runs WHERE name = ?", (Rows.encode_name(lease.run),)
-            ).fetchone()
+            row = connection.execute(_APPENDED, (Rows.encode_name(lease.run),)).fetchone()
             if row is None or row[1] != lease.token or row[2] <= self._clock():
                 raise Rows.stale(lease)
-            (last,) = connection.execute("SELECT max(number) FROM entries WHERE run = ?", (row[0],)).fetchone()
-            first = (last or 0) + 1
             connection.executemany(
                 "INSERT INTO entries VALUES (?, ?, ?)",
-                [(row[0], number, entry) for number, entry in enumerate(entries, first)],
+                [(row[0], number, entry) for number, entry in enumerate(entries, row[3] + 1)],
             )
             if finished is not None:
                 _change(connection, "finished = ? WHERE id = ?", finished, row[0])
@@ -448,16 +444,16 @@ class SqliteRunStore(RunStore):
                 if run in self._runs():
                     raise self._damaged_run(run)
                 return []
-            _, presence, owner, length, sealed = row
+            shown, (_, presence, owner, length, sealed) = Rows.shown_name(run), row
             if not sealed:
                 raise self._damaged_run(run)
             entries = [self._entry(run, *each) for each in enumerate(found, 1)]
             if len(found) < length or (owner is None and len(found) > length):
-                raise self._damaged_run(run, f"the run {Rows.shown_name(run)} had {length} entries and has {len(found)}")
+                raise self._damaged_run(run, f"the run {shown} had {length} entries and has {len(found)}")
             own = self._presence is not None and presence == self._presence.name != ""
             # Of a run that another process has, or had when it was killed, the length is not known.
             if owner is not None and not own and (fault := self._find_fault(connection)):
-                raise self._damaged_run(run, f"entries of the run {Rows.shown_name(run)} may be missing: {fault}")
+                raise self._damaged_run(run, f"entries of the run {shown} may be missing: {fault}")
         return entries
 
     def _find_fault(self, connection: sqlite3.Connection) -> str:
