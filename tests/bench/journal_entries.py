@@ -1,6 +1,6 @@
 """What the checksum of a journal's entry costs when it is written: `python -m tests.bench.journal_entries`.
 
-The floor is the same store, whose entries are encoded without a checksum, as they were before. The two take turns in
+The floor is the same journal, whose entries are encoded without a checksum, as they were before. The two take turns in
 short batches, each on its own file, and the ratio is the median over the rounds, so that a slow moment of the machine,
 or of its disk, falls on both alike. All is measured three times, and the middle one counts.
 """
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from portico._runs.writing import Journal
 from portico.plugins import Rows
-from portico.ports import Lease
 from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 
@@ -36,28 +36,31 @@ def encode_plainly(run: str, entry: Mapping[str, Any]) -> str:
     return _plain(entry)
 
 
-async def batch(store: SqliteRunStore, lease: Lease, entry: Mapping[str, Any]) -> float:
-    """Return the seconds of one append, of so many."""
+async def batch(journal: Journal, entry: Mapping[str, Any]) -> float:
+    """Return the seconds of one entry, of so many."""
     started = time.perf_counter()
     for _ in range(BATCH):
-        await store.append(lease, [entry])
+        await journal.write(entry)
     return (time.perf_counter() - started) / BATCH
 
 
 async def measure(folder: Path, size: int) -> tuple[float, float, float]:
-    """Return the ratio, and the median seconds of an append without a checksum and with it."""
+    """Return the ratio, and the median seconds of an entry without a checksum and with it."""
     entry = {"version": 1, "at": "2026-01-01T00:00:00.000+00:00", "type": "step-finished", "step": "s1"}
     entry["result"] = "It is a Sunday. " * (size // 16)
     stores = [SqliteRunStore(SqliteSettings(path=folder / name)) for name in ("plain", "checked")]
-    leases = [await store.acquire("r1", owner="me", seconds=3_600) for store in stores]
+    journals = [Journal(store, "r1") for store in stores]
+    for journal in journals:
+        await journal.open()
     times: list[tuple[float, float]] = []
     for number in range(ROUNDS + 1):
         took = [0.0, 0.0]
         for which in (0, 1) if number % 2 else (1, 0):
             with patch.object(Rows, "encode", encode_plainly if which == 0 else Rows.encode):
-                took[which] = await batch(stores[which], leases[which], entry)
+                took[which] = await batch(journals[which], entry)
         times.append((took[0], took[1]))
-    for store in stores:
+    for journal, store in zip(journals, stores, strict=True):
+        await journal.close()
         await store.aclose()
     plain, checked = zip(*times[1:], strict=True)
     ratio = statistics.median(mine / theirs for theirs, mine in times[1:])
@@ -73,7 +76,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 tries.append(asyncio.run(measure(Path(folder), size)))
         rows[f"{size} characters"] = sorted(tries)[TRIES // 2]
-    print(f"medians of {ROUNDS} rounds of {BATCH} appends, microseconds an entry; the middle of {TRIES} tries")
+    print(f"medians of {ROUNDS} rounds of {BATCH} entries, microseconds an entry; the middle of {TRIES} tries")
     for what, (ratio, plain, checked) in rows.items():
         print(f"{what:20}{plain * 1e6:9.1f}{checked * 1e6:9.1f}{ratio:8.3f}x, limit {LIMIT}x")
     print(json.dumps({"bench": "journal_entries", "limit": LIMIT} | {what: row[0] for what, row in rows.items()}))

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from struct import iter_unpack, pack, unpack_from
 
-_TRIES = 5
 _HEADER, _FRAME, _INDEX = 32, 24, 100
 _NATIVE = "<" if sys.byteorder == "little" else ">"
 _VERSION = pack("=I", 3_007_000)
@@ -21,24 +20,11 @@ def lost_frames(file: Path) -> tuple[int, int]:
 
     The process must not have the database open: closing a file gives up all locks that a process has on it.
     """
-    for _ in range(_TRIES):
-        index, log = _read(file, "-shm")[:_INDEX], _read(file, "-wal")
-        if index == _read(file, "-shm")[:_INDEX]:
-            return _lost(index, log)
-    return 0, 0  # Other processes write: SQLite does not read the log anew while they have it open.
-
-
-def _read(file: Path, end: str) -> bytes:
-    try:
-        return file.with_name(file.name + end).read_bytes()
-    except FileNotFoundError:
-        return b""
-
-
-def _lost(index: bytes, log: bytes) -> tuple[int, int]:
+    index, log = _read(file, "-shm")[:_INDEX], _read(file, "-wal")
     if len(index) < _INDEX or index[:4] != _VERSION or index[:48] != index[48:96]:
         return 0, 0
-    if _sum(index[:40], _NATIVE) != unpack_from(_NATIVE + "II", index, 40):
+    # If it changes, other processes have the database open. SQLite does not read the log anew then.
+    if index != _read(file, "-shm")[:_INDEX] or _sum(index[:40], _NATIVE) != unpack_from(_NATIVE + "II", index, 40):
         return 0, 0
     (committed,), (in_database,) = unpack_from("=I", index, 16), unpack_from("=I", index, 96)
     if not log and committed <= in_database:
@@ -49,12 +35,15 @@ def _lost(index: bytes, log: bytes) -> tuple[int, int]:
     size = _FRAME + int.from_bytes(log[8:12])
     for number in range(committed):
         frame = log[_HEADER + number * size : _HEADER + (number + 1) * size]
-        if len(frame) < size or frame[8:16] != index[32:40]:
-            return committed - number, committed
-        total = _sum(frame[:8] + frame[_FRAME:], order, total)
-        if total != unpack_from(">II", frame, 16):
+        total = _sum(frame[:8] + frame[_FRAME:], order, total) if len(frame) == size else (-1, -1)
+        if frame[8:16] != index[32:40] or unpack_from(">II", frame.ljust(_FRAME), 16) != total:
             return committed - number, committed
     return 0, committed
+
+
+def _read(file: Path, end: str) -> bytes:
+    path = file.with_name(file.name + end)
+    return path.read_bytes() if path.exists() else b""
 
 
 def _sum(data: bytes, order: str, begun: tuple[int, ...] = (0, 0)) -> tuple[int, ...]:

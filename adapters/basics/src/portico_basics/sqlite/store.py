@@ -225,7 +225,7 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise StoreError(f"{file} is not a journal of Portico but another database; {_SWITCH}.")
-    version = _version_of(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise StoreError(
             f"The journal {file} is of version {version}, and this portico-basics knows up to {VERSION}. "
@@ -233,17 +233,12 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
         )
     if version < VERSION:
         with Sqlite.transaction(connection):
-            if (version := _version_of(connection)) < 1:
-                raise _describe_damage(file, f"its version is {version}")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
             for statement in _UPGRADE if version < VERSION else ():
                 connection.execute(statement)
     connection.execute("PRAGMA synchronous = NORMAL")
     if not (mark := _beside(file, "begun")).exists():
         mark.write_text(f"{file.name} was begun. Without this file, an empty one would be taken for a new one.\n")
-
-
-def _version_of(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
