@@ -20,11 +20,11 @@ def lost_frames(file: Path) -> tuple[int, int]:
 
     The process must not have the database open: closing a file gives up all locks that a process has on it.
     """
-    index, log = _read(file, "-shm")[:_INDEX], _read(file, "-wal")
+    index, log = _read(file, "-shm", _INDEX), _read(file, "-wal")
     if len(index) < _INDEX or index[:4] != _VERSION or index[:48] != index[48:96]:
         return 0, 0
     # If it changes, other processes have the database open. SQLite does not read the log anew then.
-    if index != _read(file, "-shm")[:_INDEX] or _sum(index[:40], _NATIVE) != unpack_from(_NATIVE + "II", index, 40):
+    if index != _read(file, "-shm", _INDEX) or _sum(index[:40], _NATIVE) != unpack_from(_NATIVE + "II", index, 40):
         return 0, 0
     (committed,), (in_database,) = unpack_from("=I", index, 16), unpack_from("=I", index, 96)
     if not log and committed <= in_database:
@@ -41,9 +41,13 @@ def lost_frames(file: Path) -> tuple[int, int]:
     return 0, committed
 
 
-def _read(file: Path, end: str) -> bytes:
-    path = file.with_name(file.name + end)
-    return path.read_bytes() if path.exists() else b""
+def _read(file: Path, end: str, most: int = -1) -> bytes:
+    try:
+        # No more than that: what follows in the index may be locked.
+        with file.with_name(file.name + end).open("rb", buffering=0) as stream:
+            return stream.read(most)
+    except FileNotFoundError:
+        return b""
 
 
 def _sum(data: bytes, order: str, begun: tuple[int, ...] = (0, 0)) -> tuple[int, ...]:
