@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from portico._chat.messages import Message
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.reuse import saved_plan
 from portico._plans.task import Answer, Event, RunEvent
 from portico._ports.plan_store import SavedPlan
 from portico.errors import StoreError
@@ -58,6 +60,26 @@ async def test_a_plan_that_led_to_an_answer_is_used_again_in_place_of_a_proposal
     entries = await kernel.run_store.read(again.name)
     assert [entry.get("reused") for entry in entries if entry["type"] == "plan"] == [True]
     assert [plan.saved_at for plan in await store(kernel).plans()] == [saved.saved_at], "it is not saved anew"
+
+
+class EditedPlans(MemoryPlanStore):
+    """Its plans were edited, and one of another goal is damaged."""
+
+    async def get(self, goal: str, catalogue: str) -> SavedPlan | None:
+        saved = await super().get(goal, catalogue)
+        return saved and replace(saved, edited=True)
+
+    async def plans(self) -> list[SavedPlan]:
+        raise StoreError("The saved plan in other.json cannot be read.")
+
+
+async def test_a_plan_that_was_edited_is_used_and_the_answer_says_so_whatever_other_plans_are() -> None:
+    kernel = Kernel(plan_store=EditedPlans())
+    kernel.add_function(shout)
+    await store(kernel).put(saved_plan("Shout", PLAN, kernel.specs))
+    again = await kernel.run_goal("Shout", planner=ScriptedPlanner(), reuse=True)
+    assert isinstance(again.outcome, Answer)
+    assert again.outcome.warnings[0].endswith(", and edited since, was used again.")
 
 
 async def test_nothing_is_saved_or_used_again_unless_it_is_asked_for(kernel: Kernel) -> None:
