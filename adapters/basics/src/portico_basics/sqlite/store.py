@@ -141,6 +141,8 @@ _TABLES = (
 )
 _SEALED = "id, name, created, finished, token, owner, CAST(presence AS BLOB), expires, length"
 _SEAL = f"UPDATE runs SET seal = seal({_SEALED})"
+_READ = f"""SELECT seal = seal({_SEALED}), presence, owner, length, number, entry
+    FROM runs LEFT JOIN entries ON run = id WHERE name = ? ORDER BY number"""
 _APPENDED = """SELECT id, token, expires, (SELECT coalesce(max(number), 0) FROM entries WHERE run = id)
     FROM runs WHERE name = ?"""
 _COUNT = "length = (SELECT count(*) FROM entries WHERE run = id)"
@@ -422,43 +424,29 @@ class SqliteRunStore(RunStore):
                 _change(connection, "finished = ? WHERE id = ?", finished, row[0])
 
     def _read(self, run: str) -> list[Mapping[str, Any]]:
-        if not self._is_there():
+        rows = self._select(_READ, Rows.encode_name(run))
+        if not rows and run not in self._runs():
             return []
-        with _map_errors(self._file):
-            connection = self._open()
-            # The run and its entries as they are at one moment.
-            with Sqlite.transaction(connection, write=False):
-                row = connection.execute(
-                    f"SELECT id, presence, owner, length, seal = seal({_SEALED}) FROM runs WHERE name = ?",
-                    (Rows.encode_name(run),),
-                ).fetchone()
-                found = connection.execute(
-                    "SELECT number, entry FROM entries WHERE run = ? ORDER BY number", (row[0] if row else 0,)
-                ).fetchall()
-            if row is None:
-                if run in self._runs():
-                    raise self._damaged_run(run)
-                return []
-            shown, (_, presence, owner, length, sealed) = Rows.shown_name(run), row
-            if not sealed:
-                raise self._damaged_run(run)
-            entries = [self._entry(run, *each) for each in enumerate(found, 1)]
-            if len(found) < length or (owner is None and len(found) > length):
-                raise self._damaged_run(run, f"the run {shown} had {length} entries and has {len(found)}")
-            own = self._presence is not None and presence == self._presence.name != ""
-            # Of a run that another process has, or had when it was killed, the length is not known.
-            if owner is not None and not own and (fault := self._find_fault(connection)):
-                raise self._damaged_run(run, f"entries of the run {shown} may be missing: {fault}")
+        if not rows or not rows[0][0]:
+            raise self._damaged_run(run)
+        _, presence, owner, length = rows[0][:4]
+        entries = [self._entry(run, number, row[4:]) for number, row in enumerate(rows, 1) if row[4] is not None]
+        if len(entries) < length or (owner is None and len(entries) > length):
+            raise self._damaged_run(run, f"the run {Rows.shown_name(run)} had {length} entries and has {len(entries)}")
+        own = self._presence is not None and presence == self._presence.name != ""
+        # Of a run that another process has, or had when it was killed, the length is not known.
+        if owner is not None and not own and (fault := self._find_fault()):
+            raise self._damaged_run(run, f"entries of the run {Rows.shown_name(run)} may be missing: {fault}")
         return entries
 
-    def _find_fault(self, connection: sqlite3.Connection) -> str:
+    def _find_fault(self) -> str:
         """Return what is wrong with the file's structure, looking once: a page that is lost has no checksum."""
         if self._fault is None:
-            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            odd = connection.execute(
+            [(found,)] = self._select("PRAGMA integrity_check(1)")
+            odd = self._select(
                 "SELECT run FROM entries GROUP BY run "
                 "HAVING count(*) <> max(number) OR run NOT IN (SELECT id FROM runs) LIMIT 1"
-            ).fetchone()
+            )
             self._fault = found if found != "ok" else "entries of a run are missing" if odd else ""
         return self._fault
 
@@ -510,15 +498,10 @@ class SqliteRunStore(RunStore):
             self._synchronous, self._fault = False, None
         return self._connection
 
-    def _is_there(self) -> bool:
-        if self._connection is None and not self._file.exists():
-            require_new(self._file)
-            return False
-        return True
-
     def _select(self, query: str, *values: Any) -> list[Any]:
         """Return the rows of a query; none where there is no file yet."""
-        if not self._is_there():
+        if self._connection is None and not self._file.exists():
+            require_new(self._file)
             return []
         with _map_errors(self._file):
             return self._open().execute(query, values).fetchall()
