@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 from portico._runs.writing import Journal
+from portico.errors import StoreError
 from portico.plugins import Rows
 from portico_basics.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
@@ -33,7 +34,13 @@ _plain = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 def encode_plainly(run: str, entry: Mapping[str, Any]) -> str:
     """Return an entry as it was written before it had a checksum."""
-    return _plain(entry)
+    try:
+        text = _plain(entry)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreError(f"An entry of the run {run} is not JSON: {error}.") from error
+    if len(text) > 100_000_000:
+        raise StoreError(f"An entry of the run {run} is too long.")
+    return text
 
 
 async def batch(journal: Journal, entry: Mapping[str, Any]) -> float:
