@@ -156,6 +156,16 @@ async def test_the_lost_are_told_in_the_description_and_once_in_the_log(opened, 
     assert warnings[0].startswith(f"functions.service: {told}")
 
 
+async def test_a_pattern_that_is_not_checked_is_told_when_the_document_is_loaded(opened, described, call, caplog):
+    schema = {"type": "string", "pattern": "^(?=.*[A-Z]).{8,}$"}
+    one = operation("enter", parameters=[{"name": "word", "in": "query", "required": True, "schema": schema}])
+    plugin = await opened(described({"/enter": {"get": one}}))
+    assert "1 patterns are not checked before a call" in caplog.text
+    assert schema["pattern"] in caplog.text
+    assert plugin["enter"].spec.parameters["properties"]["word"]["pattern"] == schema["pattern"], "models may read it"
+    assert plugin["enter"].parameters[0].compiled.structure("short") == "short"
+
+
 async def test_descriptions_say_what_the_document_says(opened, described):
     paths = {
         "/a": {"get": operation("a", summary="List pets", description="All of them.\nIn order.")},

@@ -328,7 +328,7 @@ def test_a_deep_value_is_refused_and_not_followed_for_ever():
     value: dict[str, Any] = {}
     for _ in range(5_000):
         value = {"t": value}
-    with pytest.raises(RecursionError):
+    with pytest.raises(Mismatch, match="nests too deeply"):
         made.structure(value)
 
 
@@ -364,6 +364,39 @@ def test_every_fault_is_a_sentence_with_its_place(schema, value, faults):
     except Mismatch as error:
         told = [str(fault) for fault in error.faults]
     assert sorted(told) == sorted(faults)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", r"^([a-z0-9_.+-]+)+@([a-z0-9-]+\.)+[a-z]+$", ".*.*.*=.*"])
+def test_a_pattern_of_a_stranger_ends_on_values_and_keys(pattern):
+    text = "a" * 50_000 + "!"
+    keys = {"patternProperties": {pattern: False}, "propertyNames": {"pattern": f"{pattern}|!"}}
+    for schema, value in (({"pattern": pattern}, text), ({**keys, "required": ["b"]}, {text: 1})):
+        with pytest.raises(Mismatch) as raised:
+            compile_schema(compiled(schema)).structure(value)
+        assert len(raised.value.faults) == 1
+
+
+def test_a_check_that_would_not_end_is_one_clear_fault():
+    forks = {f"f{step}": {"anyOf": [to(f"f{step + 1}")] * 2} for step in range(40)}
+    made = compile_schema(compiled({"properties": {"a": to("f0")}}, **forks, f40={"type": "null"}))
+    with pytest.raises(Mismatch, match="too large or too entangled to be checked") as raised:
+        made.structure({"a": 1, "b": "x"})
+    assert len(raised.value.faults) == 1
+
+
+def test_a_large_value_may_take_more_steps():
+    made = compile_schema(
+        {"properties": {"file": {"pattern": "^[A-Za-z0-9+/]+={0,2}$"}, "rows": {"items": {"minimum": 0}}}}
+    )
+    assert made.structure({"file": "a" * 3_000_000 + "==", "rows": [*range(50_000)]})
+
+
+def test_equal_elements_are_found_by_json_equality():
+    made = compile_schema({"uniqueItems": True})
+    assert made.structure([1, True, "1", [1], {"a": 1}]) == [1, True, "1", [1], {"a": 1}]
+    for twice in ([1, 1.0], [{"a": [0]}, {"a": [0.0]}]):
+        with pytest.raises(Mismatch):
+            made.structure(twice)
 
 
 def test_there_is_an_end_to_the_faults_told():

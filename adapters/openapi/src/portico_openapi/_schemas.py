@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from portico_openapi._documents import Documents, Target, read_json
 from portico_openapi._errors import Unusable, Within, describe, listing, shorten, show, truth
 from portico_openapi._names import word
+from portico_openapi._validation import bounded
 
 _LONGEST_TEXT = 2_000
 _LONGEST_PATTERN = 1_000
@@ -60,16 +61,16 @@ def behind(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def compile_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Compile a pattern of ECMA-262 as Python has it; None where Python has not."""
+def _is_pattern(pattern: str) -> bool:
+    """Return whether a text is a pattern of ECMA-262, nearly: one that RE2 or Python has."""
     if len(pattern) > _LONGEST_PATTERN:
-        return None
+        return False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return re.compile(pattern)
+            return bool(bounded().compile(pattern) or re.compile(pattern))
     except (re.error, OverflowError, RecursionError):
-        return None
+        return False
 
 
 @dataclass(slots=True)
@@ -97,6 +98,8 @@ class Schemas:
         self.documents = documents
         self.old = old
         self._hidden = hidden
+        self.unchecked: dict[str, None] = {}
+        """The patterns that are not checked, since RE2 does not have them."""
         self._allowance = _MOST_JOINED
         """How many properties may still be joined into objects."""
         self._definitions: dict[tuple[str, str, bool], _Definition] = {}
@@ -295,7 +298,7 @@ class Schemas:
                 written[key] = {
                     name: self._inside(name, inner, base, depth)
                     for name, inner in value.items()
-                    if key == "dependentSchemas" or compile_pattern(name)
+                    if key == "dependentSchemas" or _is_pattern(name)
                 }
             else:
                 _write_simple(key, value, written)
@@ -307,6 +310,9 @@ class Schemas:
                 written[exclusive] = written.pop(bound)
         if "type" in written and not written.keys().isdisjoint(("enum", "const", "default")):
             _agree(written)
+        for pattern in [*written.get("patternProperties", ()), *([written["pattern"]] if "pattern" in written else ())]:
+            if bounded().compile(pattern) is None:
+                self.unchecked[pattern] = None
         discriminator = schema.get("discriminator")
         if type(discriminator) is dict and type(discriminator.get("propertyName")) is str:
             written["discriminator"] = {"propertyName": discriminator["propertyName"]}
@@ -482,7 +488,7 @@ def _write_simple(key: str, value: Any, written: dict[str, Any]) -> None:
         or (key in _NUMBERS and is_number and (key != "multipleOf" or value > 0))
         or (key in ("enum", "examples") and type(value) is list and value and _is_small(value))
         or (key in ("const", "default") and _is_small(value))
-        or (key == "pattern" and type(value) is str and compile_pattern(value))
+        or (key == "pattern" and type(value) is str and _is_pattern(value))
         or (key == "dependentRequired" and type(value) is dict and all(map(_are_names, value.values())))
     ):
         written[key] = value

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from functools import cache
 from itertools import islice
 from typing import Any
 
-from portico.plugins import Compiled, Fault, Mismatch
+from portico.errors import LimitExceeded
+from portico.plugins import Compiled, Fault, JsonSchema, Mismatch
 from portico_openapi._errors import shorten
-from portico_openapi._schemas import compile_pattern
-
-
-class _Enough(Exception):
-    """A check has taken all the steps that it may."""
-
-
-_steps: ContextVar[list[int]] = ContextVar("steps left to the check that runs")
 
 _MOST_FAULTS = 20
 _MOST_ERRORS = 100
-_MOST_STEPS = 20_000
 _MOST_EXACT = 2**53
 _MOST_SHOWN = 200
 
@@ -65,29 +56,21 @@ def with_integers(value: Any) -> Any:
 
 
 @cache
-def _validator_class() -> Any:
-    """Return jsonschema's validator of 2020-12, with patterns as they are compiled here."""
+def bounded() -> Any:
+    """Return the keywords for jsonschema: patterns do not backtrack, and all work ends."""
+    import re2
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
+
+    return JsonSchema.Bounded(Draft202012Validator.VALIDATORS, ValidationError, re2)
+
+
+@cache
+def _validator_class() -> Any:
+    from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
-    def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
-        compiled = compile_pattern(wanted)
-        if isinstance(instance, str) and compiled and not compiled.search(instance):
-            yield ValidationError("does not match")
-
-    def count_steps(keyword: Any) -> Any:
-        def check(validator: Any, wanted: Any, instance: Any, schema: Any) -> Any:
-            steps = _steps.get()
-            steps[0] -= 1
-            if steps[0] < 0:
-                raise _Enough
-            return keyword(validator, wanted, instance, schema)
-
-        return check
-
-    keywords = {**Draft202012Validator.VALIDATORS, "pattern": pattern}
-    return extend(Draft202012Validator, {name: count_steps(keyword) for name, keyword in keywords.items()})
+    return extend(Draft202012Validator, bounded().keywords)
 
 
 def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
@@ -99,17 +82,15 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
 
     def check(value: Any) -> list[Fault]:
         faults: dict[Fault, None] = {}
-        token = _steps.set([_MOST_STEPS])
         try:
+            bounded().begin(value)
             for fault in _faults(islice(validator.iter_errors(value), _MOST_ERRORS), definitions):
                 faults[fault] = None
                 if len(faults) == _MOST_FAULTS:
                     break
-        except _Enough:
-            # Alternatives of alternatives can take for ever; what is not found by now is the service's to find.
-            pass
-        finally:
-            _steps.reset(token)
+        except (LimitExceeded, RecursionError) as error:
+            why = str(error) if isinstance(error, LimitExceeded) else "one that nests too deeply"
+            return [Fault((), "a value that can be checked", why)]
         return list(faults)
 
     return check
@@ -123,11 +104,9 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
             yield from (Fault((*path, name), "a value", "nothing") for name in wanted if name not in value)
         elif keyword == "additionalProperties":
             known = error.schema.get("properties", {})
-            patterns = [compile_pattern(pattern) for pattern in error.schema.get("patternProperties", {})]
-            for key in value:
-                if key not in known and not any(pattern and pattern.search(key) for pattern in patterns):
-                    names = shorten(", ".join(islice(known, _MOST_FAULTS)), _MOST_SHOWN)
-                    yield Fault((*path, key), f"one of {names}" if known else "no keys", "an unknown key")
+            names = shorten(", ".join(islice(known, _MOST_FAULTS)), _MOST_SHOWN)
+            for key in bounded().others(value, error.schema):
+                yield Fault((*path, key), f"one of {names}" if known else "no keys", "an unknown key")
         elif error.context:
             yield from _of_alternatives(error, path, definitions)
         else:
@@ -136,9 +115,13 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
 
 def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any]) -> Iterator[Fault]:
     """Tell what is wrong with the alternative that was meant, or with the one that is nearest."""
-    meant = Compiled.likely(error.validator_value, error.instance, definitions)
-    for_each = [[part for part in error.context if part.schema_path[0] == index] for index in meant]
-    inner = [list(_faults(parts, definitions)) for parts in for_each]
+    options = error.validator_value
+    bounded().spend(len(options) * (len(error.instance) if isinstance(error.instance, dict) else 1) >> 2)
+    meant = Compiled.likely(options, error.instance, definitions)
+    for_each: dict[Any, list[Any]] = {index: [] for index in meant}
+    for part in error.context:
+        for_each.setdefault(part.schema_path[0], []).append(part)
+    inner = [list(_faults(for_each[index], definitions)) for index in meant]
     words = dict.fromkeys(fault.expected for faults in inner for fault in faults if fault.path == path)
     if words and all(any(fault.path == path for fault in faults) for faults in inner):
         yield _fault(path, " or ".join(words), error.instance)

@@ -253,6 +253,12 @@ class _Making:
                 lost.append(LostOperation(operation.label, "it nests too deeply"))
         description = _about(self._root)
         self._servers.require_known_variables()
+        if patterns := [show(pattern) for pattern in self._sent.unchecked]:
+            listed = ", ".join(patterns[:_MOST_LISTED])
+            _log.warning(
+                "functions.%s: %d patterns are not checked before a call, since the engine RE2 does not have them: %s",
+                self._name, len(patterns), listed,
+            )  # fmt: skip
         if isinstance(self._servers.chosen, str):
             description += f" No server to call is known ({self._servers.chosen}): set `server`."
         if lost:

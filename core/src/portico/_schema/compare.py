@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from portico._schema.bounded import Bounded
 from portico._schema.definitions import free_name, hoist, with_definitions
 from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_number, kind_of, resolve, same
 
@@ -405,13 +406,14 @@ class JsonSchema:
     ``meeting(schema, root, other, root)`` says whether values of one fit the other: "always", "maybe" or "never".
     ``fitting_paths`` yields the paths of a value whose parts fit another schema. ``resolve(reference, root)`` follows a
     ``$ref``. ``hoist``, ``attach`` and ``free_name`` move the ``$defs`` of a schema that becomes a part of another one.
-    ``ANNOTATIONS`` are the keywords that ask for nothing.
+    ``ANNOTATIONS`` are the keywords that ask for nothing. ``Bounded`` makes jsonschema fit for schemas of strangers.
 
     >>> JsonSchema.meeting({"type": "integer"}, {}, {"type": "number"}, {})
     'always'
     """
 
     ANNOTATIONS = ANNOTATIONS
+    Bounded = Bounded
     accepts = staticmethod(accepts)
     meeting = staticmethod(meeting)
     fitting_paths = staticmethod(fitting_paths)

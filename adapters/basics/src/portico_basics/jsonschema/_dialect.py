@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
-import sys
-import threading
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal, DecimalException
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
-from re import _constants as sre, _parser  # type: ignore[attr-defined]
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
+import re2
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
@@ -23,102 +23,10 @@ from referencing import Registry
 from referencing.exceptions import CannotDetermineSpecification, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from portico.errors import SchemaUnsupported
-from portico.plugins import Fault
+from portico.errors import LimitExceeded, SchemaUnsupported
+from portico.plugins import Fault, JsonSchema
 from portico_basics.config import JsonschemaSettings
 
-_REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
-_DIFFERENT = re.compile(r"\\k<(\w+)>|\\.|\(\?<(?=\w)|\[\^?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
-"""What Python writes in another way, and escapes, so that nothing is found inside of them."""
-
-
-def python_pattern(written: str) -> str:
-    r"""Return a pattern as Python has it. Raises ``ValueError`` for one that it cannot match, or that may never end.
-
-    Python's engine cannot be interrupted. A repeated group that matches the same text in several ways, ``(a+)+``, takes
-    time that doubles with each letter, and is refused. ``\p{…}``, ``\c`` and classes without letters are refused too.
-
-    >>> python_pattern("^[a-z]+$")
-    '(?a:^[a-z]+\\Z)'
-    """
-    try:
-        inner = _DIFFERENT.sub(_in_python, written)
-        re.compile(inner)
-        python = f"(?a:{inner})"
-        re.compile(python)
-        tree = _parser.parse(python)
-    except (re.error, OverflowError, RecursionError, Warning) as error:
-        raise ValueError(f"the pattern {written!r} cannot be used: {error}") from error
-    if _repeats_itself(tree):
-        raise ValueError(
-            f"the pattern {written!r} repeats what itself repeats, and may take time without end: "
-            "write what stands between the repetitions, or repeat once"
-        )
-    return python
-
-
-def written_pattern(python: str) -> str:
-    """Return a pattern as it was written, nearly: for people."""
-    return python.removeprefix("(?a:").removesuffix(")").replace(r"\Z", "$").replace("(?P<", "(?<")
-
-
-def _in_python(match: re.Match[str]) -> str:
-    text = match[0]
-    if text == "$":
-        return r"\Z"  # in Python "$" matches before a last line break, too
-    if match[1]:
-        return f"(?P={match[1]})"
-    if text[0] == "[":
-        # What Python may one day read as an operation on sets.
-        return "[" + re.sub(r"(\\.)|[\[&|~]", lambda part: part[1] or f"\\{part[0]}", text[1:], flags=re.DOTALL)
-    return "(?P<" if text == "(?<" else text
-
-
-def _repeats_itself(sequence: Any) -> bool:
-    """Tell whether a part that stretches, alone or among optional parts, is itself repeated."""
-    try:
-        _stretches(sequence)
-    except _Endless:
-        return True
-    return False
-
-
-class _Endless(Exception):
-    """A repetition repeats what itself repeats."""
-
-
-def _stretches(sequence: Any) -> tuple[bool, bool]:
-    """Return whether a sequence can match texts of any length by one part alone, and whether it can match no text."""
-    needed, stretchy, stretchy_optional = 0, False, False
-    for operation, argument in sequence:
-        part_stretches, optional = _part_stretches(operation, argument)
-        needed += not optional
-        stretchy |= part_stretches and not optional
-        stretchy_optional |= part_stretches and optional
-    return (stretchy and needed == 1) or (stretchy_optional and needed == 0), needed == 0
-
-
-def _part_stretches(operation: Any, argument: Any) -> tuple[bool, bool]:
-    if operation in _REPEATS:
-        least, most, inside = argument
-        stretches, empty = _stretches(inside)
-        if stretches and most > 1:
-            raise _Endless
-        return stretches or most is sre.MAXREPEAT, empty or least == 0
-    if operation is sre.BRANCH:
-        parts = [_stretches(option) for option in argument[1]]
-        return any(stretches for stretches, _ in parts), any(empty for _, empty in parts)
-    if operation is sre.SUBPATTERN or operation is sre.ATOMIC_GROUP:
-        return _stretches(argument[-1] if operation is sre.SUBPATTERN else argument)
-    if operation in (sre.ASSERT, sre.ASSERT_NOT):
-        _stretches(argument[1])
-    return False, operation in (sre.AT, sre.ASSERT, sre.ASSERT_NOT)
-
-
-MAXIMUM_PATTERN_TEXT = 10_000
-"""Characters of a string or key that is matched with a pattern."""
-MAXIMUM_STEPS = 1_000_000
-"""Keywords applied to one value."""
 _MAXIMUM_DEPTH = 200
 _SHOWN = 200
 
@@ -170,40 +78,20 @@ _SENTENCES = {
     "minimum": "expected at least {argument}, got {value}",
     "multipleOf": "expected a multiple of {argument}, got {value}",
     "not": "this value is not allowed",
+    "pattern": "expected a string that matches {argument}",
     "oneOf": "more than one alternative fits, where only one may",
     "type": "expected {kinds}, got {kind}",
     "uniqueItems": "the elements are not all different",
 }
 """Faults by their keyword; for the others the vendor's messages are used."""
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlist = _BRIEF.maxdict = 20
+_BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = _SHOWN
 _KINDS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
 
-Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Any]
+_log = logging.getLogger(__name__)
 
-
-class TooMuch(Exception):
-    """A check needed more steps than it may take."""
-
-
-class _Check(threading.local):
-    """The check of a value that is going on in a thread."""
-
-    steps = 0
-    matches_keys = False
-
-    def step(self) -> None:
-        """Count one keyword. Raises ``RecursionError`` before there is no stack left."""
-        self.steps += 1
-        if self.steps > MAXIMUM_STEPS:
-            raise TooMuch
-        if self.steps % 8:
-            return
-        # Below the vendor is native code that panics when Python's stack ends in it, and a panic is no Exception: it
-        # would pass by every handler. So the last quarter of the stack is not entered.
-        try:
-            sys._getframe(sys.getrecursionlimit() * 3 // 4)  # noqa: SLF001
-        except ValueError:
-            return
-        raise RecursionError
+BOUNDED = JsonSchema.Bounded(Draft202012Validator.VALIDATORS, ValidationError, re2)
 
 
 class Dialect:
@@ -211,24 +99,18 @@ class Dialect:
 
     def __init__(self, settings: JsonschemaSettings) -> None:
         self._settings = settings
-        self._check = _Check()
-        own: dict[str, Keyword] = {"multipleOf": _multiple_of, "pattern": _pattern, "uniqueItems": _unique_items}
-        if settings.formats:
-            own["format"] = _format
-        keywords = {**Draft202012Validator.VALIDATORS, **own}
-        self._kind: Any = extend(
-            Draft202012Validator, {name: _bound(keyword, self._check) for name, keyword in keywords.items()}
-        )
+        own: dict[str, Any] = {"multipleOf": _multiple_of, **({"format": _format} if settings.formats else {})}
+        bounded = {name: BOUNDED.bound(name, keyword) for name, keyword in own.items()}
+        self._kind: Any = extend(Draft202012Validator, {**BOUNDED.keywords, **bounded})
 
     def compile(self, schema: Any) -> Callable[[Any], list[str]]:
         """Return a function that checks values against a schema, which must be a copy of the caller's own."""
-        matches_keys = self._prepare(schema)
+        self._prepare(schema)
         validator = self._kind({"not": {}} if schema is False else schema, registry=_META)
-        check = self._check
 
         def validate(value: Any) -> list[str]:
-            check.steps, check.matches_keys = 0, matches_keys
             try:
+                BOUNDED.begin(value)
                 sentences = (sentence for error in validator.iter_errors(value) for sentence in _sentences(error))
                 return list(dict.fromkeys(sentences))
             except RecursionError:
@@ -236,13 +118,13 @@ class Dialect:
             except ValueError:
                 # The vendor cannot write a number of thousands of digits into its message.
                 return ["$: it has a number of too many digits to be checked"]
-            except TooMuch:
-                return [f"$: too large or too entangled to be checked: it takes more than {MAXIMUM_STEPS:,} steps"]
+            except LimitExceeded as error:
+                return [f"$: {error}"]
 
         return validate
 
-    def _prepare(self, schema: Any) -> bool:
-        """Check a schema and write its patterns as Python has them; return whether patterns are matched with keys.
+    def _prepare(self, schema: Any) -> None:
+        """Check a schema, and note its patterns that are not checked.
 
         Raises ``SchemaUnsupported`` with the place of what cannot be used.
         """
@@ -258,16 +140,14 @@ class Dialect:
         parts = list(_parts(schema, "#"))
         for part, place in parts:
             self._check_keywords(part, place)
-            try:
-                if "pattern" in part:
-                    part["pattern"] = python_pattern(part["pattern"])
-                if "patternProperties" in part:
-                    patterns = part["patternProperties"].items()
-                    part["patternProperties"] = {python_pattern(written): inner for written, inner in patterns}
-            except ValueError as reason:
-                raise SchemaUnsupported(f"{place}: {reason}.") from reason
+        patterns = [
+            pattern for part, _ in parts for pattern in (part.get("pattern"), *part.get("patternProperties", ()))
+        ]
+        if unchecked := [pattern for pattern in dict.fromkeys(patterns) if pattern and not BOUNDED.compile(pattern)]:
+            _log.warning(
+                "The engine RE2 does not have these patterns of a schema, so they are not checked: %s", unchecked
+            )
         _check_references(schema, {id(part): place for part, place in parts})
-        return any("patternProperties" in part for part, _ in parts)
 
     def _check_keywords(self, part: dict[str, Any], place: str) -> None:
         for keyword in part:
@@ -353,16 +233,6 @@ def _check_references(schema: Any, places: Mapping[int, str]) -> None:
         raise SchemaUnsupported(f"{places[error.args[1][0]]}: the schema refers to itself without an end.") from None
 
 
-def _bound(keyword: Keyword, check: _Check) -> Keyword:
-    def apply(validator: Any, argument: Any, value: Any, schema: Any) -> Any:
-        check.step()
-        if check.matches_keys and isinstance(value, dict) and max(map(len, value), default=0) > MAXIMUM_PATTERN_TEXT:
-            return [ValidationError(f"a key is longer than {MAXIMUM_PATTERN_TEXT:,} characters", validator="too long")]
-        return keyword(validator, argument, value, schema)
-
-    return apply
-
-
 def _multiple_of(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Compare as the numbers are written: 0.3 is three times 0.1, though not to a processor."""
     if validator.is_type(value, "number"):
@@ -378,27 +248,11 @@ def _read_fraction(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
-def _pattern(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    if not isinstance(value, str):
-        return
-    if len(value) > MAXIMUM_PATTERN_TEXT:
-        yield ValidationError(f"too long for a pattern: more than {MAXIMUM_PATTERN_TEXT:,} characters")
-    elif not re.search(argument, value):
-        yield ValidationError(f"expected a string that matches {written_pattern(argument)!r}")
-
-
-def _unique_items(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    if argument and isinstance(value, list) and len(set(map(_freeze, value))) < len(value):
-        yield ValidationError("")
-
-
-def _freeze(value: Any) -> Any:
-    """Make a value hashable, so that 1 and 1.0 are equal and 1 and true are not, as JSON Schema has it."""
-    if isinstance(value, list):
-        return ("array", tuple(map(_freeze, value)))
-    if isinstance(value, dict):
-        return ("object", frozenset((key, _freeze(element)) for key, element in value.items()))
-    return (isinstance(value, bool), value)
+def _is_pattern(text: str) -> object:
+    try:
+        return BOUNDED.compile(text) or re.compile(text)
+    except (re.error, OverflowError, RecursionError, Warning):
+        return None
 
 
 FORMATS: Mapping[str, Callable[[str], object]] = {
@@ -409,7 +263,7 @@ FORMATS: Mapping[str, Callable[[str], object]] = {
     "email": re.compile(r"[^\s@]{1,64}@[^\s@]+").fullmatch,
     "ipv4": ipaddress.IPv4Address,
     "ipv6": ipaddress.IPv6Address,
-    "regex": python_pattern,
+    "regex": _is_pattern,
     "time": time.fromisoformat,
     "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+").fullmatch,
     "uuid": UUID,
@@ -441,7 +295,7 @@ def _sentences(error: ValidationError) -> Iterator[str]:
             argument=_show(argument),
             value=_show(value),
             size=len(value) if isinstance(value, str | list | dict) else "",
-            options=_short(", ".join(map(_show, argument))) if error.validator == "enum" else "",
+            options=_short(", ".join(map(_show, argument[:_SHOWN]))) if error.validator == "enum" else "",
             kinds=argument if isinstance(argument, str) else " or ".join(argument) if error.validator == "type" else "",
             kind=_kind(value),
         )
@@ -487,7 +341,7 @@ def _kind(value: Any) -> str:
 
 def _show(value: Any) -> str:
     try:
-        return _short(repr(value[: _SHOWN + 1] if isinstance(value, str) else value), 60)
+        return _short(_BRIEF.repr(value), 60)
     except ValueError:
         return "a number of many digits"
 
