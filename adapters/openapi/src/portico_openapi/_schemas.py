@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from portico_openapi._documents import Documents, Target, read_json
 from portico_openapi._errors import Unusable, Within, describe, listing, shorten, show, truth
 from portico_openapi._names import word
-from portico_openapi._validation import bounded
+from portico_openapi._validation import held
 
 _LONGEST_TEXT = 2_000
 _LONGEST_PATTERN = 1_000
@@ -68,7 +68,7 @@ def _is_pattern(pattern: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return bool(bounded().compile(pattern) or re.compile(pattern))
+            return bool(held(pattern) or re.compile(pattern))
     except (re.error, OverflowError, RecursionError):
         return False
 
@@ -311,7 +311,7 @@ class Schemas:
         if "type" in written and not written.keys().isdisjoint(("enum", "const", "default")):
             _agree(written)
         for pattern in [*written.get("patternProperties", ()), *([written["pattern"]] if "pattern" in written else ())]:
-            if bounded().compile(pattern) is None:
+            if held(pattern) is None:
                 self.unchecked[pattern] = None
         discriminator = schema.get("discriminator")
         if type(discriminator) is dict and type(discriminator.get("propertyName")) is str:

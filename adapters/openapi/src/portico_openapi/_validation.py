@@ -65,6 +65,12 @@ def bounded() -> Any:
     return JsonSchema.Bounded(Draft202012Validator.VALIDATORS, ValidationError, re2)
 
 
+def held(pattern: str) -> Any:
+    """Return a pattern as RE2 has it; None for one that it has not, which is not checked."""
+    bounded().begin(None)
+    return bounded().compile(pattern)
+
+
 @cache
 def _validator_class() -> Any:
     from jsonschema import Draft202012Validator

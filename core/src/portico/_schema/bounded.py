@@ -19,7 +19,7 @@ from portico.errors import LimitExceeded
 
 _STEPS = 50_000
 _STEPS_OF_A_PART = 3
-_PROGRAM = 1 << 20
+_PROGRAM = 1 << 18
 
 _ESCAPE = r"\\u\{\w+\}|\\u[Dd][89ABab]\w\w\\u[Dd][C-Fc-f]\w\w|\\u\w{4}|\\[pP]\{\w+\}|\\."
 _OUTSIDE = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*\]|\(\?<(?=\w+>)|[.$]", re.DOTALL | re.ASCII)
@@ -61,8 +61,8 @@ class Bounded:
     """What a validator class of jsonschema is extended with: ``keywords``, by ``jsonschema.validators.extend``.
 
     ``vendor`` are the keywords of such a class, ``error`` is its ``ValidationError`` and ``engine`` the module ``re2``.
-    Call ``begin`` with a value before it is checked. A check that needs more steps than it may take raises
-    `LimitExceeded`, one that goes too deep ``RecursionError``.
+    Call ``begin`` with a value before its check, and with a schema before its patterns are compiled. What needs more
+    steps than it may take raises `LimitExceeded`, what goes too deep ``RecursionError``.
     """
 
     def __init__(self, vendor: Mapping[str, Any], error: Callable[[str], Exception], engine: Any) -> None:
@@ -70,7 +70,7 @@ class Bounded:
         self._check = threading.local()
         self._options = engine.Options()
         self._options.max_mem, self._options.never_capture, self._options.log_errors = _PROGRAM, True, False
-        self.compile = lru_cache(4_096)(self._compile)
+        self.compile = lru_cache(1_024)(self._compile)
         own = {
             "additionalProperties": self._additional, "enum": self._enum, "pattern": self._pattern,
             "patternProperties": self._patterns, "uniqueItems": self._unique,
@@ -130,9 +130,12 @@ class Bounded:
     def _compile(self, written: str) -> Any:
         """Return a pattern as the engine has it; None for one that it cannot hold, which is not evaluated."""
         try:
-            return self._engine.compile(re2_pattern(written), self._options)
-        except (ValueError, self._engine.error):
+            pattern = self._engine.compile(re2_pattern(written), self._options)
+        except (ValueError, self._engine.error) as error:
+            self.spend(1_000 if "too large" in str(error) else 1)
             return None
+        self.spend(4 + (pattern.programsize >> 4))
+        return pattern
 
     def finds(self, pattern: Any, text: str) -> bool:
         """Tell whether a compiled pattern is in a text."""
@@ -155,7 +158,7 @@ class Bounded:
             yield self._error("the pattern does not match")
 
     def _patterns(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
-        for written, inner in argument.items() if isinstance(value, dict) else ():
+        for written, inner in argument.items() if isinstance(value, dict) and value else ():
             if pattern := self.compile(written):
                 for name in value:
                     if self.finds(pattern, name):

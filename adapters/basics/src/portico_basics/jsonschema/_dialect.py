@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import re
 import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, DecimalException
 from fractions import Fraction
@@ -140,13 +140,7 @@ class Dialect:
         parts = list(_parts(schema, "#"))
         for part, place in parts:
             self._check_keywords(part, place)
-        patterns = [
-            pattern for part, _ in parts for pattern in (part.get("pattern"), *part.get("patternProperties", ()))
-        ]
-        if unchecked := [pattern for pattern in dict.fromkeys(patterns) if pattern and not BOUNDED.compile(pattern)]:
-            _log.warning(
-                "The engine RE2 does not have these patterns of a schema, so they are not checked: %s", unchecked
-            )
+        _note_unchecked([part for part, _ in parts], schema)
         _check_references(schema, {id(part): place for part, place in parts})
 
     def _check_keywords(self, part: dict[str, Any], place: str) -> None:
@@ -162,6 +156,18 @@ class Dialect:
         name = part.get("format")
         if self._settings.formats and name is not None and name not in FORMATS:
             raise SchemaUnsupported(f"{place}: the format {name!r} cannot be checked. Known: {', '.join(FORMATS)}.")
+
+
+def _note_unchecked(parts: Sequence[Mapping[str, Any]], schema: Any) -> None:
+    """Compile all patterns, and tell of those that are not checked."""
+    patterns = [pattern for part in parts for pattern in (part.get("pattern"), *part.get("patternProperties", ()))]
+    try:
+        BOUNDED.begin(schema)
+        unchecked = [pattern for pattern in dict.fromkeys(patterns) if pattern and not BOUNDED.compile(pattern)]
+    except LimitExceeded as error:
+        raise SchemaUnsupported("The patterns of the schema are too many or too large.") from error
+    if unchecked:
+        _log.warning("The engine RE2 does not have these patterns of a schema, so they are not checked: %s", unchecked)
 
 
 def _contents(value: Any) -> Iterator[Any]:
@@ -295,7 +301,7 @@ def _sentences(error: ValidationError) -> Iterator[str]:
             argument=_show(argument),
             value=_show(value),
             size=len(value) if isinstance(value, str | list | dict) else "",
-            options=_short(", ".join(map(_show, argument[:_SHOWN]))) if error.validator == "enum" else "",
+            options=_short(", ".join(map(_show, argument[:20]))) if error.validator == "enum" else "",
             kinds=argument if isinstance(argument, str) else " or ".join(argument) if error.validator == "type" else "",
             kind=_kind(value),
         )
