@@ -89,6 +89,10 @@ def pairs(size: int) -> dict[str, tuple[Any, Any]]:
             },
             names,
         ),
+        "a name that is not evaluated": (
+            {"allOf": [{"patternProperties": {"^(a+)+$": True}}], "unevaluatedProperties": False},
+            {text: 1},
+        ),
         "elements that are not evaluated": ({"allOf": [{"contains": whole}], "unevaluatedItems": False}, ["a"] * many),
         "conditions in conditions": (
             {

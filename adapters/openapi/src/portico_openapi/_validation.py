@@ -84,12 +84,12 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
 
     # An empty registry: whatever a schema names, nothing is fetched.
     validator = _validator_class()(schema, registry=Registry())
-    definitions = schema.get("$defs", {})
+    definitions, plain = schema.get("$defs", {}), bounded().is_plain(schema)
 
     def check(value: Any) -> list[Fault]:
         faults: dict[Fault, None] = {}
         try:
-            bounded().begin(value)
+            bounded().begin(value, plain=plain)
             for fault in _faults(islice(validator.iter_errors(value), _MOST_ERRORS), definitions):
                 faults[fault] = None
                 if len(faults) == _MOST_FAULTS:

@@ -19,7 +19,6 @@ from portico.errors import LimitExceeded
 
 _STEPS = 50_000
 _STEPS_OF_A_PART = 3
-_PROGRAM = 1 << 18
 
 _ESCAPE = r"\\u\{\w+\}|\\u[Dd][89ABab]\w\w\\u[Dd][C-Fc-f]\w\w|\\u\w{4}|\\[pP]\{\w+\}|\\."
 _OUTSIDE = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*\]|\(\?<(?=\w+>)|[.$]", re.DOTALL | re.ASCII)
@@ -57,6 +56,14 @@ def re2_pattern(written: str, where: re.Pattern[str] = _OUTSIDE) -> str:
     return where.sub(write, written)
 
 
+def _parts(value: Any) -> list[Any]:
+    parts = [value]
+    for part in parts:  # it grows meanwhile
+        if isinstance(part, dict | list):
+            parts += part.values() if isinstance(part, dict) else part
+    return parts
+
+
 class Bounded:
     """What a validator class of jsonschema is extended with: ``keywords``, by ``jsonschema.validators.extend``.
 
@@ -69,7 +76,7 @@ class Bounded:
         self._additional_properties, self._error, self._engine = vendor["additionalProperties"], error, engine
         self._check = threading.local()
         self._options = engine.Options()
-        self._options.max_mem, self._options.never_capture, self._options.log_errors = _PROGRAM, True, False
+        self._options.max_mem, self._options.never_capture, self._options.log_errors = 1 << 18, True, False
         self.compile = lru_cache(1_024)(self._compile)
         own = {
             "additionalProperties": self._additional, "enum": self._enum, "pattern": self._pattern,
@@ -77,14 +84,16 @@ class Bounded:
         }  # fmt: skip
         self.keywords = {name: self.bound(name, keyword) for name, keyword in {**vendor, **own}.items()}
 
-    def begin(self, value: Any) -> None:
-        """Begin the check of a value: how many steps it may take depends on how large the value is."""
-        parts, left = [value], _STEPS
-        for part in parts:  # it grows meanwhile
-            left += _STEPS_OF_A_PART + (len(part) >> 5 if isinstance(part, str) else 0)
-            if isinstance(part, dict | list):
-                parts += part.values() if isinstance(part, dict) else part
-        self._check.left, self._check.calls = left, 0
+    @staticmethod
+    def is_plain(schema: Any) -> bool:
+        """Tell whether ``unevaluatedProperties`` is checked: the vendor's engine for the patterns of names backtracks."""
+        named = [part.get("patternProperties") for part in _parts(schema) if isinstance(part, dict)]
+        return not any(set("*+?{|") & set(name) for names in named if isinstance(names, dict) for name in names)
+
+    def begin(self, value: Any, *, plain: bool = True) -> None:
+        """Begin the check of a value, whose size says how many steps it may take; ``plain`` is what `is_plain` told."""
+        steps = (_STEPS_OF_A_PART + (len(part) >> 5 if isinstance(part, str) else 0) for part in _parts(value))
+        self._check.left, self._check.calls, self._check.plain = _STEPS + sum(steps), 0, plain
         self._check.sizes, self._check.listed = {}, {}
 
     def spend(self, steps: int) -> None:
@@ -111,6 +120,8 @@ class Bounded:
             self.spend(1 + (len(argument) >> 6 if isinstance(argument, dict | list) else 0))
             if name[:11] == "unevaluated" and isinstance(value, dict | list):
                 self.spend(len(value) ** 2 >> 9)
+                if isinstance(value, dict) and not self._check.plain:
+                    return
             for error in keyword(validator, argument, value, schema) or ():
                 if not error.schema_path:  # It was made here, with a text of the whole value in its message.
                     self.spend(4 + (self._size(value) + (self._size(argument) if name in ("not", "oneOf") else 0) >> 7))
@@ -145,8 +156,10 @@ class Bounded:
 
     def others(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the members of an object that neither ``properties`` nor ``patternProperties`` may speak of."""
-        patterns = [self.compile(written) for written in schema.get("patternProperties", ())]
-        names = [] if None in patterns else [name for name in value if name not in schema.get("properties", ())]
+        names = [name for name in value if name not in schema.get("properties", ())]
+        patterns = [self.compile(written) for written in schema.get("patternProperties", ()) if names]
+        if None in patterns:
+            return {}
         return {name: value[name] for name in names if not any(self.finds(pattern, name) for pattern in patterns)}
 
     def _additional(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
