@@ -73,8 +73,8 @@ class Bounded:
     """
 
     def __init__(self, vendor: Mapping[str, Any], error: Callable[[str], Exception], engine: Any) -> None:
-        self._additional_properties, self._error, self._engine = vendor["additionalProperties"], error, engine
-        self._check = threading.local()
+        self._additional_properties = vendor["additionalProperties"]
+        self._check, self._error, self._engine = threading.local(), error, engine
         self._options = engine.Options()
         self._options.max_mem, self._options.never_capture, self._options.log_errors = 1 << 18, True, False
         self.compile = lru_cache(1_024)(self._compile)
@@ -86,7 +86,7 @@ class Bounded:
 
     @staticmethod
     def is_plain(schema: Any) -> bool:
-        """Tell whether ``unevaluatedProperties`` is checked: the vendor's engine for the patterns of names backtracks."""
+        """Tell whether ``unevaluatedProperties`` is checked: the vendor's engine for patterns of names backtracks."""
         named = [part.get("patternProperties") for part in _parts(schema) if isinstance(part, dict)]
         return not any(set("*+?{|") & set(name) for names in named if isinstance(names, dict) for name in names)
 

@@ -158,8 +158,7 @@ class _Writer:
         self.changes = False
         """Whether decoding changes any value."""
         self.merged = {id(root)}
-        self.nested = 0
-        self.words = self.properties = self.values = 0
+        self.nested = self.words = self.properties = self.values = 0
         self.of_null = Evaluation(root)
         self.compared: dict[Any, bool] = {}
 
@@ -167,8 +166,7 @@ class _Writer:
         """Write the root, then the definitions, each once."""
         root = self.part(self.root, "#", define=True)
         for schema, place in self.waiting:  # more come meanwhile
-            part = self.part(schema, place, define=True)
-            self.define(self.names[id(schema)], part)
+            self.define(self.names[id(schema)], self.part(schema, place, define=True))
         return root
 
     def count(self, words: int, *, properties: int = 0, values: int = 0) -> None:
