@@ -57,12 +57,15 @@ def with_integers(value: Any) -> Any:
 
 @cache
 def bounded() -> Any:
-    """Return the keywords for jsonschema: patterns do not backtrack, and all work ends."""
+    """Return the keywords for jsonschema whose work ends, with the ``validator`` that has them."""
     import re2
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
+    from jsonschema.validators import extend
 
-    return JsonSchema.Bounded(Draft202012Validator.VALIDATORS, ValidationError, re2)
+    made: Any = JsonSchema.Bounded(Draft202012Validator.VALIDATORS, ValidationError, re2)
+    made.validator = extend(Draft202012Validator, made.keywords)
+    return made
 
 
 def held(pattern: str) -> Any:
@@ -71,19 +74,11 @@ def held(pattern: str) -> Any:
     return bounded().compile(pattern)
 
 
-@cache
-def _validator_class() -> Any:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import extend
-
-    return extend(Draft202012Validator, bounded().keywords)
-
-
 def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
     from referencing import Registry
 
     # An empty registry: whatever a schema names, nothing is fetched.
-    validator = _validator_class()(schema, registry=Registry())
+    validator = bounded().validator(schema, registry=Registry())
     definitions, plain = schema.get("$defs", {}), bounded().is_plain(schema)
 
     def check(value: Any) -> list[Fault]:

@@ -177,18 +177,17 @@ class Bounded:
                     if self.finds(pattern, name):
                         yield from validator.descend(value[name], inner, path=name, schema_path=written)
 
-    def _frozen(self, values: list[Any]) -> set[Any]:
-        self.spend(self._size(values) >> 5)
-        return set(map(freeze, values))
-
     def _enum(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
         listed = self._check.listed
         if id(argument) not in listed:
-            listed[id(argument)] = self._frozen(argument)
+            self.spend(self._size(argument) >> 5)
+            listed[id(argument)] = set(map(freeze, argument))
         self.spend(self._size(value) >> 5)
         if freeze(value) not in listed[id(argument)]:
             yield self._error("it is not listed")
 
     def _unique(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
-        if argument and isinstance(value, list) and len(self._frozen(value)) < len(value):
-            yield self._error("the elements are not all different")
+        if argument and isinstance(value, list):
+            self.spend(self._size(value) >> 5)
+            if len(set(map(freeze, value))) < len(value):
+                yield self._error("the elements are not all different")

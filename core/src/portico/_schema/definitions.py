@@ -101,18 +101,11 @@ def with_definitions(schema: Mapping[str, Any], definitions: Mapping[str, Any]) 
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def free_name(name: str, taken: Collection[str], numbers: MutableMapping[str, int] | None = None) -> str:
-    """Return the name, or the first of ``name2``, ``name3`` and so on that is not taken.
-
-    ``numbers`` remembers how far each name has come: whoever asks for thousands gives one.
-    """
-    for number in count(1 if numbers is None else numbers.get(name, 1)):
-        candidate = name if number == 1 else f"{name}{number}"
-        if candidate not in taken:
-            if numbers is not None:
-                numbers[name] = number
-            return candidate
-    raise AssertionError("numbers do not end")
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, or the first of ``name2``, ``name3`` and so on that is not taken."""
+    return next(
+        candidate for number in count(1) if (candidate := name if number == 1 else f"{name}{number}") not in taken
+    )
 
 
 def _rename(schema: Any, names: Mapping[str, str]) -> Any:

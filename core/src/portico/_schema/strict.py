@@ -113,12 +113,11 @@ class StrictForm:
         given: Mapping[str, Any] = schema.get("$defs", {})
         definitions: dict[str, Any] = dict(given)
         properties = values = 0
-        numbers: dict[str, int] = {}
 
         def place(part: Mapping[str, Any], depth: int) -> dict[str, Any]:
             nonlocal properties, values
             if depth == _DEPTH and any(word in part for word in ("properties", "items", "anyOf")):
-                name = free_name("part", definitions, numbers)
+                name = _free_name("part", definitions)
                 definitions[name] = {}
                 definitions[name] = place(part, 1)
                 return {"$ref": _PREFIX + name}
@@ -149,7 +148,6 @@ class _Writer:
         self.loosened: list[str] = []
         self.names: dict[int, str] = {}
         """The names of the definitions, by the identities of the schemas that they are written from."""
-        self.numbers: dict[str, int] = {}
         self.waiting: list[tuple[Any, str]] = []
         """The schemas that become definitions, with their places."""
         self.definitions: dict[str, dict[str, Any]] = {}
@@ -263,7 +261,7 @@ class _Writer:
         return self.refer_to(self.names[id(schema)])
 
     def free_name(self, name: str) -> str:
-        name = free_name(name, self.definitions, self.numbers)
+        name = _free_name(name, self.definitions)
         self.definitions[name] = {}
         return name
 
@@ -490,6 +488,11 @@ def _require_few(properties: int, values: int) -> None:
                 f"The schema has no strict form: it has at least {count:,} {of}, and strict mode takes {most:,}. "
                 "Ask for less at a time, or turn strict mode off."
             )
+
+
+def _free_name(name: str, definitions: Mapping[str, Any]) -> str:
+    """Return a free name without trying thousands of numbers."""
+    return free_name(f"{name}{len(definitions) + 1}" if name in definitions else name, definitions)
 
 
 def _asks(word: str) -> bool:

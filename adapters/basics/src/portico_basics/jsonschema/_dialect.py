@@ -255,13 +255,6 @@ def _read_fraction(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
-def _is_pattern(text: str) -> object:
-    try:
-        return BOUNDED.compile(text) or re.compile(text)
-    except (re.error, OverflowError, RecursionError, Warning):
-        return None
-
-
 FORMATS: Mapping[str, Callable[[str], object]] = {
     "date": date.fromisoformat,
     "date-time": datetime.fromisoformat,
@@ -270,7 +263,7 @@ FORMATS: Mapping[str, Callable[[str], object]] = {
     "email": re.compile(r"[^\s@]{1,64}@[^\s@]+").fullmatch,
     "ipv4": ipaddress.IPv4Address,
     "ipv6": ipaddress.IPv6Address,
-    "regex": _is_pattern,
+    "regex": lambda text: BOUNDED.compile(text) or re.compile(text),
     "time": time.fromisoformat,
     "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+").fullmatch,
     "uuid": UUID,
@@ -282,7 +275,7 @@ def _format(validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[
     if isinstance(value, str):
         try:
             fits = FORMATS[argument](value) is not None
-        except (ValueError, DecimalException):
+        except (ValueError, DecimalException, OverflowError, RecursionError, re.error):
             fits = False
         if not fits:
             yield ValidationError("")
