@@ -65,7 +65,7 @@ def test_a_pattern_that_others_never_end_with_is_checked_at_once(pattern: str) -
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^(?=.*a)", "(?!b)a", "(?<=a)b", r"(a)\1", r"(?<n>a)\k<n>", "(", "a{2000}", r"\Qa"]
+    "pattern", ["^(?=.*a)", "(?!b)a", "(?<=a)b", r"(a)\1", r"(?<n>a)\k<n>", "(", "a{2000}", r"\Qa", r"\u", r"\u{}"]
 )
 def test_a_pattern_that_the_engine_lacks_is_told_of_and_not_checked(
     pattern: str, caplog: pytest.LogCaptureFixture

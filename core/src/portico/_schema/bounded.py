@@ -21,7 +21,7 @@ _STEPS = 50_000
 _STEPS_OF_A_PART = 3
 
 _ESCAPE = r"\\u\{\w+\}|\\u[Dd][89ABab]\w\w\\u[Dd][C-Fc-f]\w\w|\\u\w{4}|\\[pP]\{\w+\}|\\."
-_OUTSIDE = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*\]|\(\?<(?=\w+>)|[.$]", re.DOTALL | re.ASCII)
+_OUTSIDE = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*+\]?|\(\?<(?=\w+>)|[.$]", re.DOTALL | re.ASCII)
 _INSIDE = re.compile(rf"{_ESCAPE}|\[|(?<=\\[dDwWsS])-|-(?=\\[dDwWsS])", re.DOTALL | re.ASCII)
 _SPACES = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}"
 _WRITTEN = {
@@ -44,10 +44,10 @@ def re2_pattern(written: str, where: re.Pattern[str] = _OUTSIDE) -> str:
         text = match[0]
         if text in _WRITTEN[where]:
             return _WRITTEN[where][text]
-        if text[0] == "[":
+        if text[0] == "[" and text[-1] == "]":
             return f"[{re2_pattern(text[1:-1], _INSIDE)}]"
         if text[:2] == r"\u":
-            code = int(text[3:-1], 16) if text[2] == "{" else ord(json.loads(f'"{text}"'))
+            code = int(text[3:-1], 16) if text[2:3] == "{" else ord(json.loads(f'"{text}"'))
             return f"\\x{{{code:X}}}"
         if text[1:].isalpha() and text[1] not in "AbBdDfknrsStvwWxz":
             raise ValueError(f"{text} means something else to RE2")

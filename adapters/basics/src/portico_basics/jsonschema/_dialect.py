@@ -168,7 +168,8 @@ def _note_unchecked(parts: Sequence[Mapping[str, Any]], schema: Any) -> None:
     except LimitExceeded as error:
         raise SchemaUnsupported("The patterns of the schema are too many or too large.") from error
     if unchecked:
-        _log.warning("The engine RE2 does not have these patterns of a schema, so they are not checked: %s", unchecked)
+        told = [_short(pattern) for pattern in unchecked[:5]]
+        _log.warning("RE2 does not have %d patterns of a schema, so they are not checked: %s", len(unchecked), told)
 
 
 def _contents(value: Any) -> Iterator[Any]:
