@@ -170,8 +170,8 @@ class Connection:
             raise TypeError(f"http_client is an httpx2.AsyncClient, not {type(http_client).__name__}")
         key = settings.api_key.reveal() if settings.api_key else ""
         headers = {**settings.headers, **{name: secret.reveal() for name, secret in settings.secret_headers.items()}}
-        secrets = tuple(_secrets_of(settings))
-        self.peer = Peer(kind, settings.model, settings.base_url, settings.host, bool(key), secrets)
+        hidden = tuple(_secrets_of(settings))
+        self.peer = Peer(kind, settings.model, settings.base_url, settings.host, bool(key), hidden)
         self.settings = settings
         by_header = settings.api_key_header.lower() != "authorization"
         own_scheme = any(name.lower() == "authorization" for name in headers)

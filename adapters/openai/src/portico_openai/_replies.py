@@ -183,9 +183,8 @@ class ReplyBuilder:
         parts: list[Part] = []
         if self._reasoning or self._thoughts:
             thoughts = list(_join_pieces(self._thoughts)) if self._streamed else self._thoughts
-            words = "".join(map(_thought_of, thoughts))
             data = {**self._reasoning, **({"content": thoughts} if thoughts else {})}
-            parts.append(Reasoning(data, next(iter(self._reasoning.values()), words)))
+            parts.append(Reasoning(data, next(iter(self._reasoning.values()), "".join(map(_thought_of, thoughts)))))
         text = "".join(self._texts)
         if text or not self._calls:
             parts.append(Text(text))

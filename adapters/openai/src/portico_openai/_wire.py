@@ -51,7 +51,6 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the other."""
 
 THOUGHT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""Types of parts of a content that are a model's thinking: Mistral's and Anthropic's, Databricks'."""
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
 

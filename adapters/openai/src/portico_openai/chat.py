@@ -50,9 +50,8 @@ class OpenAIChat:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
         builder = ReplyBuilder(self._connection.peer, self.name)
-        body = self._body(request, stream=False)
         with self._connection.peer.hiding():
-            text = await self._connection.fetch(_PATH, body)
+            text = await self._connection.fetch(_PATH, self._body(request, stream=False))
             builder.add(decode_piece(text, self._connection.peer, "a reply"))
             builder.end()
             return builder.reply()
@@ -61,9 +60,8 @@ class OpenAIChat:
         """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
         peer = self._connection.peer
         builder = ReplyBuilder(peer, self.name)
-        body = self._body(request, stream=True)
         with peer.hiding():
-            async with self._connection.open(_PATH, body) as incoming:
+            async with self._connection.open(_PATH, self._body(request, stream=True)) as incoming:
                 if incoming.content_type == "application/json":
                     # A server that does not stream answers whole.
                     for delta in builder.add(decode_piece(await incoming.rest(), peer, "a reply")):

@@ -70,10 +70,6 @@ class Call:
 
     async def __call__(self, /, **arguments: Any) -> Any:
         """Call the operation and return its result as JSON. Raises ``ArgumentsInvalid`` and ``ServiceError``."""
-        with Secret.hiding(self.credentials.hidden, LOGGERS):
-            return await self._call(arguments)
-
-    async def _call(self, arguments: Mapping[str, Any]) -> Any:
         if self.lacking is not None:
             raise AuthenticationFailed(f"{self._label} was not called: {self.lacking}")
         if isinstance(self.server, str):
@@ -81,14 +77,15 @@ class Call:
                 f"{self._label} was not called: there is no server to call: {self.server}. "
                 'Set `server = "https://…"` in the settings of the plugin.'
             )
-        answer = await self._send(self._request(self.server, arguments), self.server)
-        label = answer.headers.get("content-type", "")
-        try:
-            return None if self.method == "head" else self.responses.value(label, answer.body)
-        except ValueError as error:
-            advice = f"Expected JSON, got {show(label) or 'an answer without a label'}."
-            hidden = self.credentials.hidden
-            raise answer.error(self._label, ResponseInvalid, hidden=hidden, advice=advice) from error
+        with Secret.hiding(self.credentials.hidden, LOGGERS):
+            answer = await self._send(self._request(self.server, arguments), self.server)
+            label = answer.headers.get("content-type", "")
+            try:
+                return None if self.method == "head" else self.responses.value(label, answer.body)
+            except ValueError as error:
+                advice = f"Expected JSON, got {show(label) or 'an answer without a label'}."
+                hidden = self.credentials.hidden
+                raise answer.error(self._label, ResponseInvalid, hidden=hidden, advice=advice) from error
 
     def _request(self, server: Server, arguments: Mapping[str, Any]) -> Outgoing:
         """Make the request. Raises ``ArgumentsInvalid`` with everything that cannot be sent."""

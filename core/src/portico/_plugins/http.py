@@ -73,7 +73,6 @@ json=None, method='GET')
         user = re.match(r"[^/?#]*//([^/?#]*)@", self.url)
         found, parts = [], [*self.params.values(), *self.headers.values(), self.json, user and Secret(unquote(user[1]))]
         for part in parts:
-            # What is inside of a part comes after it.
             parts += part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
             found += [part] if isinstance(part, Secret) else []
         return tuple(found)

@@ -337,8 +337,7 @@ class _Hiding(AbstractContextManager[None]):
     def __init__(self, hidden: tuple[Secret | None, ...], loggers: Iterable[str]) -> None:
         import logging
 
-        self._hidden = hidden
-        self._formatter = logging.Formatter()
+        self._hidden, self._formatter = hidden, logging.Formatter()
         self._loggers = [each for each in map(logging.getLogger, loggers) if each.isEnabledFor(logging.INFO)]
 
     def __enter__(self) -> None:
@@ -358,8 +357,7 @@ class _Hiding(AbstractContextManager[None]):
     def filter(self, record: Any) -> bool:
         record.msg, record.args = self._mask(record.getMessage()), ()
         if record.exc_info:
-            record.exc_text = self._mask(self._formatter.formatException(record.exc_info))
-            record.exc_info = None
+            record.exc_text, record.exc_info = self._mask(self._formatter.formatException(record.exc_info)), None
         return True
 
     def _mask(self, text: str) -> str:
@@ -373,9 +371,7 @@ class _Hiding(AbstractContextManager[None]):
             each.__traceback__ = None
             for link in ("__cause__", "__context__"):
                 other = getattr(each, link)
-                if other is None or id(other) in known:
-                    continue
-                if self._mask(text := f"{other} {other!r}") != text:
+                if other is not None and self._mask(text := f"{other} {other!r}") != text:
                     setattr(each, link, None)
-                else:
+                elif other is not None and id(other) not in known:
                     waiting.append(other)

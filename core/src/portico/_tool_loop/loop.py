@@ -365,8 +365,7 @@ class TurnState:
         if reply.finish == "length":
             reason = f"It was cut short after {reply.usage.output_tokens} tokens: allow more with max_tokens."
         return ResponseInvalid(
-            f"The reply of {self.chat.name!r} calls no function, and tool_choice is 'required'. {reason} "
-            "The error's `text` has the reply.",
+            f"The reply of {self.chat.name!r} calls no function, and tool_choice is 'required'. {reason}",
             text=reply.text,
         )
 

@@ -91,18 +91,15 @@ class Fetcher:
     async def fetch(self, link: str) -> Fetched:
         """Return the page that a link leads to."""
         with Secret.hiding([self._settings.proxy], LOGGERS):
-            return await self._fetch(link)
-
-    async def _fetch(self, link: str) -> Fetched:
-        url = self._rules.check(link)
-        for _ in range(_MOST_REDIRECTS + 1):
-            if self._settings.robots:
-                await self._check_robots(url)
-            answer = await self._get_page(url)
-            if isinstance(answer, Fetched):
-                return answer
-            url = self._follow(url, answer)
-        raise LimitExceeded(f"The page {show(link)} redirects more than {_MOST_REDIRECTS} times.")
+            url = self._rules.check(link)
+            for _ in range(_MOST_REDIRECTS + 1):
+                if self._settings.robots:
+                    await self._check_robots(url)
+                answer = await self._get_page(url)
+                if isinstance(answer, Fetched):
+                    return answer
+                url = self._follow(url, answer)
+            raise LimitExceeded(f"The page {show(link)} redirects more than {_MOST_REDIRECTS} times.")
 
     async def aclose(self) -> None:
         """Close every connection."""
