@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 VERSION = 1
 _DEEPEST_VALUE = 200
+_MOST_VALUES = 200_000
 _MOST_BITS = 14_000  # of a whole number: Python prints 4,300 digits at most
 _KINDS = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
 
@@ -65,8 +66,16 @@ def plan_from_json(document: object) -> Plan:
     'f'
 
     Raises ``PlanFormatError`` with the place for anything that is not of version 1's form, more than 1,000
-    steps or deeper than 50 levels. It does not check the plan against a catalogue.
+    steps or deeper than 50 levels, and for more than 200,000 values. It does not check the plan against a catalogue.
     """
+    count, waiting = 0, [document]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            count += len(one)
+            waiting += one.values() if isinstance(one, dict) else one
+        if count > _MOST_VALUES:
+            raise PlanFormatError(f"$: a plan has at most {_MOST_VALUES:,} values.")
     return _plan(document, "$", 0)
 
 

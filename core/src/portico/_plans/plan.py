@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico.errors import PlanFormatError
+from portico.errors import LimitExceeded, PlanFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +73,7 @@ def _short(text: str) -> str:
 MAXIMUM_STEPS = 1_000
 MAXIMUM_DEPTH = 50
 """How deep plans may nest in plans, and expressions in expressions."""
+_MAXIMUM_SIZE = 4_000_000
 INPUT = "input"
 """References to a step of this id are to the input of the plan; no step may have it."""
 
@@ -108,6 +109,8 @@ class From:
             start = _BLANK.match(text, position).end()  # type: ignore[union-attr]
             if start == len(text):
                 raise _error(text, position, "white space at the end")
+            if len(parts) == MAXIMUM_STEPS:
+                raise _error(text, position, "more than 1,000 names and indexes")
             if text[start] == ".":
                 match = _NAME.match(text, start + 1)
                 if not match:
@@ -315,7 +318,7 @@ def references(expression: Expression | str) -> Iterator[From]:
 def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
     """Return the JSON value of an expression, given the results of the steps it refers to.
 
-    Raises ``LookupError`` when a reference leads to nothing.
+    Raises ``LookupError`` when a reference leads to nothing, and ``LimitExceeded`` for more than 4,000,000 characters.
     """
     # The two that most arguments are come first: this runs for every argument of every step.
     if type(expression) is Value:
@@ -325,15 +328,50 @@ def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
         if step not in results:
             raise LookupError("no input was given" if step == INPUT else f"the step {step} has no result")
         return read_path(results[step], path) if path else results[step]
+    value: Any
     match expression:
         case TextOf(parts):
-            return "".join(part if isinstance(part, str) else _as_text(evaluate(part, results)) for part in parts)
+            texts, size = [], 0
+            for part in parts:
+                texts.append(part if isinstance(part, str) else _as_text(evaluate(part, results)))
+                size = check_size(size + len(texts[-1]))
+            return "".join(texts)
         case ListOf(items):
-            return [evaluate(item, results) for item in items]
+            value = [evaluate(item, results) for item in items]
         case ObjectOf(members):
-            return {name: evaluate(member, results) for name, member in members.items()}
-    raise TypeError(f"{expression!r} is no expression")
+            value = {name: evaluate(member, results) for name, member in members.items()}
+        case _:
+            raise TypeError(f"{expression!r} is no expression")
+    size_of(value)
+    return value
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    size_of(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def size_of(value: Any) -> int:
+    """Return the memory of a JSON value in characters of four bytes; what is in it twice counts twice.
+
+    Raises ``LimitExceeded``: a value that shares its parts may be without end.
+    """
+    size, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            size = check_size(size + len(one))
+        elif isinstance(one, list | dict):
+            size = check_size(size + 20 + len(one) * (20 if isinstance(one, dict) else 2))
+            waiting += one
+            waiting += one.values() if isinstance(one, dict) else ()
+    return size
+
+
+def check_size(size: int) -> int:
+    """Return the size of a value that a plan puts together; raises ``LimitExceeded``."""
+    if size > _MAXIMUM_SIZE:
+        raise LimitExceeded(f"A value that a plan puts together has at most {_MAXIMUM_SIZE:,} characters.")
+    return size

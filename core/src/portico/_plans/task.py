@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico._chat.messages import Message
 from portico._plans.plan import Plan, Step, evaluate
 from portico._selection.selection import FunctionsOffered
-from portico.errors import PlanError
+from portico.errors import LimitExceeded, PlanError
 
 if TYPE_CHECKING:
     from portico._chat.messages import Citation, Usage
@@ -170,7 +170,7 @@ class Task:
         for name, expression in step.arguments.items():
             try:
                 given[name] = evaluate(expression, results)
-            except LookupError:
+            except (LookupError, LimitExceeded):
                 continue
         return given
 

@@ -38,8 +38,8 @@ class TextForm:
 
     Text stays, None is empty, and numbers and bools are written as Python and .NET write them. Everything else is
     written by its JSON form: what is one string there (dates, UUIDs, enumerations of texts) as that string, lists,
-    mappings and classes with fields as JSON. What has no JSON form is written by its own ``__str__``. ``codecs`` are
-    asked for the types that the standard library does not know.
+    mappings and classes with fields as JSON, without names that begin with ``_``. What has no JSON form is written by
+    its own ``__str__``. ``codecs`` are asked for the types that the standard library does not know.
     """
 
     __slots__ = ("_unstructure",)
@@ -76,8 +76,14 @@ class TextForm:
             wrong = next((key for key in value if not isinstance(key, str)), None)
             if wrong is not None:
                 raise SchemaUnsupported(f"The keys of a JSON object are strings, not {wrong!r}.")
-            return {str(key): self._json(element) for key, element in value.items()}
-        return self._unstructure(kind)(value)
+            return {str(key): self._json(element) for key, element in value.items() if not key.startswith("_")}
+        return _without_hidden(self._unstructure(kind)(value))
+
+
+def _without_hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_hidden(each) for key, each in value.items() if not str(key).startswith("_")}
+    return [_without_hidden(each) for each in value] if isinstance(value, list) else value
 
 
 def _find_unstructure(kind: Any, codecs: tuple[TypeCodec, ...]) -> Callable[[Any], Any]:

@@ -260,10 +260,15 @@ class SemanticKernelTemplate:
         if self._text is not None:
             return self._text
         texts = self._fixed.copy()
+        written: dict[str, str] = {}
         for index, variable in self._variables:
             value = arguments.get(variable.name)
             if type(value) is not str:
-                value = self._write(index, _look_up(variable, arguments) if value is None else value)
+                known = written.get(variable.name)
+                if known is None:
+                    known = self._write(index, _look_up(variable, arguments) if value is None else value)
+                    written[variable.name] = known
+                value = known
             texts[index] = value
         if len(self._calls) == 1:
             [(index, content)] = self._calls
@@ -275,6 +280,8 @@ class SemanticKernelTemplate:
         return self._join(texts)
 
     def _join(self, texts: list[str]) -> str:
+        if sum(map(len, texts)) > _LONGEST:
+            raise LimitExceeded(f"{self.name}: a prompt has at most {_LONGEST:,} characters.")
         if not self._markup and Trusted not in map(type, texts):
             return "".join(texts)
         return Prompt(

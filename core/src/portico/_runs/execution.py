@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value, evaluate
+from portico._plans.plan import INPUT, From, Plan, PlanTemplate, Step, Value, evaluate, size_of
 from portico._plans.task import Budget, Event, RunEvent, StepRecord
 from portico._prompts.calling import FunctionCall
 from portico._runs.checking import require_valid, review_plan, with_fingerprints
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from portico._functions.functions import Function
     from portico._kernel_like import KernelLike
+    from portico._plans.plan import Expression
     from portico._runs.writing import Journal, Recording
 
 
@@ -77,6 +78,7 @@ class _TooLong(LimitExceeded):
 
 
 _SCALARS = (str, int, bool, type(None))
+_MOST_COMPOSED = 32_000_000
 
 
 @dataclass(slots=True)
@@ -96,6 +98,8 @@ class Execution:
     warnings: list[str] = field(default_factory=list)
     """The warnings for the answer."""
     recording: Recording | None = None
+    composed: int = 0
+    """The size of all that the steps put together."""
     promised: int = 0
     """How many steps have run or may still run for what runs now."""
     _inner: dict[str, Plan | None] = field(default_factory=dict)
@@ -125,6 +129,14 @@ class Execution:
             who = "The run" if within is None else f"With what the step {within.id} calls, the run"
             limit = f"{who} would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
             raise Broken(LimitExceeded(limit))
+
+    def spend(self, expression: Expression | PlanTemplate | None, value: Any) -> None:
+        """Count a value that was put together; raises ``LimitExceeded`` when the steps of a run make too much."""
+        if type(expression) is Value or type(expression) is From:
+            return
+        self.composed += size_of(value)
+        if self.composed > _MOST_COMPOSED:
+            raise LimitExceeded(f"The steps of a run put together at most {_MOST_COMPOSED:,} characters of texts.")
 
     async def _steps(
         self,
@@ -156,6 +168,8 @@ class Execution:
         ``attempts`` are those of the step around it, for a step that does not say its own.
         """
         try:
+            for name, expression in step.arguments.items():
+                self.spend(expression, arguments.get(name))
             if self.kernel.middleware.step:
                 result = await self._with_middleware(step, arguments, attempts)
             else:
@@ -318,7 +332,9 @@ class Execution:
         if failures:
             cause = failures[0].__cause__ or failures[0]
             raise StepFailed(f"{within}{failures[0].step}", cause) from cause
-        return evaluate(plan.result, results) if plan.result is not None else None
+        value = evaluate(plan.result, results) if plan.result is not None else None
+        self.spend(plan.result, value)
+        return value
 
     async def _wait_for(self, work: Awaitable[Any], step: Step, seconds: float | None) -> Any:
         """Wait for the work of a step, for so many seconds where they are given."""
@@ -398,6 +414,7 @@ class _TemplateStep:
         text = await compiled.render(variables, call=FunctionCall.caller(kernel, variables, call_json=self._call))
         if self._paused:  # A language may continue without a function that did not answer.
             raise self._paused[0]
+        self._execution.spend(template, text)
         return str.__str__(text)
 
     def _call(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from portico import Citation, FunctionSpec
-from portico.errors import ConfigurationError, PlanError, PlanFormatError, PlanStale, RunNotFound
+from portico.errors import ConfigurationError, LimitExceeded, PlanError, PlanFormatError, PlanStale, RunNotFound
 from portico.plans import (
     INPUT,
     Answer,
@@ -113,7 +113,7 @@ def _result(state: RunState) -> Expression | None:
         return None
     try:
         value = evaluate(result, {INPUT: state.input, **state.results})
-    except LookupError:
+    except (LookupError, LimitExceeded):
         return None
     return result if value in (state.outcome.value, state.outcome.text) else None
 

@@ -14,7 +14,7 @@ from portico_templates.handlebars._nodes import Call, Expression, Literal, Path
 from portico_templates.handlebars._running import Body, Later, Limits, Scope, await_values
 from portico_templates.handlebars.helper_options import Helper, Options
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS, VALUES
-from portico_templates.handlebars.values import MISSING, Values, declared_fields, is_array
+from portico_templates.handlebars.values import MISSING, Values, declared_fields, is_array, is_hidden
 
 _LOG = logging.getLogger("portico_templates.handlebars")
 _TYPES_KEPT = 64
@@ -120,6 +120,8 @@ def _field(unit: Unit, name: str) -> Get:
     read = unit.setup.values.read
     is_number = name.isdecimal()
     declaring: set[type] = set()
+    if is_hidden(name):  # A variable may have such a name.
+        return lambda scope: scope.run.root.get(name, MISSING) if scope.context is scope.run.root else MISSING
 
     def get(scope: Scope) -> Any:
         context = scope.context
@@ -228,8 +230,9 @@ def log_missing(unit: Unit, path: Path, get: Get) -> Get:
             alike = [field for field in fields if field.casefold() == name.casefold()]
             if alike or (fields and not is_mapping):
                 is_logged = True
-                has = repr(alike[0]) if alike else ", ".join(fields)
-                _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. The value has {has}.", path))
+                has = f"The value has {repr(alike[0]) if alike else ', '.join(fields)}."
+                has = "A name that begins with '_' is not read." if is_hidden(name) else has
+                _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. {has}", path))
             break
         return value
 

@@ -68,6 +68,7 @@ class Run:
     limits: Limits
     name: str
     steps: int = 0
+    characters: int = 0
     made: list[Awaitable[Any]] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
     missed: set[object] = field(default_factory=set)
@@ -80,6 +81,13 @@ class Run:
                 f"{self.name}: rendering takes more than {self.limits.steps:,} steps (rounds of loops and calls of "
                 f"partials, times the tags in them)."
             )
+
+    def grow(self, text: str) -> str:
+        """Count a text that is made on the way; raises ``LimitExceeded`` when all of them are too long."""
+        self.characters += len(text)
+        if self.characters > self.limits.characters:
+            raise too_long(self.limits.characters, self.name)
+        return text
 
     def later(self, awaitable: Awaitable[Any]) -> Later:
         """Return a value that comes later; `close` closes it if it is never awaited."""
@@ -461,8 +469,13 @@ def flatten(parts: list[Any], limit: int, name: str) -> list[str]:
             found = _indent(found, parts.indent)
             left = limit - sum(map(len, found))
     if left < 0:
-        raise LimitExceeded(f"{name}: the rendered prompt has more than {limit:,} characters.")
+        raise too_long(limit, name)
     return found
+
+
+def too_long(limit: int, name: str) -> LimitExceeded:
+    """Return the error of a prompt, or of what is made for it, that has more than ``limit`` characters."""
+    return LimitExceeded(f"{name}: the rendered prompt, or what is made for it, has more than {limit:,} characters.")
 
 
 def _indent(parts: Iterable[str], indent: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from itertools import islice
 from threading import RLock
@@ -43,7 +43,7 @@ from portico_templates.handlebars._running import (
     escape_html,
 )
 from portico_templates.handlebars.semantic_kernel import BLOCKS
-from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_true
+from portico_templates.handlebars.values import MISSING, SafeString, Values, is_array, is_empty, is_hidden, is_true
 
 _DEEPEST = 64
 _SETS = re.compile(r"\bset\b")
@@ -150,7 +150,9 @@ def _add_mustache(unit: Unit, body: Body, node: nodes.Mustache) -> None:
     if not (is_variable or is_dotted):
         body.add(_write_step(log_missing(unit, path, compile_path(unit, path)), put))
         return
-    is_plain = is_variable and not setup.escapes and not name.isdecimal() and HELPER_MISSING not in setup.helpers
+    is_plain = is_variable and not (
+        setup.escapes or name.isdecimal() or is_hidden(name) or HELPER_MISSING in setup.helpers
+    )
     find = log_missing(unit, path, compile_bare(unit, call))
     body.add(_write_step(find, put), field=name if is_plain else None)
 
@@ -220,12 +222,13 @@ def _partial(unit: Unit, node: nodes.Partial, block: Body | None) -> Step:
         unit.find_partial(written)  # Its mistakes are found now.
 
     def choose_bodies(scope: Scope, write: Write, *arguments: Any) -> Iterator[Entered]:
-        values = list(arguments)
+        values, run = list(arguments), scope.run
         name = unit.setup.values.text(values.pop(0)) if written is None else written
         context = values.pop(0) if call.params else scope.context
         if call.hash:
+            run.count(len(context) if isinstance(context, Sized) else 1)
             context = {**_as_mapping(unit.setup.values, context), **dict(zip(names, values, strict=True))}
-        run, around, data = scope.run, scope.around, scope.data
+        around, data = scope.around, scope.data
         if around.depth >= _DEEPEST:
             message = f"The partials call each other more than {_DEEPEST} deep, at last {name!r}."
             raise LimitExceeded(str(unit.fault(message, call)))
@@ -284,7 +287,7 @@ def _value_writer(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
 
     def put(value: Any, scope: Scope, write: Write) -> None:
         if type(value) is str:
-            write(escape_html(value) if escapes else value)
+            write(scope.run.grow(escape_html(value)) if escapes else value)
         elif type(value) is Later:
             scope.defer(write, lambda inner, fill: later(value, inner, fill))
         elif value is None or value is MISSING:
@@ -293,15 +296,15 @@ def _value_writer(unit: Unit, node: nodes.Expression, *, escapes: bool) -> Put:
             for text, is_value in value.pieces:
                 write(text if is_value else Own(text))
         elif isinstance(value, Trusted):
-            write(Own(value))
+            write(Own(scope.run.grow(value)))
         elif isinstance(value, SafeString):
-            write(str(value))
+            write(str(scope.run.grow(value)))
         else:
             try:
                 text = values.text(value)
             except ValueError as error:
                 unit.refuse(f"The value cannot be written as text. {error}", node, error)
-            write(escape_html(text) if escapes else text)
+            write(scope.run.grow(escape_html(text) if escapes else text))
 
     async def later(value: Later, scope: Scope, write: Write) -> None:
         put(await value.awaitable, scope, write)

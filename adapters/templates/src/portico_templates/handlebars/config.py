@@ -31,5 +31,7 @@ class HandlebarsSettings:
         metadata={"doc": "Rounds of loops and calls of partials in one rendering, times the tags in them."},
     )
     max_characters: int = field(
-        default=16_000_000, validator=validators.ge(1), metadata={"doc": "Characters of a rendered prompt."}
+        default=16_000_000,
+        validator=validators.ge(1),
+        metadata={"doc": "Characters of a rendered prompt, and of all texts made for it."},
     )

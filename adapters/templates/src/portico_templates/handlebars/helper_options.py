@@ -83,4 +83,6 @@ class Options:
 
     def _join(self, parts: list[Any]) -> str:
         run = self._scope.run
-        return OfBlock(split_values(flatten(parts, run.limits.characters, run.name)))
+        text = OfBlock(split_values(flatten(parts, run.limits.characters, run.name)))
+        run.grow(text)
+        return text

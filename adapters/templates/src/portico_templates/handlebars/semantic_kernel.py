@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from portico.errors import LimitExceeded
 from portico_templates.handlebars._running import Run
-from portico_templates.handlebars.values import MISSING, Values, is_array, is_true
+from portico_templates.handlebars.values import MISSING, Values, is_array, is_hidden, is_true, show
 
 Helper = Callable[[Values, Run, Sequence[Any], Mapping[str, Any]], Any]
 """Called with the values of the language, the run, the arguments and the named ones. ``ValueError`` is a mistake in
@@ -37,8 +36,8 @@ def _taking(count: int, function: Callable[..., Any]) -> Helper:
 
 def _concat(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     texts = [values.text(value) for value in arguments]
-    if sum(map(len, texts)) > run.limits.characters:
-        raise LimitExceeded(f"concat makes a text of more than {run.limits.characters:,} characters.")
+    for text in texts:
+        run.grow(text)
     return "".join(texts)
 
 
@@ -74,7 +73,7 @@ def _equals(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[s
     if len(arguments) < 2:
         raise ValueError("takes two arguments.")
     _count_parts(values, run, arguments)
-    plain = [None if value is MISSING else value for value in arguments]
+    plain = [None if value is MISSING else show(value) for value in arguments]
     try:
         return all(isinstance(a, bool) == isinstance(b, bool) and bool(a == b) for a, b in pairwise(plain))
     except (TypeError, ValueError, RecursionError):
@@ -94,7 +93,7 @@ def _make_comparison(holds: Callable[[Any, Any], bool]) -> Helper:
 
 
 def _camel_case(values: Values, run: Run, value: Any) -> str:
-    words = "".join(letter if letter.isalnum() else " " for letter in values.text(value))
+    words = "".join(letter if letter.isalnum() else " " for letter in run.grow(values.text(value)))
     first, *others = words.split() or [""]
     return first[:1].lower() + first[1:] + "".join(word[:1].upper() + word[1:] for word in others)
 
@@ -104,7 +103,7 @@ def _get(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[str,
     if not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names):
         raise ValueError("takes the name of a variable, and perhaps that of a field in it.")
     read = values.read
-    found = read(run.root, names[0])
+    found = run.root.get(names[0], MISSING) if is_hidden(names[0]) else read(run.root, names[0])
     if found is MISSING and len(names) == 1:
         found = run.root
         for part in names[0].split("."):
@@ -144,7 +143,7 @@ VALUES: Mapping[str, Helper] = {
     "get": _get,
     "greaterThan": _make_comparison(operator.gt),
     "greaterThanOrEqual": _make_comparison(operator.ge),
-    "json": _taking(1, lambda values, run, value: value if isinstance(value, str) else values.json(value)),
+    "json": _taking(1, lambda values, run, value: value if isinstance(value, str) else run.grow(values.json(value))),
     "lessThan": _make_comparison(operator.lt),
     "lessThanOrEqual": _make_comparison(operator.le),
     "not": _taking(1, lambda values, run, value: not is_true(value)),

@@ -110,9 +110,14 @@ def format_number(number: float) -> str:
     return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if mark else mantissa
 
 
+def is_hidden(name: object) -> bool:
+    """Tell whether a field or a key of a mapping is kept from templates: its name begins with ``_``."""
+    return isinstance(name, str) and name.startswith("_")
+
+
 @lru_cache(_TYPES_KEPT)
-def declared_fields(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields that a class declares, without those that begin with ``_``."""
+def all_fields(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields that a class declares."""
     names: Iterable[str] = ()
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
@@ -122,7 +127,32 @@ def declared_fields(kind: Any) -> tuple[str, ...]:
         names = [field.name for field in getattr(kind, "__attrs_attrs__", ())]
         for declared in ("model_fields", "__struct_fields__"):  # Pydantic's and msgspec's
             names = [*names, *getattr(kind, declared, ())]
-    return tuple(name for name in names if not name.startswith("_"))
+    return tuple(names)
+
+
+@lru_cache(_TYPES_KEPT)
+def declared_fields(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields that a class declares, without those that are hidden."""
+    return tuple(name for name in all_fields(kind) if not is_hidden(name))
+
+
+def visible(value: Any) -> Any:
+    """Return a mapping without its hidden keys; other values as they are."""
+    if isinstance(value, Mapping) and any(map(is_hidden, value)):
+        return {key: element for key, element in value.items() if not is_hidden(key)}
+    return value
+
+
+def show(value: Any) -> Any:
+    """Return a value to compare, without what is hidden anywhere in it: an object is the tuple of its fields."""
+    kind: Any = type(value)
+    if isinstance(value, Mapping):
+        return {key: show(element) for key, element in visible(value).items()}
+    if kind in (list, tuple, set, frozenset):
+        return kind(map(show, value))
+    if all_fields(kind):
+        return tuple(show(getattr(value, name, None)) for name in declared_fields(kind))
+    return value
 
 
 class Values:
@@ -152,7 +182,7 @@ class Values:
     def items(self, value: Any) -> list[tuple[str, Any]] | None:
         """Return keys and values of a mapping or of an object with fields; None for other values."""
         if isinstance(value, Mapping):
-            return list(value.items())
+            return list(visible(value).items())
         kind: Any = type(value)
         return [(name, getattr(value, name, MISSING)) for name in declared_fields(kind)] or None
 
@@ -197,6 +227,9 @@ class Values:
                 waiting += one.values()
             elif is_array(one):
                 waiting += one
+            elif not isinstance(one, _SCALARS):
+                kind: Any = type(one)
+                waiting += [getattr(one, name, None) for name in all_fields(kind)]
             if count > _MOST_PARTS or characters > self._limit:
                 raise LimitExceeded(
                     f"A value with more than {_MOST_PARTS:,} parts or {self._limit:,} characters is not written; "
@@ -229,6 +262,8 @@ def _without_missing(value: Any) -> Any:
 
 
 def _read_mapping(value: Mapping[Any, Any], name: str) -> Any:
+    if is_hidden(name):
+        return MISSING
     found = value.get(name, MISSING)
     if found is MISSING and _INDEX.fullmatch(name):
         found = value.get(int(name), MISSING)

@@ -13,7 +13,7 @@ from portico._plans.checking.shapes import Output, Place, Taken, array_of, const
 from portico._plans.findings import Finding, Fix
 from portico._plans.plan import INPUT, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
-from portico.errors import FunctionNotFound, SchemaUnsupported, nearest
+from portico.errors import FunctionNotFound, LimitExceeded, SchemaUnsupported, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -277,5 +277,5 @@ def _try_evaluate(expression: Expression) -> tuple[Any] | None:
     """Return the value of an expression that refers to nothing, as a tuple of one; None for any other."""
     try:
         return (evaluate(expression, {}),)
-    except (LookupError, TypeError):
+    except (LookupError, TypeError, LimitExceeded):
         return None
