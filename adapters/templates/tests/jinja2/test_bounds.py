@@ -56,7 +56,7 @@ def render(source: str, settings: Jinja2Settings = BOUNDED, **arguments: Any) ->
         *[
             (
                 "{% set n = namespace(x='a') %}{% for a in l %}{% set n.x = " + doubled + " %}{% endfor %}",
-                "max_characters|max_steps",
+                "max_characters",
             )
             for doubled in (
                 "n.x ~ n.x",
@@ -75,7 +75,7 @@ def render(source: str, settings: Jinja2Settings = BOUNDED, **arguments: Any) ->
                 "{% set n = namespace(x='a') %}{% for a in l %}{% set x %}{{ n.x }}{{ n.x }}{% endset %}"
                 "{% set n.x = x %}{% endfor %}"
             ),
-            "max_characters|max_steps",
+            "max_characters",
         ),
         ("{% set n = namespace(x=[]) %}{% for a in l %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "steps"),
         ("{% for a in l %}{{ 'a' * 1000 }}{% endfor %}", "max_characters"),

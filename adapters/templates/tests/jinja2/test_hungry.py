@@ -25,6 +25,8 @@ WAYS_TO_GROW = [
     "[x, x]|batch(1)|list",
     "[x, x]|map('list')|list if x is iterable else [x, x]",
     "namespace(x=[x, x]).x",
+    "cycler(x, x).items",
+    "range(1)|batch(3, x)|list",
     "[(x,), {'a': x}]",
 ]
 LOOKS = [
@@ -89,20 +91,7 @@ STATEMENTS = [
     "{% for e in [y] if e == x %}{% endfor %}",
     "{% filter replace('a', x) %}a{% endfilter %}",
 ]
-MEMORY_ONLY = [
-    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 1000000] %}{% endfor %}",
-    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + [[0] * 1000000] %}{% endfor %}",
-    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x, 'a'.center(999999)] %}{% endfor %}",
-    "{% set t = 'a' * 3000000 %}{{ '%s' * 9999 % ((t,) * 9999) }}",
-    "{% set t = 'a' * 3000000 %}{{ ('{0}' * 9999).format(t) }}",
-    "{% set t = 'ab ' * 1000000 %}{{ [t.split(), t.split(), t.split(), t.split()]|length }}",
-    (
-        "{% set ns = namespace(x='') %}{% set ns.x %}{{ '' }}{% endset %}{% for i in range(60) %}"
-        "{% set ns.x = ns.x + ns.x %}{% endfor %}"
-    ),
-    "{{ 'a'|round(9, 'ceil') }}",
-    "{{ '%999999999d' is odd }}",
-    "{{ [0]|round(9, 'floor') }}",
+NESTED = [
     "{% set ns = namespace(x=0) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ {(ns.x,): 1} }}",
     "{% set ns = namespace(x=0) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}",
 ]
@@ -121,10 +110,8 @@ def _of(text: str, name: str, path: str) -> str:
     return re.sub(rf"(?<![\w.'%]){name}(?![\w='])", path, text)
 
 
-ALL = [template(grow, look) for look in [*LOOKS, *STATEMENTS] for grow in WAYS_TO_GROW] + MEMORY_ONLY
-FEW = [
-    template(WAYS_TO_GROW[n % len(WAYS_TO_GROW)], look) for n, look in enumerate([*LOOKS, *STATEMENTS])
-] + MEMORY_ONLY
+ALL = [template(grow, look) for look in [*LOOKS, *STATEMENTS] for grow in WAYS_TO_GROW] + NESTED
+FEW = [template(WAYS_TO_GROW[n % len(WAYS_TO_GROW)], look) for n, look in enumerate([*LOOKS, *STATEMENTS])] + NESTED
 
 # Renders each template of the standard input in a small process, and prints how it ended, when, and the peak of memory.
 PROGRAM = """

@@ -75,7 +75,7 @@ class Missing(Undefined):
 
     def field(self, name: object) -> Missing:
         """Return what a field of it is: missing as well."""
-        further = Missing(name=str(named(name)))
+        further = Missing(name=str(name))
         if self.words and isinstance(name, str):
             further.words = (*self.words, name)
             further._undefined_name = ".".join(further.words)
@@ -133,11 +133,6 @@ def read_item(value: Any, key: Any) -> Any:
         except (LookupError, TypeError):
             return NOTHING if not isinstance(key, str) else read_field(value, key)
     return read_field(value, key) if isinstance(key, str) else NOTHING
-
-
-def named(key: object) -> str | int:
-    """Return a key for a message; one that has parts may be without end."""
-    return key if isinstance(key, str | int) else describe_kind(key)
 
 
 def describe_kind(value: object) -> str:

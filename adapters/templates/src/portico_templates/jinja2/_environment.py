@@ -5,24 +5,24 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from types import CoroutineType, MethodType
 from typing import Any, ClassVar
 
 from jinja2 import BaseLoader, Environment, Template, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.environment import TemplateModule
 from jinja2.loaders import split_template_path
 from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
-from jinja2.utils import Cycler, Joiner, Namespace
+from jinja2.utils import Cycler, Joiner
 
 from portico import Prompt, Trusted
 from portico.errors import LimitExceeded
 from portico.plugins import TextForm
-from portico_templates.handlebars.values import is_hidden, show, visible
-from portico_templates.jinja2._code import PromptCode
 from portico_templates.jinja2._data import (
     JINJA_OWN,
     NOTHING,
@@ -30,13 +30,11 @@ from portico_templates.jinja2._data import (
     Missing,
     Refused,
     describe_kind,
-    named,
     read_field,
     read_item,
 )
-from portico_templates.jinja2._filters import prompt_filters, prompt_tests
+from portico_templates.jinja2._filters import prompt_filters
 from portico_templates.jinja2._rendering import (
-    PLAIN,
     RENDERING,
     OwnText,
     Printed,
@@ -45,7 +43,6 @@ from portico_templates.jinja2._rendering import (
     check_growth,
     made,
     split_values,
-    work,
 )
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -78,7 +75,7 @@ async def counted_iterator(iterable: Any) -> AsyncIterator[Any]:
             step(count)
             yield element
     else:
-        for element in visible(iterable):
+        for element in iterable:
             step(count)
             yield element
 
@@ -99,26 +96,6 @@ def counted_range(*args: int) -> range:
         raise LimitExceeded(f"A range in a template has at most {_LARGEST_RANGE:,} numbers.")
     RENDERING.get().step(len(numbers))
     return numbers
-
-
-def counted_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    """Return ``dict(…)``, each key counted before it is hashed."""
-    if len(args) > 1:
-        raise Refused(f"dict takes one mapping or list of pairs, not {len(args)}.")
-    pairs = chain.from_iterable(given.items() if isinstance(given, Mapping) else given for given in args)
-    return counted_pairs(chain(((key, value) for key, value in pairs), kwargs.items()))
-
-
-def counted_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Make a mapping; a key that has parts is counted before it is hashed."""
-    rendering = RENDERING.get()
-    result = {}
-    for key, value in pairs:
-        rendering.step(2)
-        if type(key) is not str:
-            rendering.walk(key)
-        result[key] = value
-    return result
 
 
 def check_source(source: str, name: str) -> None:
@@ -159,12 +136,96 @@ class Partials(BaseLoader):
 
 
 _LARGEST_BITS = 100_000
-_LOOKS_A_STEP = 16
-_GLOBALS = ("cycler", "joiner")
+_PLAIN = frozenset([bool, float, int, type(None)])
+_CONTAINERS = frozenset([dict, list, tuple])
+_GLOBALS = ("cycler", "dict", "joiner", "namespace")
 _MESSAGE = re.compile(r"</?message\b")
-_ADDED = ("_block_vars", "_loop_vars")
-_NAMED = re.compile(r"%\(([^)]*)\)")
 _WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
+
+
+class PromptCode(CodeGenerator):
+    """Jinja2's generator; where it would take every text for a plain string, ours asks the environment.
+
+    Nothing is computed while a template is compiled: what it may use up is counted when it is rendered.
+    """
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
+        if not isinstance(node, nodes.TemplateData):
+            raise nodes.Impossible
+        return node.data
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        self.write("environment.finalize(")
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        self.write(")")
+
+    def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
+        """Begin to print what a filter block, a call block or a recursive loop gives: it may be a value."""
+        super().start_write(frame, node)
+        self.write("environment.finalize(")
+
+    def end_write(self, frame: Frame) -> None:
+        """End it."""
+        self.write(")")
+        super().end_write(frame)
+
+    def simple_write(self, s: str, frame: Frame, node: nodes.Node | None = None) -> None:
+        """Hand on what a block or an included template printed."""
+        super().start_write(frame, node)
+        self.write(s)
+        super().end_write(frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        """Write ``~``."""
+        self.write("environment.join('', (")
+        for operand in node.nodes:
+            self.visit(operand, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_List(self, node: nodes.List | nodes.Dict | nodes.Tuple, frame: Frame) -> None:  # noqa: N802
+        """Write ``[x]``, ``{x: y}`` or ``(x, y)``; the names of a loop or a ``set`` are one too."""
+        is_value = getattr(node, "ctx", "load") == "load"
+        self.write("environment.made(" if is_value else "")
+        getattr(super(), f"visit_{type(node).__name__}")(node, frame)
+        self.write(")" if is_value else "")
+
+    visit_Dict = visit_Tuple = visit_List  # noqa: N815 - Jinja2's names
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        """Write ``x.y``."""
+        with self._read():
+            self.write("environment.field(")
+            self.visit(node.node, frame)
+            self.write(f", {node.attr!r})")
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        """Write ``x[y]``; slices too go by the environment, which knows what is data."""
+        with self._read():
+            self.write("environment.item(")
+            self.visit(node.node, frame)
+            self.write(", ")
+            if isinstance(node.arg, nodes.Slice):
+                self.write("slice(")
+                for bound in (node.arg.start, node.arg.stop, node.arg.step):
+                    if bound is None:
+                        self.write("None")
+                    else:
+                        self.visit(bound, frame)
+                    self.write(", ")
+                self.write(")")
+            else:
+                self.visit(node.arg, frame)
+            self.write(")")
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Await what is read if it has to be: data is there at once, ``loop.last`` and the like is not."""
+        name = self.temporary_identifier()
+        self.write(f"({name} if type({name} := ")
+        yield
+        self.write(f") is not CoroutineType else await {name})")
 
 
 class PromptEnvironment(ImmutableSandboxedEnvironment):
@@ -191,12 +252,9 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         self.sources: dict[str, str] = {}
         self._text_form = text_form
         self.made = made
-        self.pairs = counted_pairs
-        self.filters = prompt_filters(self)
-        self.tests = prompt_tests(self)  # type: ignore[assignment]
+        self.filters = prompt_filters()
         self.globals = {name: self.globals[name] for name in _GLOBALS}
-        self.globals |= {"dict": counted_dict, "range": counted_range}
-        self.globals["namespace"] = lambda *args, **kwargs: Namespace(counted_dict(*args, **kwargs))
+        self.globals["range"] = counted_range
         self._callable = tuple(self.globals.values())
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -206,12 +264,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             message = "There is no autoescape: nothing in a prompt is escaped, and values are never markup."
             raise TemplateSyntaxError(message, escaping.lineno, name, filename)
         return tree
-
-    def _load_template(self, name: Any, globals: Any) -> Template:
-        RENDERING.get().step(1)
-        if not isinstance(name, str):
-            raise Refused(f"The name of a partial is a text, not {describe_kind(name)}.")
-        return super()._load_template(name, globals)
 
     # What is printed.
 
@@ -230,7 +282,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         """Write a value as every prompt language writes it, as a plain string."""
         if isinstance(value, OwnText | Trusted):
             return str.__str__(value)
-        if type(value) in PLAIN:
+        if type(value) in _PLAIN:
             return self._text_form(value)
         if isinstance(value, Undefined):
             return ""
@@ -238,33 +290,26 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             raise Refused(f"This is {describe_kind(value)}, which has no text; a macro or method is called with (…).")
         if isinstance(value, Iterator | AsyncIterator):
             raise Refused("This gives one element after another and has no text: write |join or |list.")
-        rendering = RENDERING.get()
-        rendering.walk(value, rendering.settings.max_characters)
         try:
-            text = self._text_form(self._json(value))
+            return self._text_form(self.json(value) if type(value) in _CONTAINERS else value)
         except ValueError as error:
             raise Refused(f"The value cannot be written as text. {error}") from error
-        check_growth(len(text))
-        return made(text)
 
     def json(self, value: Any) -> Any:
-        """Return a value for a function: what Jinja2 made becomes what it stands for."""
-        if type(value) is not str and type(value) not in PLAIN:
-            RENDERING.get().walk(value)
-        return self._json(value)
-
-    def _json(self, value: Any) -> Any:
+        """Return a value for a function, or to be written as JSON: what Jinja2 made becomes what it stands for."""
         kind = type(value)
-        if kind is str or kind in PLAIN:
+        if kind is str or kind in _PLAIN:
             return value
         if isinstance(value, Undefined):
             return None
         if isinstance(value, OwnText):
             return str.__str__(value)
+        if kind in _CONTAINERS:
+            charge(value)  # If it shares its parts, its text can be without end.
         if kind in (list, tuple):
-            return kind([self._json(element) for element in value])
+            return kind(self.json(element) for element in value)
         if kind is dict:
-            return {self._json(key): self._json(element) for key, element in value.items()}
+            return {self.json(key): self.json(element) for key, element in value.items()}
         if kind is range or (isinstance(value, Iterable) and kind.__name__ in ("dict_keys", "dict_values")):
             return list(value)
         if isinstance(value, (*JINJA_OWN, Method)):
@@ -279,9 +324,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         """Join what a macro, a block or a filter block printed."""
         parts = list(parts)
         check_growth(sum(map(len, parts)))
-        text = OwnText.of(split_values(parts))
-        RENDERING.get().step(len(text.pieces))
-        return made(text)
+        return OwnText.of(split_values(parts))
 
     def finish(self, parts: list[str]) -> str:
         """Join all that was printed: to a `Prompt` where the template's own text may open a message."""
@@ -297,7 +340,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             texts = [self.text(value) for value in values]
             between = self.text(between)
             check_growth(sum(map(len, texts)) + len(between) * max(0, len(texts) - 1))
-            return made(str(between.join(texts)))
+            return str(between.join(texts))
         parts: list[str] = []
         for value in values:
             parts += [self._part(between)] if parts and between != "" else []
@@ -311,11 +354,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def field(self, obj: Any, name: str) -> Any:
         """Return a field of data; of what is missing, something missing."""
-        if type(obj) is dict and name in obj and not is_hidden(name):
+        if type(obj) is dict and name in obj:
             return obj[name]
         if isinstance(obj, Missing):
             return obj.field(name)
-        if is_hidden(name):
+        if name.startswith("_"):
             raise Refused(f"Names that begin with '_' are not read: {name!r}.")
         if isinstance(obj, JINJA_OWN):
             try:
@@ -329,14 +372,12 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         """Return an element or a field of data; of what is missing, something missing."""
         if isinstance(obj, Missing):
             return obj.field(key)
-        if isinstance(obj, JINJA_OWN) or is_hidden(key):
-            return self.field(obj, str(named(key)))
-        if type(key) is not str and type(key) is not int:
-            RENDERING.get().walk(key)
+        if isinstance(obj, JINJA_OWN) or (
+            isinstance(key, str) and key.startswith("_") and not isinstance(obj, Mapping)
+        ):
+            return self.field(obj, str(key))
         found = read_item(obj, key)
-        if type(key) is slice:
-            made(found)
-        return Missing(obj=obj, name=named(key)) if found is NOTHING else found
+        return Missing(obj=obj, name=key) if found is NOTHING else found
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return a field for a filter or a format, which cannot await it."""
@@ -352,12 +393,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the kernel, a macro, or a method that only computes; nothing else."""
+        made((args, kwargs))
         if isinstance(obj, Missing):
             if not obj.words:
                 raise Refused(f"This cannot be called: {obj._undefined_message}.")  # noqa: SLF001 - Jinja2's words
             return self._call_function(obj.words, args, kwargs)
-        if any(map(is_hidden, kwargs.keys() - _ADDED)):
-            raise Refused("An argument whose name begins with '_' cannot be given.")
         if isinstance(obj, Method):
             return self._call_method(obj, args, _own_arguments(kwargs))
         if isinstance(obj, Macro | AsyncLoopContext):
@@ -365,8 +405,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, BlockReference | Joiner) or any(obj is given for given in self._callable):
             return context.call(obj, *args, **kwargs)
         if isinstance(obj, MethodType) and isinstance(obj.__self__, AsyncLoopContext | Cycler):
-            known = tuple(map(self.known, args))
-            return context.call(obj, *(known if obj.__name__ == "changed" else args), **kwargs)
+            return context.call(obj, *args, **kwargs)
         raise Refused(f"This is {describe_kind(obj)}, a value, not a function: it cannot be called.")
 
     def _call_function(self, words: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
@@ -377,60 +416,32 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     def _call_method(self, method: Method, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         of, name = method.of, method.name
         if not isinstance(of, str):
-            known = tuple(map(self.known, args))
-            if name == "get":
-                return ({} if args and is_hidden(args[0]) else of).get(*args, **kwargs)
             if name == "strftime":
-                check_format(self.text(args[0]) if args else "")
-            if name in ("count", "index"):
-                of, args = self.known(of), known
-            of = visible(of)
-            charge(of)
-            try:
-                result = getattr(of, name)(*args, **kwargs)
-            except ValueError as error:
-                if name != "index":
-                    raise
-                raise Refused("The list has no such element.") from error  # Python's words are the whole element.
+                check_format(str(args[0]) if args else "")
+            result = getattr(of, name)(*args, **kwargs)
             return list(result) if name in ("items", "keys", "values") else result
         charge(of)
         if name in ("format", "format_map"):
-            mapping = visible(args[0]) if name == "format_map" and args else None
-            return made(_Formatter(self).vformat(of, () if mapping else args, mapping or kwargs))
+            mapping = args[0] if name == "format_map" and args else None
+            text = _Formatter(self).vformat(of, () if mapping else args, mapping or kwargs)
+            check_growth(len(text))
+            return text
         if name == "join":
-            return self.join(of, list(visible(args[0])) if args else [])
+            return self.join(of, list(args[0]) if args else [])
         if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
             return self.replace(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
             if isinstance(given, int):
                 check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))
-        result = getattr(str.__str__(of), name)(*args, **kwargs)
-        charge(result if isinstance(result, list) else None)
-        return made(result)
+        return getattr(str.__str__(of), name)(*args, **kwargs)
 
     def replace(self, text: str, old: str, new: str, count: int) -> str:
         """Replace a text by another."""
         found = text.count(old) if len(new) > len(old) else 0
         check_growth(len(text) + found * len(new))
-        return made(text.replace(old, new, count))
+        return text.replace(old, new, count)
 
     # What is computed.
-
-    def known(self, value: Any) -> Any:
-        """Return a value to compare or to hash: counted, and without what is hidden in it."""
-        return value if type(value) in PLAIN or not RENDERING.get().walk(value) else show(value)
-
-    def contains(self, value: Any, within: Any) -> bool:
-        """Tell whether a value is in another one."""
-        value = self.known(value)
-        if isinstance(within, Mapping | Set):
-            return not is_hidden(value) and value in within
-        if isinstance(within, Iterator):
-            within = list(within)
-        if isinstance(within, Sized):
-            RENDERING.get().step(len(within) // _LOOKS_A_STEP * work(value))
-        # A text or number is equal to no list, whatever that has in it.
-        return value in (within if isinstance(value, str) or type(value) in PLAIN else self.known(within))
 
     def operand(self, value: Any) -> Any:
         """Return what a format may write of a value: numbers and dates as they are, else the text."""
@@ -441,22 +452,22 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         for digits in chain.from_iterable(_WIDTH.findall(text)):
             check_format("0000" if digits == "*" else digits)
         if isinstance(values, dict) and "%(" in text:
-            given: Any = {name: self.operand(value) for name, value in visible(values).items()}
-            texts: Sequence[Any] = [given.get(name) for name in _NAMED.findall(text)]
+            given: Any = {name: self.operand(value) for name, value in values.items()}
         else:
-            texts = given = tuple(map(self.operand, values if isinstance(values, tuple) else (values,)))
-        check_growth(len(text) + sum(len(each) for each in texts if isinstance(each, str)))
-        return made(str(text % given))
+            given = tuple(map(self.operand, values if isinstance(values, tuple) else (values,)))
+        result: str = text % given
+        check_growth(len(result))
+        return result
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute, within bounds: what doubles each time is soon larger than the machine."""
-        if operator == "%" and isinstance(left, str | bytes):
+        if operator == "%" and isinstance(left, str):
             return self.percent(self.text(left), right)
         if operator == "+":
             return self._add(left, right)
         if operator == "*":
             for one, other in ((left, right), (right, left)):
-                if isinstance(one, Sized) and isinstance(other, int):
+                if isinstance(one, str | list | tuple) and isinstance(other, int):
                     check_growth(len(one) * max(0, other))
         if isinstance(left, int) and isinstance(right, int):
             bits = left.bit_length() * max(0, right) if operator == "**" else left.bit_length() + right.bit_length()
@@ -465,7 +476,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         return made(super().call_binop(context, operator, left, right))
 
     def _add(self, left: Any, right: Any) -> Any:
-        if isinstance(left, Sized) and isinstance(right, Sized):
+        if isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
             check_growth(len(left) + len(right))
             if isinstance(left, str) and isinstance(right, str):
                 return self.join("", (left, right))
@@ -487,21 +498,17 @@ async def _deeper(called: Awaitable[Any]) -> Any:
 
 def _own_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return what the template gave by name, without what Jinja2 adds."""
-    for name in _ADDED:
-        kwargs.pop(name, None)
+    kwargs.pop("_loop_vars", None)
+    kwargs.pop("_block_vars", None)
     return kwargs
 
 
 class _Formatter(SandboxedFormatter):
     _env: PromptEnvironment
-    made = 0
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         return super().convert_field(self._env.operand(value), conversion)
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         check_format(format_spec)
-        text = super().format_field(value, format_spec)
-        self.made += len(text)
-        check_growth(self.made)
-        return text
+        return super().format_field(value, format_spec)

@@ -7,38 +7,26 @@ Whatever else is made of such a string is an ordinary string, and so a value whe
 
 from __future__ import annotations
 
-import math
 import re
-import sys
 import time
-from collections import deque
-from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set, Sized
+from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jinja2.runtime import AsyncLoopContext
 
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
 from portico.ports import CallFunction
 from portico_templates.handlebars._running import join_own_text
-from portico_templates.handlebars.values import all_fields, is_hidden
 from portico_templates.jinja2._data import Refused
 from portico_templates.jinja2.config import Jinja2Settings
 
 _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
-_LETTERS_COMPARED_A_STEP = 256
-_BYTES_A_STEP = 128
-_BITS_A_STEP = 512
 _DEEPEST = 64
 _DEEPEST_VALUE = 200
-_LONGEST_FORM = 16
 _WIDE = re.compile(r"\d{4}")
-PLAIN = frozenset([bool, float, int, type(None)])
-_LEAVES = (bytes, bytearray, memoryview)
-
-T = TypeVar("T")
 
 
 class Rendering:
@@ -74,49 +62,11 @@ class Rendering:
                     "max_seconds sets how long it may take."
                 )
 
-    def walk(self, value: Any, most: float = math.inf) -> bool:
-        """Count all that is in a value, as often as it is in it, and tell whether some of it is hidden.
-
-        Python compares, hashes and writes a value in one go, and one that shares its parts may have no end. Raises
-        ``LimitExceeded``, also for more than ``most`` characters.
-        """
-        hides, characters, level = False, 0, [value]
-        for _ in range(_DEEPEST_VALUE):
-            inner: list[Any] = []
-            bits = 0
-            for one in level:
-                kind: Any = type(one)
-                if kind is int:
-                    bits += one.bit_length()
-                elif isinstance(one, str):
-                    characters += len(one)
-                elif kind in PLAIN:
-                    continue
-                elif kind is list or kind is tuple or (isinstance(one, Sequence | Set | deque) and kind not in _LEAVES):
-                    self.step(1 + len(one))
-                    inner += one
-                elif isinstance(one, Mapping):
-                    self.step(1 + 2 * len(one))
-                    hides = hides or any(map(is_hidden, one))
-                    inner += one
-                    inner += one.values()
-                elif names := all_fields(kind):
-                    self.step(1 + len(names))
-                    hides = hides or any(map(is_hidden, names))
-                    inner += [getattr(one, name, None) for name in names]
-            self.step(bits // _BITS_A_STEP + characters // _LETTERS_COMPARED_A_STEP)
-            if characters > most:
-                raise too_large(self.settings.max_characters)
-            if not inner:
-                return hides
-            level = inner
-        raise LimitExceeded(f"A value nests deeper than {_DEEPEST_VALUE} levels, or contains itself.")
-
     def print(self, text: str) -> None:
         """Count a text that is printed, captured ones too; raises ``LimitExceeded`` when it is too much."""
         self.printed += 1 + len(text)
         if self.printed > 2 * self.settings.max_characters:
-            raise too_large(self.settings.max_characters)
+            raise _too_large(self.settings.max_characters)
 
     def enter(self) -> None:
         """Go into a macro or a recursive loop; raises ``LimitExceeded`` at the deepest."""
@@ -165,27 +115,37 @@ def work(value: object) -> int:
     return 1 + len(value) if isinstance(value, Sized) and not isinstance(value, AsyncLoopContext) else 1
 
 
+T = TypeVar("T")
+
+
+def made(value: T) -> T:
+    """Count all that is in a list or mapping, as often as it is in it: Python goes through all of it in one go."""
+    step, level = RENDERING.get().step, [value]
+    for _ in range(_DEEPEST_VALUE):
+        lists = [one for one in level if isinstance(one, list | tuple | dict)]
+        if not lists:
+            return value
+        level = []
+        for one in lists:
+            step(1 + len(one))
+            level += [*one, *one.values()] if isinstance(one, dict) else one
+    raise LimitExceeded(f"A value nests deeper than {_DEEPEST_VALUE} levels.")
+
+
 def check_growth(count: int) -> None:
     """Raise ``LimitExceeded`` for a text or list of ``count`` characters or elements, if that is too many."""
     most = RENDERING.get().settings.max_characters
     if count > most:
-        raise too_large(most)
-
-
-def made(value: T) -> T:
-    """Count the memory of a text, number or list that the template made: it may keep all of them."""
-    RENDERING.get().step(1 + sys.getsizeof(value) // _BYTES_A_STEP)
-    return value
+        raise _too_large(most)
 
 
 def check_format(specification: str) -> None:
     """Raise ``LimitExceeded`` for a width or precision that makes texts out of nothing."""
-    check_growth(_LONGEST_FORM * len(specification))
     if _WIDE.search(specification):
         raise LimitExceeded("A width or precision of a format is at most 999.")
 
 
-def too_large(most: int) -> LimitExceeded:
+def _too_large(most: int) -> LimitExceeded:
     return LimitExceeded(
         f"The template makes a text or list of more than {most:,} characters or elements; max_characters sets how "
         "many it may have."

@@ -14,9 +14,8 @@ from portico import Prompt
 from portico.errors import LimitExceeded, PorticoError, TemplateError
 from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
-from portico_templates.jinja2._code import PromptCode
 from portico_templates.jinja2._data import METHODS, Refused
-from portico_templates.jinja2._environment import PromptEnvironment, check_source
+from portico_templates.jinja2._environment import PromptCode, PromptEnvironment, check_source
 from portico_templates.jinja2._rendering import RENDERING, Rendering
 from portico_templates.jinja2.config import Jinja2Settings
 
