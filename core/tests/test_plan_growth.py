@@ -21,7 +21,6 @@ from portico.plans import (
     evaluate,
     plan_from_json,
 )
-from portico_testkit.fakes.run_store import MemoryRunStore
 
 TWICE = [
     TextOf((From("s"), From("s"))),
@@ -79,27 +78,6 @@ def test_a_plan_of_too_many_values_is_refused() -> None:
     document = {"version": 1, "goal": "g", "steps": [], "result": {"value": [[]] * 200_000}}
     with pytest.raises(PlanFormatError, match="200,000 values"):
         plan_from_json(document)
-
-
-async def test_long_texts_of_steps_side_by_side_are_written_one_after_the_other() -> None:
-    together: list[int] = []
-
-    class Store(MemoryRunStore):
-        async def append(self, lease: Any, entries: Any) -> None:
-            together.append(len([each for each in entries if each["type"] == "step-started"]))
-            await super().append(lease, entries)
-
-    def plan(text: str) -> Plan:
-        return Plan("Say", tuple(Step(f"s{n}", "echo", {"x": Value(text)}) for n in range(5)), From("s4"))
-
-    kernel = Kernel(run_store=Store())
-    kernel.add_function(echo)
-    await kernel.run_plan(plan("short"))
-    assert max(together) == 5
-    together.clear()
-    run = await kernel.run_plan(plan("long" * 100_000))
-    assert max(together) == 1
-    assert len(run.steps) == 5
 
 
 def test_a_path_has_an_end() -> None:

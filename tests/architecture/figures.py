@@ -16,7 +16,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
     "source lines": 64_160,
-    "core lines": 22_070,
+    "core lines": 22_140,
     "testkit lines, with its tests": 12_000,
     "public names of core": 220,
     "distributions": 26,

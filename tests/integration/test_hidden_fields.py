@@ -56,7 +56,6 @@ TEMPLATES = {
         "{{get '_mine'}}": "mine",
         "{{found}}": '{"name": "Ada", "friends": []}',
         "{{#with (found)}}{{_token}}{{/with}}": "",
-        "{{#if (equals p q)}}same{{/if}}": "",
         "{{concat m}}{{array m}}": '{"name": "Ada"}[{"name": "Ada"}]',
     },
     "jinja2": {

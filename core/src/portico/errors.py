@@ -53,7 +53,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LONGEST_WORD = 200
 _LISTED = 8
 
 
@@ -61,7 +60,7 @@ def nearest(word: str, known: Sequence[str], *, count: int = 3) -> tuple[str, ..
     """Return the known words nearest to ``word`` by difflib's ratio, without regard to case."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     # Of three letters one may be wrong (2/3). At 0.6 "weekday" is near to "day", a part of it, and "openai" to "nope".
-    close = get_close_matches(folded := word[:_LONGEST_WORD].casefold(), list(by_folded), count)
+    close = get_close_matches(folded := word[:200].casefold(), list(by_folded), count)
     near = get_close_matches(folded, close, count, 0.65)
     return tuple(by_folded[each] for each in close if each in near or folded in each or each in folded)
 

@@ -354,10 +354,7 @@ def _as_text(value: Any) -> str:
 
 
 def size_of(value: Any) -> int:
-    """Return the memory of a JSON value in characters of four bytes; what is in it twice counts twice.
-
-    Raises ``LimitExceeded``: a value that shares its parts may be without end.
-    """
+    """Return about how many characters have the memory of a value, shared parts each time; or ``LimitExceeded``."""
     size, waiting = 0, [value]
     while waiting:
         one = waiting.pop()

@@ -264,11 +264,10 @@ class SemanticKernelTemplate:
         for index, variable in self._variables:
             value = arguments.get(variable.name)
             if type(value) is not str:
-                known = written.get(variable.name)
-                if known is None:
-                    known = self._write(index, _look_up(variable, arguments) if value is None else value)
-                    written[variable.name] = known
-                value = known
+                if variable.name not in written:
+                    value = _look_up(variable, arguments) if value is None else value
+                    written[variable.name] = self._write(index, value)
+                value = written[variable.name]
             texts[index] = value
         if len(self._calls) == 1:
             [(index, content)] = self._calls

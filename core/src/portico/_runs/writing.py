@@ -28,7 +28,6 @@ LEASE_SECONDS = 60.0
 _BEATS = 3
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
-_LONGEST_WRITE = 1_000_000
 
 
 class Journal:
@@ -133,17 +132,11 @@ class Journal:
         if self.lost is not None:
             raise self.lost
         assert self._lease is not None  # noqa: S101 - taken before the first entry
-        # A store holds the text of all that it writes at once.
-        values = [value for each in entries for value in (each.get("result"), *each.get("arguments", {}).values())]
-        is_long = sum(len(value) for value in values if type(value) is str) > _LONGEST_WRITE
-        count = 1 if is_long else len(entries)
-        for start in range(0, len(entries), count):
-            together = entries[start : start + count]
-            try:
-                await self._store.append(self._lease, together)
-            except (StoreBusy, StoreUnavailable) as error:
-                await self._append_again(self._lease, together, unknown=isinstance(error, StoreUnavailable))
-            self.length += len(together)
+        try:
+            await self._store.append(self._lease, entries)
+        except (StoreBusy, StoreUnavailable) as error:
+            await self._append_again(self._lease, entries, unknown=isinstance(error, StoreUnavailable))
+        self.length += len(entries)
 
     async def _append_again(self, lease: Lease, entries: Sequence[Mapping[str, Any]], *, unknown: bool) -> None:
         """Append again. With ``unknown``, the store may have the entries already: it could not be reached."""

@@ -230,9 +230,8 @@ def log_missing(unit: Unit, path: Path, get: Get) -> Get:
             alike = [field for field in fields if field.casefold() == name.casefold()]
             if alike or (fields and not is_mapping):
                 is_logged = True
-                has = f"The value has {repr(alike[0]) if alike else ', '.join(fields)}."
-                has = "A name that begins with '_' is not read." if is_hidden(name) else has
-                _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. {has}", path))
+                has = "others: '_' hides" if is_hidden(name) else repr(alike[0]) if alike else ", ".join(fields)
+                _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. The value has {has}.", path))
             break
         return value
 

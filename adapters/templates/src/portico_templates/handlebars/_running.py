@@ -86,7 +86,8 @@ class Run:
         """Count a text that is made on the way; raises ``LimitExceeded`` when all of them are too long."""
         self.characters += len(text)
         if self.characters > self.limits.characters:
-            raise too_long(self.limits.characters, self.name)
+            limit = f"{self.limits.characters:,} characters"
+            raise LimitExceeded(f"{self.name}: the texts made for the rendered prompt have more than {limit}.")
         return text
 
     def later(self, awaitable: Awaitable[Any]) -> Later:
@@ -469,13 +470,8 @@ def flatten(parts: list[Any], limit: int, name: str) -> list[str]:
             found = _indent(found, parts.indent)
             left = limit - sum(map(len, found))
     if left < 0:
-        raise too_long(limit, name)
+        raise LimitExceeded(f"{name}: the rendered prompt has more than {limit:,} characters.")
     return found
-
-
-def too_long(limit: int, name: str) -> LimitExceeded:
-    """Return the error of a prompt, or of what is made for it, that has more than ``limit`` characters."""
-    return LimitExceeded(f"{name}: the rendered prompt, or what is made for it, has more than {limit:,} characters.")
 
 
 def _indent(parts: Iterable[str], indent: str) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from portico_templates.handlebars._running import Run
-from portico_templates.handlebars.values import MISSING, Values, is_array, is_hidden, is_true, show
+from portico_templates.handlebars.values import MISSING, Values, is_array, is_hidden, is_true
 
 Helper = Callable[[Values, Run, Sequence[Any], Mapping[str, Any]], Any]
 """Called with the values of the language, the run, the arguments and the named ones. ``ValueError`` is a mistake in
@@ -73,7 +73,7 @@ def _equals(values: Values, run: Run, arguments: Sequence[Any], named: Mapping[s
     if len(arguments) < 2:
         raise ValueError("takes two arguments.")
     _count_parts(values, run, arguments)
-    plain = [None if value is MISSING else show(value) for value in arguments]
+    plain = [None if value is MISSING else value for value in arguments]
     try:
         return all(isinstance(a, bool) == isinstance(b, bool) and bool(a == b) for a, b in pairwise(plain))
     except (TypeError, ValueError, RecursionError):

@@ -143,18 +143,6 @@ def visible(value: Any) -> Any:
     return value
 
 
-def show(value: Any) -> Any:
-    """Return a value to compare, without what is hidden anywhere in it: an object is the tuple of its fields."""
-    kind: Any = type(value)
-    if isinstance(value, Mapping):
-        return {key: show(element) for key, element in visible(value).items()}
-    if kind in (list, tuple, set, frozenset):
-        return kind(map(show, value))
-    if all_fields(kind):
-        return tuple(show(getattr(value, name, None)) for name in declared_fields(kind))
-    return value
-
-
 class Values:
     """Reads and writes the values of one language.
 

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any
 
 from jinja2.runtime import AsyncLoopContext
 
@@ -115,10 +115,7 @@ def work(value: object) -> int:
     return 1 + len(value) if isinstance(value, Sized) and not isinstance(value, AsyncLoopContext) else 1
 
 
-T = TypeVar("T")
-
-
-def made(value: T) -> T:
+def made(value: Any) -> Any:
     """Count all that is in a list or mapping, as often as it is in it: Python goes through all of it in one go."""
     step, level = RENDERING.get().step, [value]
     for _ in range(_DEEPEST_VALUE):
