@@ -171,7 +171,8 @@ def echo(server: list[RawServer], status: int, shape: str, write: Callable[[str]
         body = form(words).encode()
         first = f"HTTP/1.1 {status} {line}" if status else f"HTTP/1.1 {line}"
         fields = f"content-type: {kind}\r\ncontent-length: {len(body)}\r\nx-echo: {line}\r\nwww-authenticate: {line}"
-        moved = f"\r\nlocation: /moved?{line.replace(' ', '+')}" if 300 <= status < 400 else ""
+        # A value of an address is quoted; else the next answer would repeat a part of a key.
+        moved = f"\r\nlocation: /moved?q={quote(line, safe='')}" if 300 <= status < 400 else ""
         writer.write(f"{first}\r\n{fields}{moved}\r\nconnection: close\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()

@@ -327,10 +327,15 @@ def _pattern_of(form: str) -> str:
 
 
 def _ways_of(letter: str) -> str:
-    # A redirect to a redirect quotes once more each time, and so does what shows a text in a text.
-    quoted = "".join(f"%(?:25)*{byte:02x}" for byte in letter.encode("utf-8", "replace"))
-    escaped = rf"\\+u{ord(letter):04x}|\\*{re.escape(letter)}"
-    return f"(?i:{quoted}|{_IN_HTML.get(letter, quoted)}|{escaped}{'|[+]' if letter == ' ' else ''})"
+    # One way of writing may be inside of another, and quoted once more with each redirect.
+    def quoted(text: str) -> str:
+        written = ("".join(f"%(?:25)*{byte:02x}" for byte in each.encode("utf-8", "replace")) for each in text)
+        return "".join(f"(?:{re.escape(each)}|{escaped})" for each, escaped in zip(text, written, strict=True))
+
+    slash = quoted("\\")
+    entity = f"|{quoted('&')}(?:{quoted('amp;')})*{quoted(_IN_HTML[letter][1:])}" if letter in _IN_HTML else ""
+    ways = f"{slash}*{quoted(letter)}|{slash}+u{ord(letter):04x}{entity}"
+    return f"(?i:{ways}{'|[+]' if letter == ' ' else ''})"
 
 
 class _Hiding(AbstractContextManager[None]):
