@@ -107,12 +107,15 @@ def _prose(lines: list[str]) -> str:
 
 def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]:
     """Return the lines under a heading without their indent, and whether it is underlined, as in NumPy style."""
-    for at, line in enumerate(lines):
-        below = lines[at + 1 :]
+    for at, line in enumerate(lines, 1):
+        heading = line.strip()
+        if heading.removesuffix(":") not in names:
+            continue
+        below = lines[at:]
         if line.rstrip() in [f"{name}:" for name in names]:
             body = takewhile(lambda each: not each.strip() or each[:1] == " ", below)
             return dedent("\n".join(body)).splitlines(), False
-        if line.strip() in names and below and _is_rule(below[0]):
+        if heading in names and below and _is_rule(below[0]):
             end = next((place for place in range(2, len(below)) if _is_rule(below[place])), len(below) + 1)
             return below[1 : end - 1], True
     return [], False
