@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 64_160,
-    "core lines": 22_140,
+    "source lines": 64_240,
+    "core lines": 22_190,
     "testkit lines, with its tests": 12_000,
     "public names of core": 220,
     "distributions": 26,

@@ -151,8 +151,9 @@ class _Database:
             )
         if all(name != "checksum" for _, name, *_ in connection.execute("PRAGMA table_info(state)")):
             # An earlier version wrote it. Another process may be quicker.
-            with suppress(sqlite3.OperationalError, FileNotFoundError), Sqlite.transaction(connection):
-                connection.execute("ALTER TABLE state ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+            with suppress(FileNotFoundError), Sqlite.transaction(connection):
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("ALTER TABLE state ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
                 query = "SELECT generation, dimensions * next_slot * 4 FROM state"
                 generation, size = connection.execute(query).fetchone()
                 checksum = sum_up(vectors_file(self._folder, generation), size) if size else 0

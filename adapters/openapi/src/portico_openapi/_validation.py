@@ -84,7 +84,7 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
     def check(value: Any) -> list[Fault]:
         faults: dict[Fault, None] = {}
         try:
-            bounded().begin(value, plain=plain)
+            bounded().begin(value, plain=plain, definitions=definitions)
             for fault in _faults(islice(validator.iter_errors(value), _MOST_ERRORS), definitions):
                 faults[fault] = None
                 if len(faults) == _MOST_FAULTS:

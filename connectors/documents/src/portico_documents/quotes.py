@@ -21,6 +21,8 @@ def line_now(file: Path, read: dict[Path, str | None], *, hash: bytes, size: int
     """
     if file not in read:
         try:
+            if file.exists() and not file.is_file():  # a pipe would be waited for
+                raise FileNotFoundError
             with file.open("rb") as stream:
                 data = stream.read(2 * size + _GROWTH)  # of a file that has grown much only a part
             read[file] = None if blake2b(data, digest_size=20).digest() == hash else decode(data)

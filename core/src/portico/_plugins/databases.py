@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -85,10 +85,14 @@ class Sqlite:
         if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             with Sqlite.transaction(connection):  # so that nobody writes meanwhile
                 log = Path(f"{file}-wal")
-                if not log.exists() or not log.stat().st_size:
-                    part = Path(f"{file}.seal-part")
-                    part.write_text(_checksum(file), "ascii")
-                    part.replace(f"{file}.seal")
+                # Without a seal, the next opening only takes longer.
+                with suppress(OSError):
+                    if not log.exists() or not log.stat().st_size:
+                        with (part := Path(f"{file}.seal-part")).open("w", encoding="ascii") as stream:
+                            stream.write(_checksum(file))
+                            stream.flush()
+                            os.fsync(stream.fileno())  # else a power failure may leave an empty one
+                        part.replace(f"{file}.seal")
 
     @staticmethod
     def unseal(file: Path) -> None:
@@ -168,8 +172,7 @@ def _checksum(file: Path) -> str:
         status = file.stat()
         descriptor = _OPENED.get((status.st_dev, status.st_ino))
         descriptor = descriptor or os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        while block := os.read(descriptor, _READ_AT_ONCE):
+        while block := _read_at(descriptor, size):
             size += len(block)
             checksum = crc32(block, checksum)
         if os.name == "nt":
@@ -178,6 +181,14 @@ def _checksum(file: Path) -> str:
             status = os.fstat(descriptor)
             _OPENED[status.st_dev, status.st_ino] = descriptor
     return f"{size} {checksum:08x}"
+
+
+def _read_at(descriptor: int, place: int) -> bytes:
+    # A forked process shares the place from which the next `read` would go on.
+    if os.name != "nt":
+        return os.pread(descriptor, _READ_AT_ONCE, place)
+    os.lseek(descriptor, place, os.SEEK_SET)
+    return os.read(descriptor, _READ_AT_ONCE)
 
 
 def _plain_code(error: Exception) -> int:

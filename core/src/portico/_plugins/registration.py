@@ -6,7 +6,7 @@ import re
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -314,9 +314,13 @@ def _forms_of(value: str) -> Iterator[str]:
     """Yield a secret and its parts: ``Bearer`` and the key are one header, a user and a password one address."""
     yield value
     yield from (word for word in value.split() if len(word) > _SHORT)
-    user, _, password = (value.partition("://")[2].rpartition("@")[0] or value).partition(":")
+    user, colon, password = (value.partition("://")[2].rpartition("@")[0] or value).partition(":")
+    if colon:
+        yield b64encode(f"{user}:{password}".encode()).decode()
     if len(password) >= _SHORT_PASSWORD:
-        yield from (password, b64encode(f"{user}:{password}".encode()).decode())
+        yield password
+    elif user and colon and not password:  # services take a key as the user
+        yield user
 
 
 def _pattern_of(form: str) -> str:
@@ -334,7 +338,7 @@ def _ways_of(letter: str) -> str:
 
     slash = quoted("\\")
     entity = f"|{quoted('&')}(?:{quoted('amp;')})*{quoted(_IN_HTML[letter][1:])}" if letter in _IN_HTML else ""
-    ways = f"{slash}*{quoted(letter)}|{slash}+u{ord(letter):04x}{entity}"
+    ways = f"{slash}{{0,8}}{quoted(letter)}|{slash}{{1,8}}u{ord(letter):04x}{entity}"
     return f"(?i:{ways}{'|[+]' if letter == ' ' else ''})"
 
 
@@ -360,7 +364,8 @@ class _Hiding(AbstractContextManager[None]):
             self._take_frames(error)
 
     def filter(self, record: Any) -> bool:
-        record.msg, record.args = self._mask(record.getMessage()), ()
+        with suppress(Exception):  # a record of wrong arguments is reported by its handler
+            record.msg, record.args = self._mask(record.getMessage()), ()
         if record.exc_info:
             record.exc_text, record.exc_info = self._mask(self._formatter.formatException(record.exc_info)), None
         return True

@@ -78,7 +78,7 @@ class _TooLong(LimitExceeded):
 
 
 _SCALARS = (str, int, bool, type(None))
-_MOST_COMPOSED = 32_000_000
+_COMPOSED, _COMPOSED_A_STEP = 32_000_000, 320_000
 
 
 @dataclass(slots=True)
@@ -135,8 +135,9 @@ class Execution:
         if type(expression) is Value or type(expression) is From:
             return
         self.composed += size_of(value)
-        if self.composed > _MOST_COMPOSED:
-            raise LimitExceeded(f"The steps of a run put together at most {_MOST_COMPOSED:,} characters of texts.")
+        if self.composed > (most := max(_COMPOSED, self.budget.steps * _COMPOSED_A_STEP)):
+            limit = f"The steps of a run put together at most {most:,} characters of texts."
+            raise LimitExceeded(f"{limit} Allow more steps in its budget, and these are more.")
 
     async def _steps(
         self,

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from portico._schema.values import freeze
+from portico._types.compiled import Compiled
 from portico.errors import LimitExceeded
 
 _STEPS = 50_000
@@ -72,15 +73,15 @@ class Bounded:
     steps than it may take raises `LimitExceeded`, what goes too deep ``RecursionError``.
     """
 
-    def __init__(self, vendor: Mapping[str, Any], error: Callable[[str], Exception], engine: Any) -> None:
+    def __init__(self, vendor: Mapping[str, Any], error: Callable[..., Exception], engine: Any) -> None:
         self._additional_properties = vendor["additionalProperties"]
         self._check, self._error, self._engine = threading.local(), error, engine
         self._options = engine.Options()
         self._options.max_mem, self._options.never_capture, self._options.log_errors = 1 << 18, True, False
         self.compile = lru_cache(1_024)(self._compile)
         own = {
-            "additionalProperties": self._additional, "enum": self._enum, "pattern": self._pattern,
-            "patternProperties": self._patterns, "uniqueItems": self._unique,
+            "additionalProperties": self._additional, "anyOf": self._any_of, "enum": self._enum,
+            "pattern": self._pattern, "patternProperties": self._patterns, "uniqueItems": self._unique,
         }  # fmt: skip
         self.keywords = {name: self.bound(name, keyword) for name, keyword in {**vendor, **own}.items()}
 
@@ -90,11 +91,14 @@ class Bounded:
         named = [part.get("patternProperties") for part in _parts(schema) if isinstance(part, dict)]
         return not any(set("*+?{|") & set(name) for names in named if isinstance(names, dict) for name in names)
 
-    def begin(self, value: Any, *, plain: bool = True) -> None:
-        """Begin the check of a value, whose size says how many steps it may take; ``plain`` is what `is_plain` told."""
+    def begin(self, value: Any, *, plain: bool = True, definitions: Mapping[str, Any] | None = None) -> None:
+        """Begin the check of a value, whose size says how many steps it may take.
+
+        ``plain`` is what `is_plain` told, ``definitions`` are those of the whole schema.
+        """
         steps = (_STEPS_OF_A_PART + (len(part) >> 5 if isinstance(part, str) else 0) for part in _parts(value))
         self._check.left, self._check.calls, self._check.plain = _STEPS + sum(steps), 0, plain
-        self._check.sizes, self._check.listed = {}, {}
+        self._check.sizes, self._check.listed, self._check.definitions = {}, {}, definitions or {}
 
     def spend(self, steps: int) -> None:
         """Count steps. Raises `LimitExceeded` when there were too many."""
@@ -165,6 +169,18 @@ class Bounded:
     def _additional(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
         if isinstance(value, dict) and argument is not True:
             yield from self._additional_properties(validator, argument, self.others(value, schema), {})
+
+    def _any_of(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
+        # The alternative that is meant comes first: most values are done with it.
+        self.spend(len(argument) >> 1 if isinstance(value, dict) else 0)
+        likely = Compiled.likely(argument, value, self._check.definitions)
+        faults: list[Any] = []
+        for index in dict.fromkeys((*likely, *range(len(argument)))):
+            found = list(validator.descend(value, argument[index], schema_path=index))
+            if not found:
+                return
+            faults += found
+        yield self._error("it is none of the alternatives", context=faults)
 
     def _pattern(self, validator: Any, argument: Any, value: Any, schema: Any) -> Iterator[Any]:
         if isinstance(value, str) and (pattern := self.compile(argument)) and not self.finds(pattern, value):

@@ -56,7 +56,12 @@ def freeze(value: Any) -> Any:
         return ("array", tuple(freeze(element) for element in value))
     if isinstance(value, dict):
         return ("object", frozenset((key, freeze(element)) for key, element in value.items()))
+    if isinstance(value, int | float) and abs(value) >= _LARGE and value not in (math.inf, -math.inf):
+        return ("number", hex(int(value)))  # multiples of 2**61 - 1 all have one hash
     return (isinstance(value, bool), value)
+
+
+_LARGE = 2**60
 
 
 def resolve(reference: object, root: Any) -> Any:

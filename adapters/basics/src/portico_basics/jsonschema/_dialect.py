@@ -107,11 +107,12 @@ class Dialect:
         """Return a function that checks values against a schema, which must be a copy of the caller's own."""
         self._prepare(schema)
         plain = BOUNDED.is_plain(schema)
+        definitions = schema.get("$defs", {}) if isinstance(schema, dict) else {}
         validator = self._kind({"not": {}} if schema is False else schema, registry=_META)
 
         def validate(value: Any) -> list[str]:
             try:
-                BOUNDED.begin(value, plain=plain)
+                BOUNDED.begin(value, plain=plain, definitions=definitions)
                 sentences = (sentence for error in validator.iter_errors(value) for sentence in _sentences(error))
                 return list(dict.fromkeys(sentences))
             except RecursionError:

@@ -191,7 +191,8 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
 
 def require_new(file: Path) -> None:
     """Raise ``StoreDamaged`` if a journal was begun in this file, which is now gone or empty."""
-    if (mark := _beside(file, "begun")).exists():
+    # Another process may begin it at this moment.
+    if (mark := _beside(file, "begun")).exists() and not (file.exists() and file.stat().st_size):
         advice = f"Restore it from a backup. Or delete {mark}, and a new one is begun."
         raise StoreDamaged(f"The journal {file} is gone or empty. {advice}")
 
@@ -206,12 +207,13 @@ def _require_whole_log(file: Path) -> None:
         return
     log = _beside(file, "wal")
     why = f"{lost} of the {written} pages that were written to {log.name} are not there, or changed"
-    up = time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.time()
+    up = time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
     if log.exists() and log.stat().st_mtime < time.time() - up:
         # After a power failure, the newest entries may be missing: the setting `sync` allows that.
         _log.warning("The journal %s: %s, since the system was restarted. The rest is used.", file, why)
         return
-    advice = f"Restore both from a backup. Or delete {_beside(file, 'shm')}: then the newest entries are lost."
+    shm = _beside(file, "shm")
+    advice = f"Restore both from a backup. Or delete {shm}, as in a copy of it: then the newest entries may be lost."
     raise _describe_damage(file, why, advice)
 
 

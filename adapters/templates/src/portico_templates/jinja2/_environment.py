@@ -480,6 +480,9 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             check_growth(len(left) + len(right))
             if isinstance(left, str) and isinstance(right, str):
                 return self.join("", (left, right))
+            charge(left)
+            made(right)  # what is in the left one was counted when it was made
+            return operator.add(left, right)
         return made(operator.add(left, right))
 
 

@@ -16,7 +16,7 @@ from jinja2.nodes import EvalContext
 from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.jinja2._data import Refused
-from portico_templates.jinja2._rendering import OwnText, charge, check_growth, made
+from portico_templates.jinja2._rendering import OwnText, charge, check_growth, made, work
 
 # They belong to modules above this one.
 PromptEnvironment: TypeAlias = Any
@@ -24,6 +24,27 @@ PromptEnvironment: TypeAlias = Any
 
 # They read or write HTML, or write Python's own idea of a value; wordwrap can make a text large out of nothing.
 _LEFT_OUT = ("forceescape", "pprint", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr")
+_OF_THE_TOP = frozenset(
+    [
+        "batch",
+        "count",
+        "d",
+        "default",
+        "first",
+        "items",
+        "last",
+        "length",
+        "list",
+        "map",
+        "reject",
+        "rejectattr",
+        "reverse",
+        "select",
+        "selectattr",
+        "slice",
+    ]
+)
+"""Filters that look at no more than the elements of what they are given."""
 _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000}
 
 
@@ -56,7 +77,13 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(filter)
     def run(*args: Any, **kwargs: Any) -> Any:
         charge(args[position])
-        made((args, kwargs))
+        if name in _OF_THE_TOP:
+            # What is filled in may be so in each place.
+            further = (*args[position + 1 :], *kwargs.values())
+            numbers = [given for given in further if isinstance(given, int)]
+            made(further, times=max(1, *numbers, work(args[position]) if name == "map" else 1))
+        else:
+            made((args, kwargs))
         if largest is not None:
             for given in (*args[position + 1 :], *kwargs.values()):
                 if isinstance(given, int) and abs(given) > largest:
@@ -145,4 +172,9 @@ def _tojson(environment: PromptEnvironment, value: Any, indent: int | None = Non
     data = environment.json(value)
     if indent is not None and not 0 <= indent <= 16:
         raise Refused(f"The filter tojson indents by 0 to 16, not {indent}.")
-    return json.dumps(data, ensure_ascii=False, indent=indent)
+    pieces, size = [], 0
+    for piece in json.JSONEncoder(ensure_ascii=False, indent=indent).iterencode(data):
+        size += len(piece)  # deep ones are mostly space
+        check_growth(size)
+        pieces.append(piece)
+    return "".join(pieces)

@@ -115,16 +115,19 @@ def work(value: object) -> int:
     return 1 + len(value) if isinstance(value, Sized) and not isinstance(value, AsyncLoopContext) else 1
 
 
-def made(value: Any) -> Any:
-    """Count all that is in a list or mapping, as often as it is in it: Python goes through all of it in one go."""
-    step, level = RENDERING.get().step, [value]
+def made(value: Any, times: int = 1) -> Any:
+    """Count all that is in a list or mapping, as often as it is in it: Python goes through all of it in one go.
+
+    ``times`` is for a tuple whose elements are put into so many places; the tuple itself does not count then.
+    """
+    step, level = RENDERING.get().step, list(value) if times > 1 else [value]
     for _ in range(_DEEPEST_VALUE):
         lists = [one for one in level if isinstance(one, list | tuple | dict)]
         if not lists:
             return value
         level = []
         for one in lists:
-            step(1 + len(one))
+            step(times * (1 + len(one)))
             level += [*one, *one.values()] if isinstance(one, dict) else one
     raise LimitExceeded(f"A value nests deeper than {_DEEPEST_VALUE} levels.")
 
