@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from portico import Kernel, function
@@ -102,7 +104,7 @@ async def test_calls_in_another_order_are_the_calls_that_they_were() -> None:
     entries = list(store._entries[whole.name])
     turned = plan_of("handlebars", "{{World-send text='b'}} {{World-send text='a'}} {{World-send text='c'}}")
     for count in range(2, len(entries)):
-        changed = [entry.replace(_json(plan), _json(turned)) for entry in entries[:count]]
+        changed = [_unchecked(entry).replace(_json(plan), _json(turned)) for entry in entries[:count]]
         store._entries[whole.name] = changed
         world = World()
         kernel = kernel_of(world, store)
@@ -117,6 +119,11 @@ async def test_calls_in_another_order_are_the_calls_that_they_were() -> None:
         for text in ("a", "b", "c"):
             if Value(text) in before:
                 assert f"send {text}" not in world.calls, f"after {count} entries {text} was sent again"
+
+
+def _unchecked(entry: str) -> str:
+    """Return an entry without its checksum, as earlier versions wrote it."""
+    return re.sub(r',\s*"crc32":\s*"\w+"', "", entry)
 
 
 def _json(plan: Plan) -> str:

@@ -191,8 +191,7 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
 
 def require_new(file: Path) -> None:
     """Raise ``StoreDamaged`` if a journal was begun in this file, which is now gone or empty."""
-    # Another process may begin it at this moment.
-    if (mark := _beside(file, "begun")).exists() and not (file.exists() and file.stat().st_size):
+    if (mark := _beside(file, "begun")).exists():
         advice = f"Restore it from a backup. Or delete {mark}, and a new one is begun."
         raise StoreDamaged(f"The journal {file} is gone or empty. {advice}")
 
