@@ -83,7 +83,7 @@ class Sqlite:
         """
         connection.execute(f"PRAGMA busy_timeout = {int(wait * 1_000)}")
         if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            with Sqlite.transaction(connection):  # so that nobody writes meanwhile
+            with Sqlite.transaction(connection):  # no other process writes meanwhile
                 log = Path(f"{file}-wal")
                 # Without a seal, the next opening only takes longer.
                 with suppress(OSError):
@@ -115,7 +115,7 @@ class Sqlite:
             whole = False
         if whole:
             _WHOLE[file] = state
-        elif _read_seal(file) == seal:  # else somebody has begun to write
+        elif _read_seal(file) == seal:  # else another process has begun to write
             raise sqlite3.OperationalError("its bytes are not those that were written")
         return whole
 
