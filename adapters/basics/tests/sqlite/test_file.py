@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +225,44 @@ async def test_a_run_is_whole_or_damaged(opened: Any, file: Path, statement: str
     assert await store.runs() == ["r1"]
     with pytest.raises(StoreDamaged, match=message):
         await store.read("r1")
+
+
+async def write_killed(opened: Any) -> dict[str, list[Any]]:
+    """Write runs that are as after a kill, closed without a release: how many entries they had is not known."""
+    written = {f"r{k}": [{"run": f"r{k}", "number": each} for each in range(1, 7 - k)] for k in range(1, 5)}
+    for run, entries in written.items():
+        store = opened()
+        await store.append(await store.acquire(run, owner="me", seconds=60), entries)
+        await store.aclose()
+    return written
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+async def test_a_changed_number_of_an_entry_concerns_its_run_alone(opened: Any, file: Path, number: int) -> None:
+    written = await write_killed(opened)
+    content = bytearray(file.read_bytes())
+    at = content.index(f'{{"run":"r2","number":{number}'.encode()) - 1
+    for content[at] in {*range(7), 127, 128, 255} - {number}:
+        file.write_bytes(content)
+        store = opened()
+        with pytest.raises(StoreDamaged, match=r"entry \d of the run r2 is missing.*Other runs are not concerned"):
+            await store.read("r2")
+        assert all([await store.read(run) == written[run] for run in ("r1", "r3", "r4")])
+        await store.aclose()
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+async def test_no_run_is_read_wrongly_where_an_entry_has_another_run(opened: Any, file: Path, number: int) -> None:
+    written = await write_killed(opened)
+    content = bytearray(file.read_bytes())
+    at = content.index(f'{{"run":"r2","number":{number}'.encode()) - 2
+    for content[at] in {*range(7), 127, 128, 255} - {2}:
+        file.write_bytes(content)
+        store = opened()
+        for run in written:
+            with suppress(StoreDamaged):
+                assert await store.read(run) == written[run]
+        await store.aclose()
 
 
 async def test_a_run_whose_name_was_changed_is_listed_and_damaged(opened: Any, file: Path) -> None:

@@ -141,8 +141,12 @@ _TABLES = (
 )
 _SEALED = "id, name, created, finished, token, owner, CAST(presence AS BLOB), expires, length"
 _SEAL = f"UPDATE runs SET seal = seal({_SEALED})"
-_READ = f"""SELECT seal = seal({_SEALED}), presence, owner, length, number, entry
+_READ = f"""SELECT seal = seal({_SEALED}), presence, owner, length, id, run, number, entry
     FROM runs LEFT JOIN entries ON run = id WHERE name = ? ORDER BY number"""
+_ENDS = """SELECT before, last
+    FROM (SELECT *, lag(run, 1, 0) OVER () AS before, lag(number) OVER () AS last FROM entries) WHERE run IS NOT before
+    AND (number = 1 AND run > before AND run IN (SELECT id FROM runs)) IS NOT TRUE"""
+"""Run and number of the entries after which no other run begins, in the order of the file: the next may be changed."""
 _APPENDED = """SELECT id, token, expires, (SELECT coalesce(max(number), 0) FROM entries WHERE run = id)
     FROM runs WHERE name = ?"""
 _COUNT = "length = (SELECT count(*) FROM entries WHERE run = id)"
@@ -299,8 +303,8 @@ class SqliteRunStore(RunStore):
         self._connection: sqlite3.Connection | None = None
         self._presence: Presence | None = None
         self._synchronous = False
-        self._fault: str | None = None
-        """What SQLite's check of the whole file found; none before it is needed."""
+        self._faults: str | list[tuple[object, object]] | None = None
+        """What SQLite's check of the file found, or the ends that are not whole; none before it is needed."""
         self._effects: set[tuple[str, str]] = set()
         """Run and step of each step with effects that has begun and not ended."""
 
@@ -430,26 +434,27 @@ class SqliteRunStore(RunStore):
             return []
         if not rows or not rows[0][0]:
             raise self._damaged_run(run)
-        _, presence, owner, length = rows[0][:4]
-        entries = [self._entry(run, number, row[4:]) for number, row in enumerate(rows, 1) if row[4] is not None]
+        _, presence, owner, length, id = rows[0][:5]
+        entries = [self._entry(run, number, row[6:]) for number, row in enumerate(rows, 1) if row[5] is not None]
         if len(entries) < length or (owner is None and len(entries) > length):
             raise self._damaged_run(run, f"the run {Rows.shown_name(run)} had {length} entries and has {len(entries)}")
         own = self._presence is not None and presence == self._presence.name != ""
         # Of a run that another process has, or had when it was killed, the length is not known.
-        if owner is not None and not own and (fault := self._find_fault()):
-            raise self._damaged_run(run, f"entries of the run {Rows.shown_name(run)} may be missing: {fault}")
+        if owner is not None and not own:
+            self._require_end(run, id, len(entries))
         return entries
 
-    def _find_fault(self) -> str:
-        """Return what is wrong with the file's structure, looking once: a page that is lost has no checksum."""
-        if self._fault is None:
+    def _require_end(self, run: str, id: int, last: int) -> None:
+        """Raise ``StoreDamaged`` if the last entries of a run, or all of them, may be lost or be another run's now."""
+        what = f"entries of the run {Rows.shown_name(run)} may be missing"
+        if self._faults is None:
             [(found,)] = self._select("PRAGMA integrity_check(1)")
-            odd = self._select(
-                "SELECT run FROM entries GROUP BY run "
-                "HAVING count(*) <> max(number) OR run NOT IN (SELECT id FROM runs) LIMIT 1"
-            )
-            self._fault = found if found != "ok" else "entries of a run are missing" if odd else ""
-        return self._fault
+            # Faults of the pages are found first, and have this head. Others are those of single rows.
+            self._faults = found if found.startswith("***") else self._select(_ENDS)
+        if isinstance(self._faults, str):
+            raise _describe_damage(self._file, f"{what}: {self._faults}")
+        if (id, last) in self._faults or (self._faults and not last):
+            raise self._damaged_run(run, what)
 
     def _held(self, run: str) -> bool:
         rows = self._select(
@@ -496,7 +501,7 @@ class SqliteRunStore(RunStore):
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = connect(self._file, self._settings.wait)
-            self._synchronous, self._fault = False, None
+            self._synchronous, self._faults = False, None
         return self._connection
 
     def _select(self, query: str, *values: Any) -> list[Any]:
