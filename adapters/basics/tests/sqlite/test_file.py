@@ -392,6 +392,25 @@ async def test_processes_begin_and_write_one_file_at_once(opened: Any, file: Pat
         assert await store.read(run) == [{"step": step} for step in range(5)]
 
 
+@pytest.mark.parametrize("look", [1, 2])
+@pytest.mark.parametrize("call", [lambda store: store.runs(), lambda store: store.acquire("r", owner="me", seconds=60)])
+async def test_a_journal_that_another_process_begins_between_two_looks_is_not_gone(
+    opened: Any, file: Path, monkeypatch: pytest.MonkeyPatch, call: Any, look: int
+) -> None:
+    looks, exists = [], Path.exists
+
+    def look_and_pause(path: Path) -> bool:
+        seen = exists(path)
+        looks.append(path)
+        if len(looks) == look:
+            subprocess.run([sys.executable, "-c", WRITE, os.fspath(file), "another"], check=True)
+        return seen
+
+    monkeypatch.setattr(Path, "exists", look_and_pause)
+    await call(opened())
+    assert len(await opened().runs()) >= 10
+
+
 @pytest.mark.parametrize(
     ("sync", "waits"), [("always", [True] * 5), ("effects", [False, True, False, False, True]), ("never", [False] * 5)]
 )

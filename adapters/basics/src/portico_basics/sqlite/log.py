@@ -6,12 +6,13 @@ knows how many frames were committed. Both files are described at https://sqlite
 
 from __future__ import annotations
 
-import sys
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
-from struct import iter_unpack, pack, unpack_from
+from struct import pack, unpack_from
+from tempfile import TemporaryDirectory
 
-_HEADER, _FRAME, _INDEX = 32, 24, 100
-_NATIVE = "<" if sys.byteorder == "little" else ">"
+_INDEX, _LARGEST_PAGE = 100, 1 << 16
 _VERSION = pack("=I", 3_007_000)
 
 
@@ -20,25 +21,26 @@ def lost_frames(file: Path) -> tuple[int, int]:
 
     The process must not have the database open: closing a file gives up all locks that a process has on it.
     """
-    index, log = _read(file, "-shm", _INDEX), _read(file, "-wal")
-    if len(index) < _INDEX or index[:4] != _VERSION or index[:48] != index[48:96]:
+    index, log, page = _read(file, "-shm", _INDEX), _read(file, "-wal"), _read(file, "", _LARGEST_PAGE)
+    if len(index) < _INDEX or index[:4] != _VERSION or index[:48] != index[48:96] or not page:
         return 0, 0
     # If it changes, other processes have the database open. SQLite does not read the log anew then.
-    if index != _read(file, "-shm", _INDEX) or _sum(index[:40], _NATIVE) != unpack_from(_NATIVE + "II", index, 40):
+    if index != _read(file, "-shm", _INDEX):
         return 0, 0
     (committed,), (in_database,) = unpack_from("=I", index, 16), unpack_from("=I", index, 96)
     if not log and committed <= in_database:
         return 0, committed
-    order = ">" if log[3:4] and log[3] & 1 else "<"
-    if len(log) < _HEADER or (total := _sum(log[:24], order)) != unpack_from(">II", log, 24):
-        return committed, committed
-    size = _FRAME + int.from_bytes(log[8:12])
-    for number in range(committed):
-        frame = log[_HEADER + number * size : _HEADER + (number + 1) * size]
-        total = _sum(frame[:8] + frame[_FRAME:], order, total) if len(frame) == size else (-1, -1)
-        if frame[8:16] != index[32:40] or unpack_from(">II", frame.ljust(_FRAME), 16) != total:
-            return committed - number, committed
-    return 0, committed
+    with TemporaryDirectory(prefix="portico-") as folder:
+        # SQLite reads the log of a copy, to which the first page is enough.
+        copy = Path(folder, "copy")
+        copy.write_bytes(page)
+        Path(f"{copy}-wal").write_bytes(log)
+        with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as connection:
+            with suppress(sqlite3.Error):
+                connection.execute("SELECT name FROM sqlite_master").fetchone()
+            found = _read(copy, "-shm", _INDEX)
+    taken = unpack_from("=I", found, 16)[0] if index[32:40] == found[32:40] else 0
+    return max(committed - taken, 0), committed
 
 
 def _read(file: Path, end: str, most: int = -1) -> bytes:
@@ -48,12 +50,3 @@ def _read(file: Path, end: str, most: int = -1) -> bytes:
             return stream.read(most)
     except FileNotFoundError:
         return b""
-
-
-def _sum(data: bytes, order: str, begun: tuple[int, ...] = (0, 0)) -> tuple[int, ...]:
-    """Return SQLite's checksum of two words."""
-    one, two = begun
-    for first, second in iter_unpack(order + "II", data):
-        one = (one + first + two) & 0xFFFFFFFF
-        two = (two + second + one) & 0xFFFFFFFF
-    return one, two

@@ -176,8 +176,7 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
     with _opening:
         if real not in _opened:
             _require_whole_log(real)
-        if not file.exists():
-            require_new(file)
+        if not is_there(file):
             # Results may be private; the log beside it gets the same permissions from SQLite.
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         connection = sqlite3.connect(file, timeout=wait, isolation_level=None)
@@ -193,11 +192,15 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
     return connection
 
 
-def require_new(file: Path) -> None:
-    """Raise ``StoreDamaged`` if a journal was begun in this file, which is now gone or empty."""
-    if (mark := _beside(file, "begun")).exists():
+def is_there(file: Path, *, empty: bool = False) -> bool:
+    """Return whether the journal is there; raise ``StoreDamaged`` if it was begun, and is now gone or ``empty``."""
+    # The mark is looked at first: another process may begin the journal between the two looks.
+    begun = (mark := _beside(file, "begun")).exists()
+    there = file.exists() and not empty
+    if begun and not there:
         advice = f"Restore it from a backup. Or delete {mark}, and a new one is begun."
         raise StoreDamaged(f"The journal {file} is gone or empty. {advice}")
+    return there
 
 
 def _beside(file: Path, what: str) -> Path:
@@ -226,7 +229,7 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
         with Sqlite.transaction(connection):
             # Two processes may begin it at once; the second finds it made.
             if _is_empty(connection):
-                require_new(file)
+                is_there(file, empty=True)
                 for statement in (*_TABLES, f"PRAGMA application_id = {_APPLICATION}", *_UPGRADE):
                     connection.execute(statement)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -506,8 +509,7 @@ class SqliteRunStore(RunStore):
 
     def _select(self, query: str, *values: Any) -> list[Any]:
         """Return the rows of a query; none where there is no file yet."""
-        if self._connection is None and not self._file.exists():
-            require_new(self._file)
+        if self._connection is None and not is_there(self._file):
             return []
         with _map_errors(self._file):
             return self._open().execute(query, values).fetchall()
