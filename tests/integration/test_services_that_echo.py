@@ -144,6 +144,8 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     "quoted": lambda text: quote(text, safe=""),
     "quoted twice": lambda text: quote(quote(text, safe=""), safe=""),
     "html": html.escape,
+    "html with numbers": lambda text: "".join(f"&#{ord(each)};" if each in "<&>'\"" else each for each in text),
+    "xml": lambda text: html.escape(text).replace("&#x27;", "&apos;"),
     "json": lambda text: json.dumps(text)[1:-1],
 }
 SHAPES: dict[str, tuple[str, Callable[[str], str]]] = {
@@ -171,8 +173,10 @@ def echo(server: list[RawServer], status: int, shape: str, write: Callable[[str]
         body = form(words).encode()
         first = f"HTTP/1.1 {status} {line}" if status else f"HTTP/1.1 {line}"
         fields = f"content-type: {kind}\r\ncontent-length: {len(body)}\r\nx-echo: {line}\r\nwww-authenticate: {line}"
-        # A value of an address is quoted; else the next answer would repeat a part of a key.
-        moved = f"\r\nlocation: /moved?q={quote(line, safe='')}" if 300 <= status < 400 else ""
+        # A value of an address is quoted; else the next answer would repeat a part of a key. JSON in JSON has twice the
+        # backslashes with each redirect, so there are few.
+        moves = 300 <= status < 400 and request.target.count("moved") < 3
+        moved = f"\r\nlocation: /moved?q={quote(line, safe='')}" if moves else ""
         writer.write(f"{first}\r\n{fields}{moved}\r\nconnection: close\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()
@@ -219,7 +223,12 @@ ANSWERS = st.tuples(st.sampled_from(STATUSES), st.sampled_from(sorted(SHAPES)), 
 @pytest.mark.parametrize("name", SERVICES)
 @pytest.mark.parametrize(
     ("status", "shape", "writing", "middle"),
-    [(302, "text", "quoted", "/+="), (401, "page", "html", "<&>'\""), (200, "results", "json", '"\\/')],
+    [
+        (302, "text", "quoted", "/+="),
+        (401, "page", "html with numbers", "<&>'\""),
+        (403, "error", "xml", "<&>'\""),
+        (200, "results", "json", '"\\/'),
+    ],
 )
 def test_a_key_that_comes_back_is_seen_nowhere(name: str, status: int, shape: str, writing: str, middle: str) -> None:
     check(name, status, shape, writing, middle)

@@ -16,7 +16,7 @@ from portico_openapi._servers import format_origin, origin_of, resolve_url
 _MOST_REDIRECTS = 5
 _MOST_OF_AN_ERROR = 65_536
 _LONGEST_REASON = 300
-LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
 _DOCUMENT_TYPES = "application/json, application/yaml;q=0.9, */*;q=0.5"
 
 

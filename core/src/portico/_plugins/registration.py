@@ -19,7 +19,8 @@ P = TypeVar("P")
 _SHORT = 6
 """Characters of a word that is too short to be a secret."""
 _SHORT_PASSWORD = 4
-_IN_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"}
+_LETTERS = re.compile(r"\\+|.", re.DOTALL)
+_IN_HTML = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,21 +326,30 @@ def _forms_of(value: str) -> Iterator[str]:
 
 def _pattern_of(form: str) -> str:
     """Return a pattern for a secret, as it is and with its odd characters as addresses, JSON and HTML write them."""
-    pattern = "".join(letter if letter.isascii() and letter.isalnum() else _ways_of(letter) for letter in form)
+    pattern = "".join(each if each.isascii() and each.isalnum() else _ways_of(each) for each in _LETTERS.findall(form))
     # A local server's key may be no more than "x".
     return pattern if len(form) > _SHORT else rf"(?<!\w){pattern}(?!\w)"
 
 
 def _ways_of(letter: str) -> str:
+    """Return a pattern for a letter, or for backslashes in a row: JSON doubles them each time."""
+
     # One way of writing may be inside of another, and quoted once more with each redirect.
     def quoted(text: str) -> str:
         written = ("".join(f"%(?:25)*{byte:02x}" for byte in each.encode("utf-8", "replace")) for each in text)
         return "".join(f"(?:{re.escape(each)}|{escaped})" for each, escaped in zip(text, written, strict=True))
 
+    def entity(one: str) -> str:
+        names = (_IN_HTML[one], f"#{ord(one)}", f"#x{ord(one):x}")
+        return f"(?:{'|'.join(map(quoted, names))}){quoted(';')}"
+
     slash = quoted("\\")
-    entity = f"|{quoted('&')}(?:{quoted('amp;')})*{quoted(_IN_HTML[letter][1:])}" if letter in _IN_HTML else ""
-    ways = f"{slash}{{0,8}}{quoted(letter)}|{slash}{{1,8}}u{ord(letter):04x}{entity}"
-    return f"(?i:{ways}{'|[+]' if letter == ' ' else ''})"
+    ways = [f"{slash}{{0,64}}+{quoted(letter)}", f"{slash}{{1,64}}+u{ord(letter[0]):04x}"]
+    if letter[0] == "\\":
+        ways = [f"{slash}{{{len(letter)},{len(letter) + 64}}}+", f"(?:{ways[1]}){{{len(letter)}}}"]
+    if letter in _IN_HTML:
+        ways.append(f"{quoted('&')}(?:{entity('&')})*{entity(letter)}")
+    return f"(?i:{'|'.join(ways)}{'|[+]' if letter == ' ' else ''})"
 
 
 class _Hiding(AbstractContextManager[None]):
