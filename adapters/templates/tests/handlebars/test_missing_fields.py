@@ -92,3 +92,8 @@ async def test_a_condition_and_an_absent_value_are_not_logged(source, item, logg
 
 async def test_a_key_that_a_mapping_does_not_have_is_not_logged(logged):
     assert not await logged("{{#each results}}{{title}}{{/each}}", results=[MAPPING])
+
+
+async def test_a_hidden_field_is_logged_with_what_to_do(logged):
+    [message] = await logged("{{#each results}}{{_id}}{{/each}}", results=[{"_id": 1}])
+    assert "Names that begin with '_' are hidden: pass '_id' under another name." in message

@@ -104,7 +104,7 @@ class Point(NamedTuple):
 @dataclasses.dataclass
 class Person:
     name: str
-    _secret: str = "hidden"
+    _secret: str = "kept away"
 
     @property
     def lazy(self) -> str:
@@ -120,7 +120,7 @@ class City:
 
 
 class Connection:
-    password = "hidden"
+    password = "kept away"
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} was asked for")
@@ -165,7 +165,7 @@ def test_nothing_but_data_is_read_and_nothing_of_the_application_called(source: 
         text = render(source, **values)
     except TemplateError as error:
         text = str(error)
-    assert "hidden" not in text
+    assert "kept away" not in text
     assert values["d"] == {"a": 1}
     assert values["l"] == [0]
 

@@ -230,8 +230,12 @@ def log_missing(unit: Unit, path: Path, get: Get) -> Get:
             alike = [field for field in fields if field.casefold() == name.casefold()]
             if alike or (fields and not is_mapping):
                 is_logged = True
-                has = "others: '_' hides" if is_hidden(name) else repr(alike[0]) if alike else ", ".join(fields)
-                _LOG.warning("%s", unit.fault(f"There is no field {name!r} here. The value has {has}.", path))
+                message = (
+                    f"There is no field {name!r} here. The value has {repr(alike[0]) if alike else ', '.join(fields)}."
+                )
+                if is_hidden(name):
+                    message = f"Names that begin with '_' are hidden: pass {name!r} under another name."
+                _LOG.warning("%s", unit.fault(message, path))
             break
         return value
 

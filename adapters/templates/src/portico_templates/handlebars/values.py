@@ -138,7 +138,7 @@ def declared_fields(kind: Any) -> tuple[str, ...]:
 
 def visible(value: Any) -> Any:
     """Return a mapping without its hidden keys; other values as they are."""
-    if isinstance(value, Mapping) and any(map(is_hidden, value)):
+    if isinstance(value, Mapping) and "_" in [key[:1] for key in value if isinstance(key, str)]:
         return {key: element for key, element in value.items() if not is_hidden(key)}
     return value
 

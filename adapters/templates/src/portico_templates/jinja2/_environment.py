@@ -23,6 +23,7 @@ from jinja2.utils import Cycler, Joiner
 from portico import Prompt, Trusted
 from portico.errors import LimitExceeded
 from portico.plugins import TextForm
+from portico_templates.handlebars.values import is_hidden, visible
 from portico_templates.jinja2._data import (
     JINJA_OWN,
     NOTHING,
@@ -33,7 +34,7 @@ from portico_templates.jinja2._data import (
     read_field,
     read_item,
 )
-from portico_templates.jinja2._filters import prompt_filters
+from portico_templates.jinja2._filters import VISIBLE, prompt_filters
 from portico_templates.jinja2._rendering import (
     RENDERING,
     OwnText,
@@ -75,7 +76,7 @@ async def counted_iterator(iterable: Any) -> AsyncIterator[Any]:
             step(count)
             yield element
     else:
-        for element in iterable:
+        for element in visible(iterable):
             step(count)
             yield element
 
@@ -84,6 +85,9 @@ class CountedLoop(AsyncLoopContext):
     """A loop with its variable ``loop``, counted."""
 
     _to_iterator = staticmethod(counted_iterator)
+
+    def __init__(self, iterable: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(visible(iterable), *args, **kwargs)
 
     def __len__(self) -> int:
         raise Refused("The length of a loop is loop.length.")
@@ -263,6 +267,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if escaping is not None:
             message = "There is no autoescape: nothing in a prompt is escaped, and values are never markup."
             raise TemplateSyntaxError(message, escaping.lineno, name, filename)
+        for call in tree.find_all((nodes.Call, nodes.Filter, nodes.Test)):
+            for given in ("dyn_args", "dyn_kwargs"):
+                if getattr(call, given) is not None:
+                    setattr(call, given, nodes.Filter(getattr(call, given), VISIBLE, [], [], None, None))
         return tree
 
     # What is printed.
@@ -295,8 +303,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         except ValueError as error:
             raise Refused(f"The value cannot be written as text. {error}") from error
 
-    def json(self, value: Any) -> Any:
-        """Return a value for a function, or to be written as JSON: what Jinja2 made becomes what it stands for."""
+    def json(self, value: Any, *, hide: bool = False) -> Any:
+        """Return a value for a function, or to be written as JSON: what Jinja2 made becomes what it stands for.
+
+        With ``hide``, mappings lose their hidden keys.
+        """
         kind = type(value)
         if kind is str or kind in _PLAIN:
             return value
@@ -304,12 +315,14 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return None
         if isinstance(value, OwnText):
             return str.__str__(value)
+        if hide and isinstance(value, Mapping | list | tuple):
+            kind, value = (dict, visible(value)) if isinstance(value, Mapping) else (list, value)
         if kind in _CONTAINERS:
             charge(value)  # If it shares its parts, its text can be without end.
         if kind in (list, tuple):
-            return kind(self.json(element) for element in value)
+            return kind(self.json(element, hide=hide) for element in value)
         if kind is dict:
-            return {self.json(key): self.json(element) for key, element in value.items()}
+            return {self.json(key): self.json(element, hide=hide) for key, element in value.items()}
         if kind is range or (isinstance(value, Iterable) and kind.__name__ in ("dict_keys", "dict_values")):
             return list(value)
         if isinstance(value, (*JINJA_OWN, Method)):
@@ -354,12 +367,12 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def field(self, obj: Any, name: str) -> Any:
         """Return a field of data; of what is missing, something missing."""
-        if type(obj) is dict and name in obj:
+        if type(obj) is dict and name in obj and name[:1] != "_":
             return obj[name]
         if isinstance(obj, Missing):
             return obj.field(name)
-        if name.startswith("_"):
-            raise Refused(f"Names that begin with '_' are not read: {name!r}.")
+        if is_hidden(name):
+            raise Refused(f"Names that begin with '_' are hidden: pass {name!r} under another name.")
         if isinstance(obj, JINJA_OWN):
             try:
                 return obj[name] if isinstance(obj, TemplateReference) else getattr(obj, name)
@@ -372,9 +385,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         """Return an element or a field of data; of what is missing, something missing."""
         if isinstance(obj, Missing):
             return obj.field(key)
-        if isinstance(obj, JINJA_OWN) or (
-            isinstance(key, str) and key.startswith("_") and not isinstance(obj, Mapping)
-        ):
+        if isinstance(obj, JINJA_OWN) or is_hidden(key):
             return self.field(obj, str(key))
         found = read_item(obj, key)
         return Missing(obj=obj, name=key) if found is NOTHING else found
@@ -418,16 +429,16 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if not isinstance(of, str):
             if name == "strftime":
                 check_format(str(args[0]) if args else "")
-            result = getattr(of, name)(*args, **kwargs)
+            result = getattr(visible(of), name)(*args, **kwargs)
             return list(result) if name in ("items", "keys", "values") else result
         charge(of)
         if name in ("format", "format_map"):
             mapping = args[0] if name == "format_map" and args else None
-            text = _Formatter(self).vformat(of, () if mapping else args, mapping or kwargs)
+            text = _Formatter(self).vformat(of, () if mapping else args, visible(mapping) or kwargs)
             check_growth(len(text))
             return text
         if name == "join":
-            return self.join(of, list(args[0]) if args else [])
+            return self.join(of, list(visible(args[0])) if args else [])
         if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
             return self.replace(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
@@ -451,8 +462,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         """Put values into a text by ``%``."""
         for digits in chain.from_iterable(_WIDTH.findall(text)):
             check_format("0000" if digits == "*" else digits)
-        if isinstance(values, dict) and "%(" in text:
-            given: Any = {name: self.operand(value) for name, value in values.items()}
+        if isinstance(values, Mapping) and "%(" in text:
+            given: Any = {name: self.operand(value) for name, value in visible(values).items()}
         else:
             given = tuple(map(self.operand, values if isinstance(values, tuple) else (values,)))
         result: str = text % given

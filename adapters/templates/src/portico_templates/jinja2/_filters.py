@@ -15,6 +15,7 @@ from jinja2.nodes import EvalContext
 
 from portico import Trusted
 from portico.errors import LimitExceeded
+from portico_templates.handlebars.values import visible
 from portico_templates.jinja2._data import Refused
 from portico_templates.jinja2._rendering import OwnText, charge, check_growth, made, work
 
@@ -45,12 +46,16 @@ _OF_THE_TOP = frozenset(
     ]
 )
 """Filters that look at no more than the elements of what they are given."""
+_OF_TEXTS = ("capitalize", "center", "lower", "title", "truncate", "upper", "wordcount")
+VISIBLE = "visible keys"
+"""The filter that ``*x`` and ``**x`` go through; no template can write its name."""
 _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000}
 
 
 def prompt_filters() -> dict[str, Callable[..., Any]]:
     """Return the filters by name."""
     filters = {name: _limit(name, filter) for name, filter in FILTERS.items() if name not in _LEFT_OUT}
+    filters |= {name: _limit(name, _of_text(FILTERS[name])) for name in _OF_TEXTS}
     escape = _limit("escape", _escape)
     own: dict[str, Callable[..., Any]] = {
         "attr": _attr,
@@ -65,6 +70,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "sum": _sum,
         "trim": _limit("trim", _trim),
         "tojson": _limit("tojson", _tojson),
+        VISIBLE: visible,
     }
     return filters | own
 
@@ -76,6 +82,8 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(filter)
     def run(*args: Any, **kwargs: Any) -> Any:
+        if name not in ("d", "default"):
+            args = (*args[:position], visible(args[position]), *args[position + 1 :])
         charge(args[position])
         if name in _OF_THE_TOP:
             # What is filled in may be so in each place.
@@ -90,6 +98,17 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
                     raise LimitExceeded(f"The filter {name} takes numbers up to {largest:,}, not {given:,}.")
                 charge(range(given) if isinstance(given, int) and given > 0 else None)
         return filter(*args, **kwargs)
+
+    return run
+
+
+def _of_text(filter: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a filter of texts see the text that a value has in a prompt, not Python's."""
+
+    @pass_environment
+    def run(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: Any) -> Any:
+        before = (environment,) if hasattr(filter, "jinja_pass_arg") else ()
+        return filter(*before, value if isinstance(value, str) else environment.text(value), *args, **kwargs)
 
     return run
 
@@ -155,7 +174,7 @@ async def _sum(environment: PromptEnvironment, iterable: Any, attribute: Any = N
 
 async def _elements(environment: PromptEnvironment, value: Any, attribute: Any) -> list[Any]:
     charge(value)
-    elements = await auto_to_list(value)
+    elements = await auto_to_list(visible(value))
     if attribute is None:
         return elements
     return list(map(make_attrgetter(environment, attribute), elements))
@@ -169,7 +188,7 @@ def _trim(environment: PromptEnvironment, value: Any, chars: str | None = None) 
 
 @pass_environment
 def _tojson(environment: PromptEnvironment, value: Any, indent: int | None = None) -> str:
-    data = environment.json(value)
+    data = environment.json(value, hide=True)
     if indent is not None and not 0 <= indent <= 16:
         raise Refused(f"The filter tojson indents by 0 to 16, not {indent}.")
     pieces, size = [], 0
