@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 
 from portico.errors import PlanFormatError
 from portico.plans import Plan, Step
+from portico.ports import SavedPlan
+from portico_basics.config import PlanFolderSettings
+from portico_basics.plan_folder.store import FolderPlanStore
 from portico_cli.plan_files import write_plan
 
 SHOUT = {"id": "s1", "function": "tools-shout", "arguments": {"text": {"value": "hey"}}}
@@ -48,6 +52,23 @@ def test_what_is_no_plan_is_one_line_that_says_where(
     assert done.err.startswith("Error: plan.txt")
     assert said in done.err
     assert len(done.err) < 600
+
+
+def test_a_saved_plan_that_was_edited_is_checked_and_said_to_be(in_process: Any, folder: Path) -> None:
+    saved = SavedPlan("Greet", "c1", {"version": 1, "goal": "Greet", "steps": [SHOUT]}, "2026-01-01T00:00:00+00:00")
+    asyncio.run(FolderPlanStore(PlanFolderSettings(path=folder)).put(saved))
+    (file,) = folder.glob("greet-*.json")
+    text = file.read_text()
+    assert "0 errors, 0 warnings" in check(in_process, folder, file.name, text).out
+    edited = text.replace("hey", "hi there")
+    line = edited[: edited.index('"digest"')].count("\n") + 1
+    done = check(in_process, folder, file.name, edited)
+    assert done.out.startswith(f"{file.name}:{line}:3: warning: digest: the plan was edited since it was saved")
+    assert done.code == in_process("run", file.name).code == 0
+    # What is around the plan is not a plan, and is not written over.
+    wrong = text.replace("tools-shout", "tools.shout")
+    done = check(in_process, folder, file.name, wrong, "--fix")
+    assert (done.code, file.read_text()) == (2, wrong)
 
 
 def test_a_file_that_is_not_text_is_misuse(in_process: Any, folder: Path) -> None:

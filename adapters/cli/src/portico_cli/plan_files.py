@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico.errors import PlanFormatError
 from portico.plans import Finding, Plan, XmlPlan, plan_from_json, plan_to_json, plan_to_mermaid, plan_to_text
+from portico.ports import SavedPlan
 from portico_cli.arguments import read_text
 from portico_cli.show.plans import Placed
 
@@ -24,12 +25,13 @@ _NAMES = re.compile(r"[^\s.\[\]]+")
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan with its text; ``name`` is the name of the file, and ``xml`` is None for a plan in JSON."""
+    """A plan with its text and the file's name; for JSON ``xml`` is None, and ``edited`` too if no store saved it."""
 
     plan: Plan
     text: str
     name: str
     xml: XmlPlan | None = None
+    edited: bool | None = None
 
 
 def shown_name(name: str) -> str:
@@ -66,7 +68,11 @@ def parse_plan(
         if text.lstrip().startswith("<") if xml is None else xml:
             found = XmlPlan.read(text, catalogue, input=input)
             return PlanFile(found.plan, text, shown, found)
-        return PlanFile(plan_from_json(_load(text)), text, shown)
+        document, edited = _load(text), None
+        if isinstance(document, dict) and isinstance(document.get("plan"), dict) and "portico_saved_plan" in document:
+            saved = SavedPlan(*(document.get(key, "") for key in ("goal", "catalogue", "plan", "saved_at", "planner")))
+            document, edited = saved.plan, document.get("digest", saved.digest) != saved.digest
+        return PlanFile(plan_from_json(document), text, shown, edited=edited)
     except PlanFormatError as error:
         raise PlanFormatError(f"{shown}: {error}", line=error.line, column=error.column) from error
 
@@ -94,6 +100,9 @@ def place_findings(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
     """Return the findings with their lines and columns in the file."""
     if file.xml is not None:
         return [Placed(each, *(file.xml.place_of(each.step, each.place) or (1, 1))) for each in findings]
+    if file.edited:
+        words = "the plan was edited since it was saved; if that was you, delete this line"
+        findings = [Finding(words, None, "digest", "warning"), *findings]
     return [Placed(each, *json_place(file.text, each.step, each.place)) for each in findings]
 
 

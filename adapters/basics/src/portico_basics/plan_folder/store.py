@@ -51,12 +51,12 @@ def encode_saved(saved: SavedPlan) -> bytes:
     saved = replace(saved, goal=saved.goal.strip())
     document = {
         "portico_saved_plan": _VERSION,
+        "digest": saved.digest,
         "goal": saved.goal,
         "catalogue": saved.catalogue,
         "saved_at": saved.saved_at,
         "planner": saved.planner,
         "plan": dict(saved.plan),
-        "digest": saved.digest,
     }
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
     # Half a pair of surrogates has no UTF-8; in JSON it can only stand inside a string, where it has an escape.

@@ -22,10 +22,9 @@ def lost_frames(file: Path) -> tuple[int, int]:
     The process must not have the database open: closing a file gives up all locks that a process has on it.
     """
     index, log, page = _read(file, "-shm", _INDEX), _read(file, "-wal"), _read(file, "", _LARGEST_PAGE)
-    if len(index) < _INDEX or index[:4] != _VERSION or index[:48] != index[48:96] or not page:
-        return 0, 0
-    # If it changes, other processes have the database open. SQLite does not read the log anew then.
-    if index != _read(file, "-shm", _INDEX):
+    # If the index changes, other processes have the database open. SQLite does not read the log anew then.
+    changes = index[:48] != index[48:96] or index != _read(file, "-shm", _INDEX)
+    if changes or len(index) < _INDEX or index[:4] != _VERSION or not page:
         return 0, 0
     (committed,), (in_database,) = unpack_from("=I", index, 16), unpack_from("=I", index, 96)
     if not log and committed <= in_database:

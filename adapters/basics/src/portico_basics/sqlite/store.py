@@ -42,16 +42,13 @@ class Presence:
         self.name = ""
         if _LOCKS:
             with suppress(OSError):
-                self._lock(uuid.uuid4().hex)
-
-    def _lock(self, name: str) -> None:
-        self._folder.mkdir(exist_ok=True, mode=0o700)
-        hidden = self._folder / f".{name}"
-        self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Other processes look at the name that it gets now, when it is locked.
-        hidden.rename(self._folder / name)
-        self.name = name
+                folder.mkdir(exist_ok=True, mode=0o700)
+                hidden = folder / f".{(name := uuid.uuid4().hex)}"
+                self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Other processes look at the name that it gets now, when it is locked.
+                hidden.rename(folder / name)
+                self.name = name
 
     def close(self) -> None:
         """Remove the file."""
@@ -252,8 +249,7 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    (pages,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return not pages
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
 _REMOVED_AT_ONCE = 10
@@ -387,7 +383,9 @@ class SqliteRunStore(RunStore):
             if row is not None:
                 held = row[0] not in (None, Rows.encode_name(owner)) and row[1] > now
                 if held and not is_gone(self._processes, row[2]):
-                    raise self._busy(run, row[1] - now, known=bool(row[2]))
+                    end = "or stop it" if row[2] else f"or for its lease to run out, in {row[1] - now:.0f} s"
+                    what = f"Another process is at work on the run {Rows.shown_name(run)}."
+                    raise StoreBusy(f"{what} Wait until it is done, {end}.")
             else:
                 connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (name, now))
                 connection.execute(f"{_SEAL} WHERE name = ?", (name,))
@@ -484,13 +482,9 @@ class SqliteRunStore(RunStore):
             return
         with self._writing() as connection:
             for (run,) in rows:
-                gone = connection.execute(
-                    "DELETE FROM entries WHERE run IN "
-                    f"(SELECT id FROM runs WHERE id = ? AND finished AND expires <= ? AND seal = seal({_SEALED}))",
-                    (run, self._clock()),
-                )
-                if gone.rowcount:
-                    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+                whole = f"id = ? AND finished AND expires <= ? AND seal = seal({_SEALED})"
+                if connection.execute(f"DELETE FROM runs WHERE {whole}", (run, self._clock())).rowcount:
+                    connection.execute("DELETE FROM entries WHERE run = ?", (run,))
             sweep(self._processes, _SWEPT_AT_ONCE)
 
     def _close(self) -> None:
@@ -538,10 +532,6 @@ class SqliteRunStore(RunStore):
     def _damaged_run(self, run: str, what: str = "") -> StoreDamaged:
         what = what or f"what it has of the run {Rows.shown_name(run)} is not what was written"
         return _describe_damage(self._file, what, _ONE_RUN)
-
-    def _busy(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
-        end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
-        return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")
 
 
 def _change(connection: sqlite3.Connection, change: str, *values: Any) -> list[tuple[int, int]]:

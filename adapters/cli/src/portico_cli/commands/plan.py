@@ -199,6 +199,8 @@ async def _check_file(chosen: Chosen, name: str, *, fix: bool) -> tuple[PlanFile
         mended += map(str, certain)
         if not fix or not mended:
             return file, findings, []
+        if file.edited is not None:
+            raise Misused(f"{shown} is a saved plan. Write its `plan` into another file, and mend that one.")
         # The mended plan may show more findings: it is checked again, as it will be written.
         xml = file.xml is not None
         text = write_plan(Finding.fix_plan(file.plan, certain), "xml" if xml else "json", kernel.specs)
