@@ -178,7 +178,13 @@ async def test_runs_that_ended_long_ago_are_removed_and_all_that_wait_for_somebo
     ("statement", "message"),
     [
         ("UPDATE {entries} SET entry = '[1]' WHERE number = 2", "entry 2 of the run r1 is no object"),
+        (
+            """UPDATE {entries} SET entry = replace(entry::text, '"n":2', '"n":3')::json WHERE number = 2""",
+            "entry 2 of the run r1 is not as it was written: its checksum differs",
+        ),
         ("DELETE FROM {entries} WHERE number = 1", "the run r1 has no entry 1"),
+        ("DELETE FROM {entries} WHERE number = 2", "the run r1 has no entry 2"),
+        ("DELETE FROM {entries}", "the run r1 has no entry 1"),
         ("ALTER TABLE {entries} DROP COLUMN entry", r"does not exist\. Restore the schema"),
         ("DROP TABLE {entries}", r"does not exist\. Restore the schema"),
     ],
