@@ -136,9 +136,10 @@ class _Mender:
                 end = len(text) if end < 0 else end + 3
                 # A comment says why a step is there. Where the text ends after it, that step is missing.
                 unfinished = not called or text[position + 4 : end - 3].strip().upper() != "END"
+                first = _DASHES.search(text, position + 4, end - 3)
+                if first and _OUT_OF_PLACE.search(text, first.end(), end):
+                    raise self.fail(position, "where the comment ends is not certain: it has '--' and a tag inside")
                 for dashes in _DASHES.finditer(text, position + 4, end - 3):
-                    if _OUT_OF_PLACE.search(text, dashes.end(), end):
-                        raise self.fail(position, "where the comment ends is not certain: it has '--' and a tag inside")
                     self.edit(*dashes.span(), "—", "'--' inside a comment")
                 position = end
             elif match := _END_OF_PLAN.match(text, position):
