@@ -140,9 +140,9 @@ _SEALED = "id, name, created, finished, token, owner, CAST(presence AS BLOB), ex
 _SEAL = f"UPDATE runs SET seal = seal({_SEALED})"
 _READ = f"""SELECT seal = seal({_SEALED}), presence, owner, length, id, run, number, entry
     FROM runs LEFT JOIN entries ON run = id WHERE name = ? ORDER BY number"""
-_ENDS = """SELECT before, last
-    FROM (SELECT *, lag(run, 1, 0) OVER () AS before, lag(number) OVER () AS last FROM entries) WHERE run IS NOT before
-    AND (number = 1 AND run > before AND run IN (SELECT id FROM runs)) IS NOT TRUE"""
+_ENDS = """SELECT before, last FROM
+    (SELECT run, number, lag(run, 1, 0) OVER () AS before, lag(number) OVER () AS last FROM entries)
+    WHERE run IS NOT before AND (number = 1 AND run > before AND run IN (SELECT id FROM runs)) IS NOT TRUE"""
 """Run and number of the entries after which no other run begins, in the order of the file: the next may be changed."""
 _APPENDED = """SELECT id, token, expires, (SELECT coalesce(max(number), 0) FROM entries WHERE run = id)
     FROM runs WHERE name = ?"""
