@@ -75,6 +75,19 @@ def test_a_folder_that_is_configured_keeps_its_name_and_settings(portico: Any, d
     assert portico("index", "docs", "--name", "fresh", "--json").json["documents"] == 3
 
 
+def test_without_a_path_each_configured_source_is_updated(in_process: Any, docs: Path, folder: Path) -> None:
+    file = folder / "portico.toml"
+    file.write_text('[search.handbook]\nuse = "documents"\npath = "docs"\n[search.wiki]\nuse = "mediawiki"\n')
+    assert in_process("index", "--json").json["indexes"].keys() == {"handbook"}
+    assert in_process("index").out.startswith("handbook: 2 documents indexed.\n")
+    assert in_process("index", "--name", "handbook").out.startswith("handbook: 2 documents indexed.\n")
+    assert "no source of 'wiki' keeps an index" in in_process("index", "--name", "wiki").err
+    file.write_text("")
+    nothing = in_process("index")
+    assert (nothing.code, nothing.out) == (2, "")
+    assert "portico index FOLDER" in nothing.err
+
+
 def test_a_name_that_is_taken_is_not_taken_over(portico: Any, docs: Path, folder: Path) -> None:
     (folder / "portico.toml").write_text('[search.docs]\nuse = "shelf"\n')
     done = portico("ask", "anvil", "--docs", "docs", "--json")

@@ -1,52 +1,68 @@
-"""`portico index`: build or update the index of a folder."""
+"""`portico index`: build or update the index of a folder, or of each configured source."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from portico.errors import UnsupportedOption
 from portico.ports import IndexReport, TextSearch
+from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.loops import run_async
 from portico_cli.show.answer import report_lines, report_to_json
 from portico_cli.show.layout import count_words
 from portico_cli.show.output import safe_text, show, write_json
-from portico_cli.sources import choose_sources
+from portico_cli.sources import Chosen, choose_sources
 from portico_cli.terminal.progress import update_index
 
 
 @click.command(name="index")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--name", metavar="NAME", help="Take the settings of this configured source, for this path.")
+@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option("--name", metavar="NAME", help="Take the settings of this configured source, for PATH if one is given.")
 @json_option
 @common_options
 @pass_invocation
-def command(invocation: Invocation, path: Path, name: str | None) -> None:
-    """Build or update the index of PATH, a folder or a file.
+def command(invocation: Invocation, path: Path | None, name: str | None) -> None:
+    """Build or update the index of PATH, a folder or a file; without PATH that of each configured source.
 
     Only what changed is read again. Interrupt it when you like: the next run continues. Where workers are at work
     (`portico worker`), they embed what is much.
     """
-    if name is None:
-        chosen = choose_sources(invocation, docs=(path,), names=())
-        source = chosen.sources[-1]
-    else:
-        known = choose_sources(invocation).application
-        use = {} if name in known.sources else {"use": "documents"}
-        chosen = choose_sources(invocation, names=(name,), overrides={"search": {name: {**use, "path": path}}})
-        source = name
+    chosen = _choose(invocation, path, name)
 
-    async def update() -> IndexReport:
-        async with chosen.application.services([source]) as services:
-            index = services.get(TextSearch, source).index
-            if index is None:
-                raise UnsupportedOption(f"The source {source!r} keeps no index; there is nothing to update.")
-            return await update_index(invocation, index, source)
+    async def update() -> dict[str, IndexReport]:
+        async with chosen.application.services(chosen.sources) as services:
+            indexes = {source: services.get(TextSearch, source).index for source in chosen.sources}
+            found = {source: index for source, index in indexes.items() if index is not None}
+            if not found:
+                names = ", ".join(map(repr, indexes))
+                raise UnsupportedOption(f"There is nothing to update: no source of {names} keeps an index.")
+            return {source: await update_index(invocation, index, source) for source, index in found.items()}
 
-    report = run_async(update)
-    if invocation.json:
+    reports = run_async(update)
+    if invocation.json and path is None:
+        write_json({"indexes": {source: report_to_json(report) for source, report in reports.items()}})
+    elif invocation.json:
+        [(source, report)] = reports.items()
         write_json({"name": source, "path": str(path), **report_to_json(report)})
-        return
-    show(safe_text(f"{path}: {count_words(report.documents, 'document')} indexed.", "bold"), *report_lines(report))
+    else:
+        for source, report in reports.items():
+            words = f"{source if path is None else path}: {count_words(report.documents, 'document')} indexed."
+            show(safe_text(words, "bold"), *report_lines(report))
+
+
+def _choose(invocation: Invocation, path: Path | None, name: str | None) -> Chosen:
+    if path is None:
+        chosen = choose_sources(invocation, names=() if name is None else (name,))
+        if not chosen.sources:
+            raise Misused("There is nothing to index. Give a folder, as in `portico index FOLDER`.")
+        return chosen
+    if name is None:
+        chosen = choose_sources(invocation, docs=(path,))
+        return replace(chosen, sources=chosen.sources[-1:])
+    known = choose_sources(invocation).application
+    use = {} if name in known.sources else {"use": "documents"}
+    return choose_sources(invocation, names=(name,), overrides={"search": {name: {**use, "path": path}}})
