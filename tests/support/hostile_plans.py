@@ -241,37 +241,21 @@ for language, source in LANGUAGES.items():
     step = json.dumps({"template": source, "language": language})
     for what, begin in TEXTS.items():
         add(f"doubling {language}, {what}", lambda n, s=step, b=begin: doubling("PREVIOUS", b, function=s))
+HUNDRED = {"times": ('"echo"', '{"text":["a",{"from":"s1"}]}'), "plans": (COPYING, '{"from":"s1"}')}
+
+
+def hundred(text: str, function: str, given: str, size: int) -> tuple[str, str]:
+    """Return steps side by side, each with a copy of one long text."""
+    times = min(size, 3_900_000) // len(json.dumps(text, ensure_ascii=False).encode())
+    first = ECHO.replace('"abc"', json.dumps(text * times, ensure_ascii=False))
+    others = [f'{{"id":"t{i}","function":{function},"arguments":{{"x":{given}}}}}' for i in range(98)]
+    return json_plan(",".join([first, *others]))
+
+
 for what, begin in TEXTS.items():
     letters = json.loads(begin) if what != "list" else "[["
-    add(
-        f"a hundred times, {what}",
-        lambda n, t=letters: json_plan(
-            ECHO.replace(
-                '"abc"',
-                json.dumps(
-                    t * (min(n, 3_900_000) // len(json.dumps(t, ensure_ascii=False).encode())), ensure_ascii=False
-                ),
-            )
-            + ","
-            + ",".join(
-                f'{{"id":"t{i}","function":"echo","arguments":{{"x":{{"text":["a",{{"from":"s1"}}]}}}}}}'
-                for i in range(98)
-            )
-        ),
-    )
-    add(
-        f"a hundred plans, {what}",
-        lambda n, t=letters: json_plan(
-            ECHO.replace(
-                '"abc"',
-                json.dumps(
-                    t * (min(n, 3_900_000) // len(json.dumps(t, ensure_ascii=False).encode())), ensure_ascii=False
-                ),
-            )
-            + ","
-            + ",".join(f'{{"id":"t{i}","function":{COPYING},"arguments":{{"x":{{"from":"s1"}}}}}}' for i in range(98))
-        ),
-    )
+    for how, (callee, argument) in HUNDRED.items():
+        add(f"a hundred {how}, {what}", lambda n, t=letters, f=callee, x=argument: hundred(t, f, x, n))
 
 # XML.
 

@@ -318,50 +318,66 @@ def references(expression: Expression | str) -> Iterator[From]:
 def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
     """Return the JSON value of an expression, given the results of the steps it refers to.
 
-    Raises ``LookupError`` when a reference leads to nothing, and ``LimitExceeded`` for more than 4,000,000 characters.
+    Raises ``LookupError`` when a reference leads to nothing, and ``LimitExceeded`` where more than 4,000,000 bytes are
+    put together.
+    """
+    return put_together(expression, results)[0]
+
+
+def put_together(expression: Expression, results: Mapping[str, Any]) -> tuple[Any, int]:
+    """Return what `evaluate` does, and about how many bytes were put together for it.
+
+    A result counts where it becomes part of a text or stands beside a larger one. The largest part of a list or object
+    does not count: a chain of steps makes it no larger.
     """
     # The two that most arguments are come first: this runs for every argument of every step.
     if type(expression) is Value:
-        return expression.value
+        return expression.value, 0
     if type(expression) is From:
         step, path = expression.step, expression.path
         if step not in results:
             raise LookupError("no input was given" if step == INPUT else f"the step {step} has no result")
-        return read_path(results[step], path) if path else results[step]
+        return read_path(results[step], path) if path else results[step], 0
     value: Any
     match expression:
         case TextOf(parts):
             texts, size = [], 0
             for part in parts:
                 texts.append(part if isinstance(part, str) else _as_text(evaluate(part, results)))
-                size = check_size(size + len(texts[-1]))
-            return "".join(texts)
+                size = check_size(size + _length(texts[-1]))
+            return "".join(texts), size
         case ListOf(items):
-            value = [evaluate(item, results) for item in items]
+            made = [put_together(item, results) for item in items]
+            value = [part for part, _ in made]
         case ObjectOf(members):
-            value = {name: evaluate(member, results) for name, member in members.items()}
+            made = [put_together(member, results) for member in members.values()]
+            value = dict(zip(members, (part for part, _ in made), strict=True))
         case _:
             raise TypeError(f"{expression!r} is no expression")
-    size_of(value)
-    return value
+    sizes = [size_of(part) for part, _ in made] if len(made) > 1 else [0]
+    return value, check_size(max(sum(sizes) - max(sizes), sum(size for _, size in made)))
 
 
 def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    size_of(value)
+    check_size(size_of(value))
     return json.dumps(value, ensure_ascii=False)
 
 
-def size_of(value: Any) -> int:
-    """Return about how many characters have the memory of a value, shared parts each time; or ``LimitExceeded``."""
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def size_of(value: Any, most: int = _MAXIMUM_SIZE) -> int:
+    """Return about how many bytes a value takes, shared parts each time; or one that is larger than ``most``."""
     size, waiting = 0, [value]
-    while waiting:
+    while waiting and size <= most:
         one = waiting.pop()
         if isinstance(one, str):
-            size = check_size(size + len(one))
+            size += _length(one)
         elif isinstance(one, list | dict):
-            size = check_size(size + 20 + len(one) * (20 if isinstance(one, dict) else 2))
+            size += 20 + len(one) * (20 if isinstance(one, dict) else 2)
             waiting += one
             waiting += one.values() if isinstance(one, dict) else ()
     return size
@@ -370,5 +386,5 @@ def size_of(value: Any) -> int:
 def check_size(size: int) -> int:
     """Return the size of a value that a plan puts together; raises ``LimitExceeded``."""
     if size > _MAXIMUM_SIZE:
-        raise LimitExceeded(f"A value that a plan puts together has at most {_MAXIMUM_SIZE:,} characters.")
+        raise LimitExceeded(f"A value that a plan puts together has at most {_MAXIMUM_SIZE:,} bytes.")
     return size

@@ -123,8 +123,10 @@ def _step(number: int, step: Step, catalogue: Mapping[str, FunctionSpec] | None,
         case Plan() as plan:
             yield from _plan(plan, catalogue, inner)
         case PlanTemplate(source):
-            for line in source.split("\n"):
-                yield f"{inner}| {printable(line)}".rstrip()
+            lines = source.split("\n")
+            for start in range(0, len(lines), 1_000):  # each by itself takes a hundred bytes
+                some = lines[start : start + 1_000]
+                yield "\n".join(f"{inner}| {printable(line)}".rstrip() for line in some)
 
 
 def _expression(expression: Expression) -> str:

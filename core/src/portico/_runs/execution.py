@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, From, Plan, PlanTemplate, Step, Value, evaluate, size_of
+from portico._plans.plan import INPUT, From, Plan, PlanTemplate, Step, Value, evaluate, put_together, size_of
 from portico._plans.task import Budget, Event, RunEvent, StepRecord
 from portico._prompts.calling import FunctionCall
 from portico._runs.checking import require_valid, review_plan, with_fingerprints
@@ -30,7 +30,7 @@ from portico.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from portico._functions.functions import Function
     from portico._kernel_like import KernelLike
@@ -99,7 +99,7 @@ class Execution:
     """The warnings for the answer."""
     recording: Recording | None = None
     composed: int = 0
-    """The size of all that the steps put together."""
+    """The bytes of all that the steps put together."""
     promised: int = 0
     """How many steps have run or may still run for what runs now."""
     _inner: dict[str, Plan | None] = field(default_factory=dict)
@@ -130,13 +130,20 @@ class Execution:
             limit = f"{who} would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
             raise Broken(LimitExceeded(limit))
 
-    def spend(self, expression: Expression | PlanTemplate | None, value: Any) -> None:
-        """Count a value that was put together; raises ``LimitExceeded`` when the steps of a run make too much."""
+    def evaluate(self, expression: Expression, results: Mapping[str, Any]) -> Any:
+        """Return the value of an expression and count what was put together for it."""
         if type(expression) is Value or type(expression) is From:
-            return
-        self.composed += size_of(value)
+            return evaluate(expression, results)
+        self.spend(0)  # Steps side by side are refused before they take memory.
+        value, size = put_together(expression, results)
+        self.spend(size)
+        return value
+
+    def spend(self, size: int) -> None:
+        """Count what was put together, in bytes; raises ``LimitExceeded`` when the steps of a run make too much."""
+        self.composed += size
         if self.composed > (most := max(_COMPOSED, self.budget.steps * _COMPOSED_A_STEP)):
-            limit = f"The steps of a run put together at most {most:,} characters of texts."
+            limit = f"The steps of a run put together at most {most:,} bytes of texts, lists and objects."
             raise LimitExceeded(f"{limit} Allow more steps in its budget, and these are more.")
 
     async def _steps(
@@ -150,7 +157,7 @@ class Execution:
         steps = {f"{within}{step.id}": step for step in plan.steps}
         past = self.past.records if self.past is not None else ()
         earlier = [record for record in past if record.error is not None and record.step.id in steps]
-        failures = await run_steps(plan, results, execute, failed={steps[each.step.id].id for each in earlier})
+        failures = await run_steps(plan, results, execute, self.evaluate, (steps[each.step.id].id for each in earlier))
         if failures:
             known = {record.step.id for record in self.records}
             for failure in failures:
@@ -169,8 +176,6 @@ class Execution:
         ``attempts`` are those of the step around it, for a step that does not say its own.
         """
         try:
-            for name, expression in step.arguments.items():
-                self.spend(expression, arguments.get(name))
             if self.kernel.middleware.step:
                 result = await self._with_middleware(step, arguments, attempts)
             else:
@@ -333,9 +338,7 @@ class Execution:
         if failures:
             cause = failures[0].__cause__ or failures[0]
             raise StepFailed(f"{within}{failures[0].step}", cause) from cause
-        value = evaluate(plan.result, results) if plan.result is not None else None
-        self.spend(plan.result, value)
-        return value
+        return self.evaluate(plan.result, results) if plan.result is not None else None
 
     async def _wait_for(self, work: Awaitable[Any], step: Step, seconds: float | None) -> Any:
         """Wait for the work of a step, for so many seconds where they are given."""
@@ -415,7 +418,7 @@ class _TemplateStep:
         text = await compiled.render(variables, call=FunctionCall.caller(kernel, variables, call_json=self._call))
         if self._paused:  # A language may continue without a function that did not answer.
             raise self._paused[0]
-        self._execution.spend(template, text)
+        self._execution.spend(size_of(text))
         return str.__str__(text)
 
     def _call(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:

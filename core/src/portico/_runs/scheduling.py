@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.plan import INPUT, From, Plan, Step, Value, evaluate, references
+from portico._plans.plan import INPUT, Expression, From, Plan, Step, Value, evaluate, references
 from portico.errors import StepFailed
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ExecuteStep: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
 """Executes one step with JSON arguments and returns its JSON result."""
+Evaluate: TypeAlias = Callable[[Expression, Mapping[str, Any]], Any]
 
 
 # Neither of the two is a failure of the step: the application's middleware must not take it for one.
@@ -35,7 +36,7 @@ class PausedStep(BaseException):
 
 
 async def run_steps(
-    plan: Plan, results: dict[str, Any], execute: ExecuteStep, *, failed: Collection[str] = ()
+    plan: Plan, results: dict[str, Any], execute: ExecuteStep, evaluate: Evaluate = evaluate, failed: Iterable[str] = ()
 ) -> list[StepFailed]:
     """Run every step of ``plan`` that has no result, independent ones concurrently, and add to ``results``.
 
@@ -44,12 +45,15 @@ async def run_steps(
     Nothing that is started is left running. A cancellation, or what is `Broken`, stops it. After a `PausedStep` nothing
     new begins, but what runs comes to its end before it is raised: its results are not lost.
     """
-    return await _Running(plan, results, execute, failed).to_the_end()
+    return await _Running(plan, results, execute, evaluate, {*failed}).to_the_end()
 
 
 class _Running:
-    def __init__(self, plan: Plan, results: dict[str, Any], execute: ExecuteStep, failed: Collection[str]) -> None:
+    def __init__(
+        self, plan: Plan, results: dict[str, Any], execute: ExecuteStep, evaluate: Evaluate, failed: set[str]
+    ) -> None:
         self.results = results
+        self.evaluate = evaluate
         self.execute = execute
         self.failures: list[StepFailed] = []
         self.held: PausedStep | None = None
@@ -151,7 +155,7 @@ class _Running:
     async def one(self, step: Step) -> bool:
         results = self.results
         try:
-            arguments = {name: evaluate(argument, results) for name, argument in step.arguments.items()}
+            arguments = {name: self.evaluate(argument, results) for name, argument in step.arguments.items()}
             results[step.id] = await self.execute(step, arguments)
         except PausedStep as held:
             self.held = self.held or held

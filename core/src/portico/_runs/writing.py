@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._functions.middleware import current_step
+from portico._plans.plan import size_of
 from portico._runs.journal import entry
 from portico._runs.scheduling import Broken
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
@@ -28,6 +29,8 @@ LEASE_SECONDS = 60.0
 _BEATS = 3
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
+_FEW, _AT_ONCE = 8, 8_000_000
+"""More entries than this go to the store by so many bytes, since it holds all their texts at the same time."""
 
 
 class Journal:
@@ -129,6 +132,15 @@ class Journal:
             raise error
         entries, self._waiting = self._waiting, []
         self._last, self._next = self._next, None
+        while entries:
+            size = count = 0
+            while count < len(entries) and size < _AT_ONCE:
+                size += size_of(entries[count], _AT_ONCE) if len(entries) > _FEW else 0
+                count += 1
+            await self._append(entries[:count])
+            del entries[:count]
+
+    async def _append(self, entries: Sequence[Mapping[str, Any]]) -> None:
         if self.lost is not None:
             raise self.lost
         assert self._lease is not None  # noqa: S101 - taken before the first entry
