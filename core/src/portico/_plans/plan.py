@@ -344,7 +344,7 @@ def put_together(expression: Expression, results: Mapping[str, Any]) -> tuple[An
             texts, size = [], 0
             for part in parts:
                 texts.append(part if isinstance(part, str) else _as_text(evaluate(part, results)))
-                size = check_size(size + _length(texts[-1]))
+                size = check_size(size + size_of(texts[-1]))
             return "".join(texts), size
         case ListOf(items):
             made = [put_together(item, results) for item in items]
@@ -365,17 +365,13 @@ def _as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
 def size_of(value: Any, most: int = _MAXIMUM_SIZE) -> int:
     """Return about how many bytes a value takes, shared parts each time; or one that is larger than ``most``."""
     size, waiting = 0, [value]
     while waiting and size <= most:
         one = waiting.pop()
         if isinstance(one, str):
-            size += _length(one)
+            size += len(one) if one.isascii() else len(one.encode("utf-8", "surrogatepass"))
         elif isinstance(one, list | dict):
             size += 20 + len(one) * (20 if isinstance(one, dict) else 2)
             waiting += one
