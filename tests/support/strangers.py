@@ -35,6 +35,11 @@ def pairs(size: int) -> dict[str, tuple[Any, Any]]:
         "a pattern of many states": ({"pattern": "(a|b|c){1,500}x"}, "ab" * (size // 2)),
         "many patterns on one text": ({"allOf": [{"pattern": f"(a*)*b{index}"} for index in range(size // 30)]}, text),
         "a pattern on every element": ({"items": {"pattern": EMAIL}}, ["a" * 30] * (size // 34)),
+        "a class many times": ({"pattern": r"[\s\S]{1000}$"}, ("é" * 90 + "\n") * (size // 91)),
+        "short texts under growing patterns": (
+            {"items": {"allOf": [{"pattern": f"[ab]*a[ab]{{60}}{index}"} for index in range(9)]}},
+            [f"{index:0100b}".replace("0", "a").replace("1", "b") for index in range(0, size**3, size**2 * 103)],
+        ),
         "a key under a pattern": ({"patternProperties": {"(a+)+$": False}}, {text: 1}),
         "many keys under many patterns": ({"patternProperties": patterns, "additionalProperties": False}, names),
         "names under a pattern": ({"propertyNames": {"pattern": ".*.*.*=.*"}}, {**names, text: 1}),

@@ -160,14 +160,17 @@ def test_an_enum_of_another_type_means_values_of_the_type_that_is_said(kind, dat
         ({"type": "integer", "enum": ["low", "high"]}, "low"),
         ({"type": "string", "enum": [None]}, None),
         ({"type": "boolean", "const": "maybe"}, "maybe"),
+        ({"type": "boolean", "enum": ["yes", "no"], "default": "yes"}, "yes"),
+        ({"type": "boolean", "enum": ["True", "False"]}, "True"),
         ({"type": "array", "enum": ["a"]}, ["a"]),
         ({"type": "array", "enum": [["a"]]}, ["a"]),
         ({"type": ["string", "null"], "enum": [1, None]}, "1"),
     ],
 )
 def test_a_type_that_no_value_can_have_is_the_mistake(schema, value):
-    plugin, _ = opened(sending({"type": "object", "properties": {"p": schema}}))
+    plugin, requests = opened(sending({"type": "object", "properties": {"p": schema}}))
     call(plugin, {"p": value})
+    assert json.loads(requests[0].content) == {"p": value}
     with pytest.raises(ArgumentsInvalid):
         call(plugin, {"p": "never"})
 
@@ -225,6 +228,21 @@ def test_an_object_in_parts_takes_the_properties_of_all_of_them_and_no_others(ne
     for wrong in ({**whole, "more": 1}, *({**whole, name: "x"} for name in names)):
         with pytest.raises(ArgumentsInvalid):
             call(plugin, arguments(wrong))
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf"])
+@pytest.mark.parametrize("closing", ["additionalProperties", "unevaluatedProperties"])
+def test_an_object_of_closed_alternatives_takes_no_other_properties(key, closing):
+    first, second = ({"properties": {name: {"type": "integer"}}, closing: False} for name in "bc")
+    schema = {"type": "object", "properties": {"a": {}}, key: [first, {"$ref": "#/components/schemas/C"}]}
+    plugin, _ = opened(sending({"properties": {"in": schema}}), C=second)
+    for right in ({"a": 1, "b": 1}, {"a": 1, "c": 1}):
+        call(plugin, {"in": right})
+    with pytest.raises(ArgumentsInvalid):
+        call(plugin, {"in": {"a": 1, "b": 1, "more": 1}})
+    del first[closing]
+    plugin, _ = opened(sending({"properties": {"in": schema}}), C=second)
+    call(plugin, {"in": {"a": 1, "b": 1, "more": 1}})
 
 
 OBJECTS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 1) | st.just("x"), max_size=4)

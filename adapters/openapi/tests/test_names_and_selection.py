@@ -166,6 +166,13 @@ async def test_a_pattern_that_is_not_checked_is_told_when_the_document_is_loaded
     assert plugin["enter"].parameters[0].compiled.structure("short") == "short"
 
 
+async def test_names_that_are_not_evaluated_beside_patterns_are_told_of(opened, described, caplog):
+    schema = {"patternProperties": {"^x-.+": {}}, "unevaluatedProperties": False}
+    one = operation("enter", requestBody={"content": {"application/json": {"schema": {"properties": {"in": schema}}}}})
+    await opened(described({"/enter": {"post": one}}))
+    assert "unevaluatedProperties beside patternProperties" in caplog.text
+
+
 async def test_descriptions_say_what_the_document_says(opened, described):
     paths = {
         "/a": {"get": operation("a", summary="List pets", description="All of them.\nIn order.")},

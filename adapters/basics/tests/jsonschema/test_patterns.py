@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -97,3 +98,33 @@ def test_a_pattern_without_anchors_means_the_same_to_python(pattern: str, text: 
         return
     if re.search(r"[*+?]\+", pattern) is None:  # What Python has as possessive is none in ECMA-262.
         assert matches(pattern, text) == expected
+
+
+EMAIL = r"^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9]{1,63})*$"
+ID = "^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": r"[\s\S]{0,1000}"}, "A line.\n" * 1_300),
+        ({"pattern": r"^[\s\S]{0,1000}$"}, "Größe\n" * 160),
+        (
+            {"items": {"type": "string", "pattern": ID}},
+            [f"{one:08x}-0000-4000-8000-{one:012x}" for one in range(27_000)],
+        ),
+        (
+            {"items": {"properties": {"to": {"pattern": EMAIL}}}},
+            [{"to": f"ada.{one}@example.org"} for one in range(9_000)],
+        ),
+    ],
+)
+def test_a_usual_pattern_on_usual_values_is_checked_within_the_budget(schema: Any, value: Any) -> None:
+    assert VALIDATOR.compile(schema)(value) == []
+
+
+def test_names_that_are_not_evaluated_beside_patterns_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"patternProperties": {"^x-.+": True}, "unevaluatedProperties": False}
+    with caplog.at_level(logging.WARNING):
+        assert JsonschemaValidator().compile(schema)({"other": 1}) == []
+    assert "unevaluatedProperties" in caplog.text

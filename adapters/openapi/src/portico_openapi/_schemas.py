@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from portico_openapi._documents import Documents, Target, read_json
 from portico_openapi._errors import Unusable, Within, describe, listing, shorten, show, truth
 from portico_openapi._names import word
-from portico_openapi._validation import held
+from portico_openapi._validation import bounded, held
 
 _LONGEST_TEXT = 2_000
 _LONGEST_PATTERN = 1_000
@@ -100,6 +100,7 @@ class Schemas:
         self._hidden = hidden
         self.unchecked: dict[str, None] = {}
         """The patterns that are not checked, since RE2 does not have them."""
+        self._met: set[str] = set()
         self._allowance = _MOST_JOINED
         """How many properties may still be joined into objects."""
         self._definitions: dict[tuple[str, str, bool], _Definition] = {}
@@ -302,7 +303,8 @@ class Schemas:
                 }
             else:
                 _write_simple(key, value, written)
-        if is_whole and not part and self._is_closed(schema, base, ("allOf",)):
+        wholes = [whole for whole in ([schema], schema.get("anyOf"), schema.get("oneOf")) if whole and is_whole]
+        if not part and any(all(self._is_closed(one, base, ("allOf",)) for one in whole) for whole in wholes):
             written["unevaluatedProperties"] = False
         # In 3.0 `exclusiveMinimum: true` makes the bound itself exclusive.
         for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
@@ -313,6 +315,11 @@ class Schemas:
         for pattern in [*written.get("patternProperties", ()), *([written["pattern"]] if "pattern" in written else ())]:
             if held(pattern) is None:
                 self.unchecked[pattern] = None
+        self._met |= {"unevaluatedProperties"} & written.keys()
+        if not bounded().is_plain({"patternProperties": dict.fromkeys(written.get("patternProperties", ()))}):
+            self._met.add("patternProperties")
+        if len(self._met) == 2:
+            self.unchecked["unevaluatedProperties beside patternProperties with repetitions"] = None
         discriminator = schema.get("discriminator")
         if type(discriminator) is dict and type(discriminator.get("propertyName")) is str:
             written["discriminator"] = {"propertyName": discriminator["propertyName"]}
@@ -424,9 +431,11 @@ def _agree(written: dict[str, Any]) -> None:
     a list may be meant for its items.
     """
     names = [written["type"]] if isinstance(written["type"], str) else written["type"]
-    for key in [key for key in ("default", "const", "enum") if key in written]:
+    for key in [key for key in ("enum", "const", "default") if key in written]:
+        if "type" not in written:
+            break
         values = written[key] if key == "enum" else [written[key]]
-        meant = [_of_type(value, names) for value in values]
+        meant = [_of_type(value, names, loose=key == "default") for value in values]
         fitting = list({json.dumps(value): value for value in meant if _is_of_type(value, names)}.values())
         items = written.get("items", {})
         if fitting:
@@ -439,8 +448,8 @@ def _agree(written: dict[str, Any]) -> None:
             written.pop("type", None)
 
 
-def _of_type(value: Any, names: Collection[str]) -> Any:
-    """Return a value as one of a type, where its text is the same; else as it is."""
+def _of_type(value: Any, names: Collection[str], *, loose: bool) -> Any:
+    """Return a value as one of a type, where its text is the same, or if ``loose`` means the same; else as it is."""
     if _is_of_type(value, names):
         return value
     if type(value) is not str:
@@ -448,7 +457,7 @@ def _of_type(value: Any, names: Collection[str]) -> Any:
     try:
         return read_json(value)
     except ValueError:
-        return truth(value)
+        return truth(value) if loose else value
 
 
 def _is_of_type(value: Any, names: Collection[str]) -> bool:

@@ -20,6 +20,7 @@ from portico.errors import LimitExceeded
 
 _STEPS = 50_000
 _STEPS_OF_A_PART = 3
+_MOST_STATES, _SHORT = 400, 128
 
 _ESCAPE = r"\\u\{\w+\}|\\u[Dd][89ABab]\w\w\\u[Dd][C-Fc-f]\w\w|\\u\w{4}|\\[pP]\{\w+\}|\\."
 _OUTSIDE = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*+\]?|\(\?<(?=\w+>)|[.$]", re.DOTALL | re.ASCII)
@@ -96,7 +97,7 @@ class Bounded:
 
         ``plain`` is what `is_plain` told, ``definitions`` are those of the whole schema.
         """
-        steps = (_STEPS_OF_A_PART + (len(part) >> 5 if isinstance(part, str) else 0) for part in _parts(value))
+        steps = (_STEPS_OF_A_PART + (7 + (len(part) >> 5) if isinstance(part, str) else 0) for part in _parts(value))
         self._check.left, self._check.calls, self._check.plain = _STEPS + sum(steps), 0, plain
         self._check.sizes, self._check.listed, self._check.definitions = {}, {}, definitions or {}
 
@@ -154,9 +155,12 @@ class Bounded:
 
     def finds(self, pattern: Any, text: str) -> bool:
         """Tell whether a compiled pattern is in a text."""
-        self.spend(1 + (len(text) * pattern.programsize >> 9))
         # Half of a surrogate pair cannot be written in UTF-8.
-        return pattern.search(text.encode("utf-8", "replace").decode()) is not None
+        written = text.encode("utf-8", "replace")
+        # In the worst case each byte meets all states. A short text ends before there are many.
+        states = min(pattern.programsize, _MOST_STATES)
+        self.spend(1 + (len(written) * states >> (9 if len(written) > _SHORT else 11)))
+        return pattern.search(written.decode()) is not None
 
     def others(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the members of an object that neither ``properties`` nor ``patternProperties`` may speak of."""

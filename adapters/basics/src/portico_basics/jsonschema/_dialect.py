@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 import re
 import reprlib
@@ -91,6 +92,16 @@ _KINDS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "
 
 _log = logging.getLogger(__name__)
 
+
+def _flat_meta() -> Any:
+    """Return a validator of schemas with all vocabularies in one: the vendor's looks up a dozen references for each."""
+    vocabularies = [_META.contents(uri) for uri in _META if "/meta/" in uri]
+    flat = {key: {name: part for one in vocabularies for name, part in one.get(key, {}).items()} for key in _MAPS}
+    flat["properties"]["definitions"] = flat["properties"]["$defs"]
+    text = json.dumps({"type": ["object", "boolean"], **flat})
+    return Draft202012Validator(json.loads(text.replace('"$dynamicRef": "#meta"', '"$ref": "#"')))
+
+
 BOUNDED = JsonSchema.Bounded(Draft202012Validator.VALIDATORS, ValidationError, re2)
 
 
@@ -99,6 +110,7 @@ class Dialect:
 
     def __init__(self, settings: JsonschemaSettings) -> None:
         self._settings = settings
+        self._meta = _flat_meta()
         own: dict[str, Any] = {"multipleOf": _multiple_of, **({"format": _format} if settings.formats else {})}
         bounded = {name: BOUNDED.bound(name, keyword) for name, keyword in own.items()}
         self._kind: Any = extend(Draft202012Validator, {**BOUNDED.keywords, **bounded})
@@ -135,7 +147,7 @@ class Dialect:
             level = [inner for part in level for inner in _contents(part)]
         if level:
             raise SchemaUnsupported(f"The schema is deeper than {_MAXIMUM_DEPTH} levels.")
-        error = best_match(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema))
+        error = best_match(self._meta.iter_errors(schema))
         if error is not None:
             place = "/".join(["#", *map(str, error.absolute_path)])
             raise SchemaUnsupported(f"The schema is malformed at {place}: {_short(error.message)}.")
@@ -168,6 +180,8 @@ def _note_unchecked(parts: Sequence[Mapping[str, Any]], schema: Any) -> None:
         unchecked = [pattern for pattern in dict.fromkeys(patterns) if pattern and not BOUNDED.compile(pattern)]
     except LimitExceeded as error:
         raise SchemaUnsupported("The patterns of the schema are too many or too large.") from error
+    if not BOUNDED.is_plain(schema) and any("unevaluatedProperties" in part for part in parts):
+        unchecked.append("unevaluatedProperties beside patternProperties with repetitions")
     if unchecked:
         told = [_short(pattern) for pattern in unchecked[:5]]
         _log.warning("RE2 does not have %d patterns of a schema, so they are not checked: %s", len(unchecked), told)
