@@ -431,9 +431,7 @@ def _agree(written: dict[str, Any]) -> None:
     a list may be meant for its items.
     """
     names = [written["type"]] if isinstance(written["type"], str) else written["type"]
-    for key in [key for key in ("enum", "const", "default") if key in written]:
-        if "type" not in written:
-            break
+    for key in (key for key in ("enum", "const", "default") if key in written and "type" in written):
         values = written[key] if key == "enum" else [written[key]]
         meant = [_of_type(value, names, loose=key == "default") for value in values]
         fitting = list({json.dumps(value): value for value in meant if _is_of_type(value, names)}.values())

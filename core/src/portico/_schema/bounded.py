@@ -155,8 +155,7 @@ class Bounded:
 
     def finds(self, pattern: Any, text: str) -> bool:
         """Tell whether a compiled pattern is in a text."""
-        # Half of a surrogate pair cannot be written in UTF-8.
-        written = text.encode("utf-8", "replace")
+        written = text.encode("utf-8", "replace")  # half of a surrogate pair is not written
         # In the worst case each byte meets all states. A short text ends before there are many.
         states = min(pattern.programsize, _MOST_STATES)
         self.spend(1 + (len(written) * states >> (9 if len(written) > _SHORT else 11)))
