@@ -38,7 +38,7 @@ def pairs(size: int) -> dict[str, tuple[Any, Any]]:
         "a class many times": ({"pattern": r"[\s\S]{1000}$"}, ("é" * 90 + "\n") * (size // 91)),
         "short texts under growing patterns": (
             {"items": {"allOf": [{"pattern": f"[ab]*a[ab]{{60}}{index}"} for index in range(9)]}},
-            [f"{index:0100b}".replace("0", "a").replace("1", "b") for index in range(0, size**3, size**2 * 103)],
+            [f"{index:060b}".replace("0", "a").replace("1", "b") for index in range(0, size**3, size**2 * 63)],
         ),
         "a key under a pattern": ({"patternProperties": {"(a+)+$": False}}, {text: 1}),
         "many keys under many patterns": ({"patternProperties": patterns, "additionalProperties": False}, names),

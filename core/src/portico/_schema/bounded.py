@@ -20,7 +20,7 @@ from portico.errors import LimitExceeded
 
 _STEPS = 50_000
 _STEPS_OF_A_PART = 3
-_MOST_STATES, _SHORT = 400, 128
+_MOST_STATES, _SHORT = 400, 64
 
 _ESCAPE = r"\\u\{\w+\}|\\u[Dd][89ABab]\w\w\\u[Dd][C-Fc-f]\w\w|\\u\w{4}|\\[pP]\{\w+\}|\\."
 _OUTSIDE = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*+\]?|\(\?<(?=\w+>)|[.$]", re.DOTALL | re.ASCII)
