@@ -158,7 +158,7 @@ class Bounded:
         written = text.encode("utf-8", "replace")  # half of a surrogate pair is not written
         # In the worst case each byte meets all states. A short text ends before there are many.
         states = min(pattern.programsize, _MOST_STATES)
-        self.spend(1 + (len(written) * states >> (9 if len(written) > _SHORT else 11)))
+        self.spend(1 + (len(written) * states >> (9 if len(written) > _SHORT else 10)))
         return pattern.search(written.decode()) is not None
 
     def others(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
