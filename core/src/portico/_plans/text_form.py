@@ -74,9 +74,8 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        each if each.isprintable() or each in _JOINERS else each.encode("unicode_escape").decode() for each in text
-    )
+    odd = [each for each in set(text) if not each.isprintable() and each not in _JOINERS]
+    return text.translate({ord(each): each.encode("unicode_escape").decode() for each in odd})
 
 
 def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None, indent: str) -> Iterator[str]:
