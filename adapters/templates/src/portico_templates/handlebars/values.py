@@ -22,6 +22,7 @@ _MOST_PARTS = 1_000_000
 _INDEX = re.compile(r"(?:0|[1-9][0-9]{0,17})")
 _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (str, int, float, bool, type(None))
+_NO_MAPPINGS = frozenset([*_SCALARS, list, tuple])  # Asking whether it is a `Mapping` takes longer.
 _INTEGERS_TO = 1e21
 _PLAIN_FROM = 1e-6
 
@@ -138,6 +139,8 @@ def declared_fields(kind: Any) -> tuple[str, ...]:
 
 def visible(value: Any) -> Any:
     """Return a mapping without its hidden keys; other values as they are."""
+    if type(value) in _NO_MAPPINGS:
+        return value
     if isinstance(value, Mapping) and "_" in [key[:1] for key in value if isinstance(key, str)]:
         return {key: element for key, element in value.items() if not is_hidden(key)}
     return value

@@ -326,8 +326,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return None
         if isinstance(value, OwnText):
             return str.__str__(value)
-        if hide and isinstance(value, Mapping | list | tuple):
-            kind, value = (dict, visible(value)) if isinstance(value, Mapping) else (list, value)
+        if hide and kind is not list:
+            if kind is dict or isinstance(value, Mapping):
+                kind, value = dict, visible(value)
+            elif isinstance(value, (list, tuple)):
+                kind = list
         if kind in _CONTAINERS:
             charge(value)  # If it shares its parts, its text can be without end.
         if kind in (list, tuple):

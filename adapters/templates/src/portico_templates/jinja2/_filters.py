@@ -107,9 +107,9 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(filter)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if name not in ("d", "default"):
-            args = (*args[:position], visible(args[position]), *args[position + 1 :])
         value = args[position]
+        if name not in ("d", "default") and (seen := visible(value)) is not value:
+            args, value = (*args[:position], seen, *args[position + 1 :]), seen
         if name in _OF_PIECES:
             charge_pieces(value)
         charge(value)
