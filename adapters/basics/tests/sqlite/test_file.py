@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -263,6 +264,28 @@ async def test_no_run_is_read_wrongly_where_an_entry_has_another_run(opened: Any
             with suppress(StoreDamaged):
                 assert await store.read(run) == written[run]
         await store.aclose()
+
+
+async def test_a_killed_journal_is_read_where_no_folder_takes_a_copy(
+    opened: Any, file: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    store = opened()
+    await store.append(await store.acquire("r1", owner="me", seconds=60), [{"type": "x"}])
+    left = Path(shutil.copytree(file.parent, tmp_path / "left"), file.name)  # with its log, as a kill leaves it
+    full = FullFolder()
+    monkeypatch.setattr("portico_basics.sqlite.log.TemporaryDirectory", full)
+    again = SqliteRunStore(SqliteSettings(path=left))
+    assert await again.read("r1") == [{"type": "x"}]
+    assert full.asked
+    await again.aclose()
+
+
+class FullFolder:
+    asked = False
+
+    def __call__(self, **options: Any) -> Any:
+        self.asked = True
+        raise OSError(28, "No space left on device")
 
 
 async def test_a_run_whose_name_was_changed_is_listed_and_damaged(opened: Any, file: Path) -> None:

@@ -20,7 +20,8 @@ _SHORT = 6
 """Characters of a word that is too short to be a secret."""
 _SHORT_PASSWORD = 4
 _LETTERS = re.compile(r"\\+|.", re.DOTALL)
-_IN_HTML = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+_IN_JSON = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_IN_HTML = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos", "=": "equals", "/": "sol", "`": "grave"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,13 +327,19 @@ def _forms_of(value: str) -> Iterator[str]:
 
 def _pattern_of(form: str) -> str:
     """Return a pattern for a secret, as it is and with its odd characters as addresses, JSON and HTML write them."""
-    pattern = "".join(each if each.isascii() and each.isalnum() else _ways_of(each) for each in _LETTERS.findall(form))
+    letters, pattern = _LETTERS.findall(form), ""
+    for before, each in zip(("", *letters), letters, strict=False):
+        # Backslashes take those that belong to the letter after them.
+        pattern += each if each.isascii() and each.isalnum() else _ways_of(each, 0 if before[:1] == "\\" else 1)
     # A local server's key may be no more than "x".
     return pattern if len(form) > _SHORT else rf"(?<!\w){pattern}(?!\w)"
 
 
-def _ways_of(letter: str) -> str:
-    """Return a pattern for a letter, or for backslashes in a row: JSON doubles them each time."""
+def _ways_of(letter: str, slashes: int) -> str:
+    """Return a pattern for a letter, or for backslashes in a row: JSON doubles them each time.
+
+    At least so many ``slashes`` stand before a code of JSON.
+    """
 
     # One way of writing may be inside of another, and quoted once more with each redirect.
     def quoted(text: str) -> str:
@@ -340,16 +347,20 @@ def _ways_of(letter: str) -> str:
         return "".join(f"(?:{re.escape(each)}|{escaped})" for each, escaped in zip(text, written, strict=True))
 
     def entity(one: str) -> str:
-        names = (_IN_HTML[one], f"#{ord(one)}", f"#x{ord(one):x}")
-        return f"(?:{'|'.join(map(quoted, names))}){quoted(';')}"
+        numbers = f"{quoted('#')}0*{quoted(f'{ord(one)}')}|{quoted('#x')}0*{quoted(f'{ord(one):x}')}"
+        return f"(?:{quoted(_IN_HTML[one])}|{numbers}){quoted(';')}"
 
-    slash = quoted("\\")
-    ways = [f"{slash}{{0,64}}+{quoted(letter)}", f"{slash}{{1,64}}+u{ord(letter[0]):04x}"]
-    if letter[0] == "\\":
-        ways = [f"{slash}{{{len(letter)},{len(letter) + 64}}}+", f"(?:{ways[1]}){{{len(letter)}}}"]
-    if letter in _IN_HTML:
-        ways.append(f"{quoted('&')}(?:{entity('&')})*{entity(letter)}")
-    return f"(?i:{'|'.join(ways)}{'|[+]' if letter == ' ' else ''})"
+    slash, first = quoted("\\"), letter[0]
+    units = first.encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(f"{slash}{{{slashes},64}}+u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    if first in _IN_JSON:
+        escaped += f"|{slash}{{{slashes},64}}+{_IN_JSON[first]}"
+    ways = [f"{slash}{{0,64}}+{quoted(letter)}", escaped]
+    if first == "\\":
+        ways = [f"{slash}{{{len(letter)},{len(letter) + 64}}}+", f"(?:{escaped}){{{len(letter)}}}"]
+    if first in _IN_HTML:
+        ways.append(f"{quoted('&')}(?:{entity('&')})*{entity(first)}")
+    return f"(?i:{'|'.join(ways)}{'|' + quoted('+') if letter == ' ' else ''})"
 
 
 class _Hiding(AbstractContextManager[None]):

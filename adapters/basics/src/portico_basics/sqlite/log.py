@@ -29,17 +29,27 @@ def lost_frames(file: Path) -> tuple[int, int]:
     (committed,), (in_database,) = unpack_from("=I", index, 16), unpack_from("=I", index, 96)
     if not log and committed <= in_database:
         return 0, committed
-    with TemporaryDirectory(prefix="portico-") as folder:
-        # SQLite reads the log of a copy, to which the first page is enough.
+    found = b""
+    for place in (None, file.parent):
+        with suppress(OSError):
+            found = found or _index_of_copy(page, log, place)
+    if not found:  # There is room for a copy nowhere. What cannot be checked is not damaged.
+        return 0, committed
+    taken = unpack_from("=I", found, 16)[0] if index[32:40] == found[32:40] else 0
+    return max(committed - taken, 0), committed
+
+
+def _index_of_copy(page: bytes, log: bytes, place: Path | None) -> bytes:
+    """Let SQLite read the log of a copy, to which the first page is enough, and return the index that it makes."""
+    with TemporaryDirectory(prefix=".portico-", dir=place) as folder:
         copy = Path(folder, "copy")
         copy.write_bytes(page)
         Path(f"{copy}-wal").write_bytes(log)
         with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as connection:
             with suppress(sqlite3.Error):
                 connection.execute("SELECT name FROM sqlite_master").fetchone()
-            found = _read(copy, "-shm", _INDEX)
-    taken = unpack_from("=I", found, 16)[0] if index[32:40] == found[32:40] else 0
-    return max(committed - taken, 0), committed
+            index = _read(copy, "-shm", _INDEX)
+            return index if len(index) == _INDEX else b""
 
 
 def _read(file: Path, end: str, most: int = -1) -> bytes:
