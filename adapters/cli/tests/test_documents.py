@@ -81,6 +81,12 @@ def test_without_a_path_each_configured_source_is_updated(in_process: Any, docs:
     assert in_process("index", "--json").json["indexes"].keys() == {"handbook"}
     assert in_process("index").out.startswith("handbook: 2 documents indexed.\n")
     assert in_process("index", "--name", "handbook").out.startswith("handbook: 2 documents indexed.\n")
+    with file.open("a") as stream:
+        stream.write('[search.gone]\nuse = "documents"\npath = "gone"\n')
+    some = in_process("index")
+    assert (some.code, some.out.splitlines()[0]) == (1, "handbook: 2 documents indexed.")
+    assert some.err.startswith("Error: gone: There is nothing to index at ")
+    assert in_process("index", "--json").json["failures"].keys() == {"gone"}
     assert "no source of 'wiki' keeps an index" in in_process("index", "--name", "wiki").err
     file.write_text("")
     nothing = in_process("index")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from portico.errors import UnsupportedOption
+from portico.errors import PorticoError, UnsupportedOption
 from portico.ports import IndexReport, TextSearch
-from portico_cli.failures import Misused
+from portico_cli.failures import FAILED, Misused, write_error
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.loops import run_async
 from portico_cli.show.answer import report_lines, report_to_json
 from portico_cli.show.layout import count_words
-from portico_cli.show.output import safe_text, show, write_json
+from portico_cli.show.output import plain, safe_text, show, write_json
 from portico_cli.sources import Chosen, choose_sources
 from portico_cli.terminal.progress import update_index
 
@@ -32,19 +33,10 @@ def command(invocation: Invocation, path: Path | None, name: str | None) -> None
     (`portico worker`), they embed what is much.
     """
     chosen = _choose(invocation, path, name)
-
-    async def update() -> dict[str, IndexReport]:
-        async with chosen.application.services(chosen.sources) as services:
-            indexes = {source: services.get(TextSearch, source).index for source in chosen.sources}
-            found = {source: index for source, index in indexes.items() if index is not None}
-            if not found:
-                names = ", ".join(map(repr, indexes))
-                raise UnsupportedOption(f"There is nothing to update: no source of {names} keeps an index.")
-            return {source: await update_index(invocation, index, source) for source, index in found.items()}
-
-    reports = run_async(update)
+    reports, failures = run_async(lambda: _update(invocation, chosen))
     if invocation.json and path is None:
-        write_json({"indexes": {source: report_to_json(report) for source, report in reports.items()}})
+        indexes = {source: report_to_json(report) for source, report in reports.items()}
+        write_json({"indexes": indexes, "failures": failures})
     elif invocation.json:
         [(source, report)] = reports.items()
         write_json({"name": source, "path": str(path), **report_to_json(report)})
@@ -52,6 +44,29 @@ def command(invocation: Invocation, path: Path | None, name: str | None) -> None
         for source, report in reports.items():
             words = f"{source if path is None else path}: {count_words(report.documents, 'document')} indexed."
             show(safe_text(words, "bold"), *report_lines(report))
+        for source, failure in failures.items():
+            write_error(f"Error: {source}: {plain(failure)}")
+    if failures:
+        sys.exit(FAILED)
+
+
+async def _update(invocation: Invocation, chosen: Chosen) -> tuple[dict[str, IndexReport], dict[str, str]]:
+    """Update each source that has an index; return the reports, and why others of several failed."""
+    reports: dict[str, IndexReport] = {}
+    failures: dict[str, str] = {}
+    for source in chosen.sources:
+        try:
+            async with chosen.application.services([source]) as services:
+                if (index := services.get(TextSearch, source).index) is not None:
+                    reports[source] = await update_index(invocation, index, source)
+        except PorticoError as error:
+            if len(chosen.sources) == 1:
+                raise
+            failures[source] = str(error)
+    if not reports and not failures:
+        names = ", ".join(map(repr, chosen.sources))
+        raise UnsupportedOption(f"There is nothing to update: no source of {names} keeps an index.")
+    return reports, failures
 
 
 def _choose(invocation: Invocation, path: Path | None, name: str | None) -> Chosen:
