@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def command(invocation: Invocation, path: Path | None, name: str | None) -> None
         for source, failure in failures.items():
             write_error(f"Error: {source}: {plain(failure)}")
     if failures:
-        sys.exit(FAILED)
+        click.get_current_context().exit(FAILED)
 
 
 async def _update(invocation: Invocation, chosen: Chosen) -> tuple[dict[str, IndexReport], dict[str, str]]:
