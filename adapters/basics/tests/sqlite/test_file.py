@@ -266,6 +266,16 @@ async def test_no_run_is_read_wrongly_where_an_entry_has_another_run(opened: Any
         await store.aclose()
 
 
+async def test_a_run_is_held_by_whatever_path_the_journal_is_opened(tmp_path: Path) -> None:
+    (link := tmp_path / "link.db").symlink_to(file := tmp_path / "journal.db")
+    one, other = (SqliteRunStore(SqliteSettings(path=path)) for path in (file, link))
+    await one.acquire("r1", owner="one", seconds=60)
+    with pytest.raises(StoreBusy):
+        await other.acquire("r1", owner="other", seconds=60)
+    await one.aclose()
+    await other.aclose()
+
+
 async def test_a_killed_journal_is_read_where_no_folder_takes_a_copy(
     opened: Any, file: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:

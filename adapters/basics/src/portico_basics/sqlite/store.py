@@ -201,7 +201,8 @@ def is_there(file: Path, *, empty: bool = False) -> bool:
 
 
 def _beside(file: Path, what: str) -> Path:
-    return file.with_name(f"{file.name}-{what}")
+    real = file.resolve()  # as SQLite does: others may open it by another path
+    return real.with_name(f"{real.name}-{what}")
 
 
 def _require_whole_log(file: Path) -> None:
@@ -297,7 +298,7 @@ class SqliteRunStore(RunStore):
         self._settings = settings or SqliteSettings()
         self._clock = clock
         self._file = self._settings.path or _default_path()
-        self._processes = self._file.with_name(f"{self._file.name}-processes")
+        self._processes = _beside(self._file, "processes")
         self._thread = ThreadPoolExecutor(1, _THREAD)
         self._connection: sqlite3.Connection | None = None
         self._presence: Presence | None = None
