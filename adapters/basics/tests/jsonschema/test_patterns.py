@@ -117,6 +117,9 @@ ID = "^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$"
             {"items": {"properties": {"to": {"pattern": EMAIL}}}},
             [{"to": f"ada.{one}@example.org"} for one in range(9_000)],
         ),
+        ({"pattern": r"\S"}, "文" * 250_000),
+        ({"items": {"pattern": r"^\S.*\S$"}}, [f"{'文字列' * 20}{one}" for one in range(3_000)]),
+        ({"items": {"pattern": r"^https?://[^\s/$.?#].[^\s]*$"}}, [f"https://{'文' * 52}" for one in range(3_000)]),
     ],
 )
 def test_a_usual_pattern_on_usual_values_is_checked_within_the_budget(schema: Any, value: Any) -> None:
