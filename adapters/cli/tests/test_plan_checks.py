@@ -71,6 +71,14 @@ def test_a_saved_plan_that_was_edited_is_checked_and_said_to_be(in_process: Any,
     assert (done.code, file.read_text()) == (2, wrong)
 
 
+@pytest.mark.parametrize("rest", [{"plan": {"version": 1, "goal": "g", "steps": [SHOUT]}}, {"steps": []}])
+def test_a_saved_plan_of_another_version_is_not_taken(in_process: Any, folder: Path, rest: dict[str, Any]) -> None:
+    done = check(in_process, folder, "plan.json", json.dumps({"portico_saved_plan": 99, **rest}))
+    said = "Error: plan.json: it is of version 99; version 1 is read here.\n"
+    assert (done.code, done.out, done.err) == (1, "", said)
+    assert in_process("run", "plan.json").err == said
+
+
 def test_a_file_that_is_not_text_is_misuse(in_process: Any, folder: Path) -> None:
     done = check(in_process, folder, "plan.txt", b"\x89PNG\r\n\x1a\n\x00\x00")
     assert (done.code, done.err) == (2, "Error: plan.txt is not UTF-8 text.\n")

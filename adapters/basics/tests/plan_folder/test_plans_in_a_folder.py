@@ -85,6 +85,7 @@ async def test_a_file_is_named_for_people_and_holds_the_plan_for_them_to_read(st
         (b"[]", "it is not a saved plan"),
         (b'{"version": 1, "goal": "g", "steps": []}', "it is not a saved plan"),
         (encode_saved(SAVED).replace(b'plan": 1', b'plan": 2'), "it is of version 2; version 1 is read here"),
+        (b'{"portico_saved_plan": 99, "steps": []}', "it is of version 99; version 1 is read here"),
         (b'{"portico_saved_plan": 1}', "it is not a saved plan"),
         (b"[" * 100_000, "it is not JSON"),
         (encode_saved(SAVED).replace(b'"c1"', b"1"), "catalogue, saved_at and planner are texts"),

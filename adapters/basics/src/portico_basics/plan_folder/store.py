@@ -69,10 +69,12 @@ def read_saved(contents: bytes) -> SavedPlan:
         document = json.loads(contents)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
+    # Before the keys: those of another version are others.
+    version = document.get("portico_saved_plan", _VERSION) if isinstance(document, dict) else _VERSION
+    if version != _VERSION:
+        raise ValueError(f"it is of version {version!r:.20}; version {_VERSION} is read here")
     if not isinstance(document, dict) or not document.keys() >= _KEYS:
         raise ValueError(f"it is not a saved plan, which has {', '.join(sorted(_KEYS))}")
-    if document["portico_saved_plan"] != _VERSION:
-        raise ValueError(f"it is of version {document['portico_saved_plan']!r:.20}; version {_VERSION} is read here")
     goal, catalogue, plan, saved_at, planner = (
         document[key] for key in ("goal", "catalogue", "plan", "saved_at", "planner")
     )
