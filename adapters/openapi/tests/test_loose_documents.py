@@ -11,6 +11,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -173,6 +174,27 @@ def test_a_type_that_no_value_can_have_is_the_mistake(schema, value):
     assert json.loads(requests[0].content) == {"p": value}
     with pytest.raises(ArgumentsInvalid):
         call(plugin, {"p": "never"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "taken"),
+    [
+        ({"type": ["boolean", "null"], "enum": ["True", "False", None]}, [True, False, None]),
+        ({"type": "boolean", "nullable": True, "enum": ["yes", "no", None]}, [True, False, None]),
+        ({"type": "boolean", "enum": [True, "False"]}, [True, False]),
+        ({"type": "boolean", "enum": ["true", "off", "low"]}, [True, False]),
+        ({"type": ["string", "boolean"], "enum": [True, "False"]}, [True, "False"]),
+        ({"type": ["integer", "null"], "enum": ["yes", 1, None]}, [None, 1]),
+        ({"type": ["integer", "null"], "enum": ["low", "yes", None]}, [None, "yes", "low"]),
+        ({"type": "integer", "nullable": True, "enum": ["low", "yes", None]}, [None, "yes", "low"]),
+    ],
+)
+def test_a_text_beside_values_that_fit_is_the_truth_value_that_it_means(schema, taken):
+    plugin, requests = opened(sending({"type": "object", "properties": {"p": schema}}), version="3.0.3")
+    for value in (True, False, None, 1, "True", "False", "yes", "low"):
+        with suppress(ArgumentsInvalid):
+            call(plugin, {"p": value})
+    assert [request.content for request in requests] == [httpx.Request("", "", json={"p": p}).content for p in taken]
 
 
 # An object that is closed and has several parts.

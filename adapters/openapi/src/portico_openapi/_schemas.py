@@ -311,7 +311,7 @@ class Schemas:
             if schema.get(exclusive) is True and bound in written:
                 written[exclusive] = written.pop(bound)
         if "type" in written and not written.keys().isdisjoint(("enum", "const", "default")):
-            _agree(written)
+            _agree(written, nullable=schema.get("nullable") is True)
         for pattern in [*written.get("patternProperties", ()), *([written["pattern"]] if "pattern" in written else ())]:
             if held(pattern) is None:
                 self.unchecked[pattern] = None
@@ -424,19 +424,21 @@ class Schemas:
         return _with_texts(written, schema)
 
 
-def _agree(written: dict[str, Any]) -> None:
+def _agree(written: dict[str, Any], *, nullable: bool = False) -> None:
     """Write the values of ``enum``, ``const`` and ``default`` in the type that is said, where they are of another.
 
-    Values that cannot be of the type do not count beside others that can. If none can, the type is the mistake; that of
-    a list may be meant for its items.
+    Values that cannot be of the type do not count beside others that can, and texts beside those may mean truth values.
+    If none can but null, the type is the mistake; that of a list may be meant for its items.
     """
     names = [written["type"]] if isinstance(written["type"], str) else written["type"]
     for key in (key for key in ("enum", "const", "default") if key in written and "type" in written):
         values = written[key] if key == "enum" else [written[key]]
-        meant = [_of_type(value, names, loose=key == "default") for value in values]
+        meant = [_of_type(value, names) for value in values]
+        if key == "default" or (nullable and None in values) or any(_is_of_type(value, names) for value in meant):
+            meant = [value if _is_of_type(value, names) else truth(value) for value in meant]
         fitting = list({json.dumps(value): value for value in meant if _is_of_type(value, names)}.values())
         items = written.get("items", {})
-        if fitting:
+        if fitting == values or fitting not in ([], [None]):
             written[key] = fitting if key == "enum" else fitting[0]
         elif "array" in names and isinstance(items, dict) and "enum" not in items and key == "enum":
             written["items"] = {**items, "enum": written.pop("enum")}
@@ -446,8 +448,8 @@ def _agree(written: dict[str, Any]) -> None:
             written.pop("type", None)
 
 
-def _of_type(value: Any, names: Collection[str], *, loose: bool) -> Any:
-    """Return a value as one of a type, where its text is the same, or if ``loose`` means the same; else as it is."""
+def _of_type(value: Any, names: Collection[str]) -> Any:
+    """Return a value as one of a type, where its text is the same; else as it is."""
     if _is_of_type(value, names):
         return value
     if type(value) is not str:
@@ -455,7 +457,7 @@ def _of_type(value: Any, names: Collection[str], *, loose: bool) -> Any:
     try:
         return read_json(value)
     except ValueError:
-        return truth(value) if loose else value
+        return value
 
 
 def _is_of_type(value: Any, names: Collection[str]) -> bool:
