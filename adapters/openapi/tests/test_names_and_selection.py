@@ -166,11 +166,29 @@ async def test_a_pattern_that_is_not_checked_is_told_when_the_document_is_loaded
     assert plugin["enter"].parameters[0].compiled.structure("short") == "short"
 
 
-async def test_names_that_are_not_evaluated_beside_patterns_are_told_of(opened, described, caplog):
-    schema = {"patternProperties": {"^x-.+": {}}, "unevaluatedProperties": False}
-    one = operation("enter", requestBody={"content": {"application/json": {"schema": {"properties": {"in": schema}}}}})
-    await opened(described({"/enter": {"post": one}}))
-    assert "unevaluatedProperties beside patternProperties" in caplog.text
+PATTERNS = {"type": "object", "patternProperties": {"^x-.+": {}}}
+CLOSED = {"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schemas", "is_told"),
+    [
+        ([{**PATTERNS, "unevaluatedProperties": False}], True),
+        ([{"allOf": [{"$ref": "#/components/schemas/Patterns"}], "unevaluatedProperties": False}], True),
+        ([{"$ref": "#/components/schemas/Both"}], True),
+        ([{"$ref": "#/components/schemas/Patterns"}, {"$ref": "#/components/schemas/Closed"}], False),
+        ([{"$ref": "#/components/schemas/Closed"}, {"$ref": "#/components/schemas/Patterns"}], False),
+        ([PATTERNS, CLOSED], False),
+        ([CLOSED, PATTERNS], False),
+    ],
+)
+async def test_names_that_are_not_evaluated_beside_patterns_are_told_of(opened, described, caplog, schemas, is_told):
+    both = {"properties": {"a": {"$ref": "#/components/schemas/Patterns"}}, "unevaluatedProperties": False}
+    bodies = [{"content": {"application/json": {"schema": schema}}} for schema in schemas]
+    paths = {f"/{one}": {"post": operation(f"enter{one}", requestBody=body)} for one, body in enumerate(bodies)}
+    components = {"schemas": {"Patterns": PATTERNS, "Closed": CLOSED, "Both": both}}
+    await opened(described(paths, components=components))
+    assert ("unevaluatedProperties beside patternProperties" in caplog.text) is is_told
 
 
 async def test_descriptions_say_what_the_document_says(opened, described):

@@ -85,6 +85,8 @@ class _Definition:
     problem: Unusable | None = None
     names: list[str] = field(default_factory=list)
     """The definitions that it refers to, in order."""
+    met: set[str] = field(default_factory=set)
+    """Which it has of ``unevaluatedProperties`` and of ``patternProperties`` with repetitions: not both are checked."""
 
 
 class Schemas:
@@ -106,17 +108,19 @@ class Schemas:
         self._definitions: dict[tuple[str, str, bool], _Definition] = {}
         self._by_name: dict[str, _Definition] = {}
         self._waiting: deque[_Definition] = deque()
-        self._closures: dict[tuple[str, ...], Mapping[str, Any]] = {}
+        self._closures: dict[tuple[str, ...], tuple[Mapping[str, Any], set[str]]] = {}
 
     def compile(self, schema: Any, base: str) -> dict[str, Any]:
         """Return the schema with the definitions that it needs in ``$defs``, and no others.
 
         Raises `Unusable` with the place, seen from the schema given.
         """
+        met = self._met = set()
         written = self._write(schema, base, 0)
         self._write_definitions()
         # Raises for what cannot be used, circles too, before anything is made of it.
-        self.standing_alone(written)
+        if len(met | self._closure(tuple(self._names_in(written)))[1]) > 1:
+            self.unchecked["unevaluatedProperties beside patternProperties with repetitions"] = None
         # A name says less than what it stands for: the first level is written out.
         while isinstance(written, dict) and "$ref" in written:
             definition = self._by_name[written["$ref"].removeprefix(_DEFINITIONS)].schema
@@ -133,14 +137,15 @@ class Schemas:
         """Return a schema that was written here, or a part of it, with the definitions that it needs."""
         if not isinstance(written, dict):
             return {} if written else {"not": {}}
-        definitions = self._closure(tuple(self._names_in(written)))
+        definitions = self._closure(tuple(self._names_in(written)))[0]
         return {**written, "$defs": definitions} if definitions else written
 
-    def _closure(self, names: tuple[str, ...]) -> Mapping[str, Any]:
-        """Return all that these definitions need, themselves included. Raises `Unusable` when one cannot be used."""
+    def _closure(self, names: tuple[str, ...]) -> tuple[Mapping[str, Any], set[str]]:
+        """Return all that these definitions need, and what was met in it. Raises `Unusable` if one cannot be used."""
         if names in self._closures:
             return self._closures[names]
         found: dict[str, Any] = {}
+        met: set[str] = set()
         stack = list(reversed(names))
         while stack:
             definition = self._by_name[stack.pop()]
@@ -149,9 +154,10 @@ class Schemas:
             if definition.problem is not None:
                 raise Unusable(f"{show(definition.target.pointer.lstrip('/') or 'a document')}: {definition.problem}")
             found[definition.name] = definition.schema
+            met |= definition.met
             stack += reversed(definition.names)
-        self._closures[names] = found
-        return found
+        self._closures[names] = found, met
+        return found, met
 
     def _names_in(self, written: Any, *, same_value: bool = False) -> list[str]:
         """Return the definitions that a written schema refers to; data that looks like a reference may count.
@@ -198,6 +204,7 @@ class Schemas:
         while self._waiting:
             definition = self._waiting.popleft()
             fresh.append(definition)
+            self._met = definition.met
             try:
                 target = definition.target
                 definition.schema = self._write(target.value, target.uri, 0, definition.part)
@@ -318,8 +325,6 @@ class Schemas:
         self._met |= {"unevaluatedProperties"} & written.keys()
         if not bounded().is_plain({"patternProperties": dict.fromkeys(written.get("patternProperties", ()))}):
             self._met.add("patternProperties")
-        if len(self._met) == 2:
-            self.unchecked["unevaluatedProperties beside patternProperties with repetitions"] = None
         discriminator = schema.get("discriminator")
         if type(discriminator) is dict and type(discriminator.get("propertyName")) is str:
             written["discriminator"] = {"propertyName": discriminator["propertyName"]}

@@ -156,8 +156,7 @@ class Bounded:
     def finds(self, pattern: Any, text: str) -> bool:
         """Tell whether a compiled pattern is in a text."""
         written = text.encode("utf-8", "replace")  # half of a surrogate pair is not written
-        # In the worst case each character meets all states, which are more where it has more bytes. A short text ends
-        # before there are many.
+        # In the worst case each character meets all states. A short text ends before there are many.
         states = min(pattern.programsize, _MOST_STATES)
         self.spend(1 + (len(text) * states >> (9 if len(text) > _SHORT else 10)))
         return pattern.search(written.decode()) is not None
