@@ -395,6 +395,7 @@ def read_deep(pairs: list[tuple[str, str]]) -> Any:
 @given(ROWS)
 @QUICK
 def test_a_list_of_objects_reaches_the_service_where_the_style_can_say_it(rows):
+    assume("/../" not in json.dumps(rows))
     plugin, requests = opened(taking({"type": "array", "items": ROW}, style="deepObject", explode=True))
     call(plugin, {"p": rows})
     assert read_deep(parse_qsl(requests[0].url.query.decode(), keep_blank_values=True)) == text_of(rows)
