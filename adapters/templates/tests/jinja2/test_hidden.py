@@ -87,6 +87,18 @@ def test_a_path_to_a_hidden_key_is_refused_with_what_to_do(path: str) -> None:
         render("{{ " + path + " }}", ROW)
 
 
+def test_get_looks_up_one_key_and_goes_through_none() -> None:
+    class Lazy(dict[str, str]):
+        def __iter__(self) -> Any:
+            raise AssertionError("all keys are gone through")
+
+        def get(self, key: str, default: Any = None) -> Any:
+            return f"{key}, {default}"
+
+    source = "{{ row.get('a', 'b') }}; {{ row.get('_a', 'c') }}; {{ row.get('a', default='d') }}"
+    assert render(source, Lazy())[0] == "a, b; c; a, d"
+
+
 def test_functions_get_whole_values() -> None:
     _, given = render("{{ f(row) }}{{ f(x=rows) }}{{ f(row|default('')) }}{{ f(rows|first) }}", ROW)
     assert given == [ROW, [ROW], ROW, ROW]

@@ -448,6 +448,9 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if not isinstance(of, str):
             if name == "strftime":
                 check_format(str(args[0]) if args else "")
+            if name == "get" and isinstance(of, Mapping):
+                given = dict(zip(("key", "default"), args, strict=False)) | kwargs
+                return given.get("default") if is_hidden(given.get("key")) else of.get(*args, **kwargs)
             result = getattr(visible(of), name)(*args, **kwargs)
             return list(result) if name in ("items", "keys", "values") else result
         charge(of)
