@@ -120,12 +120,18 @@ def test_time_is_bounded() -> None:
         "{% for row in rows %}{{ '%s of %d' % (row.name, row.age) }}{{ row.age|round(1) }}{% endfor %}",
         "{% for row in rows %}{{ row.name.split(' ')|join('-') }}{% if row.name in names %}.{% endif %}{% endfor %}",
         "{% for line in text.splitlines() %}{{ line|title|truncate(20) }}{% endfor %}{{ text|indent|wordcount }}",
+        "{% set n = namespace(x='') %}{% for r in rows %}{% set n.x = n.x ~ r.name * 3 ~ ', ' %}{% endfor %}{{ n.x }}",
+        (
+            "{% macro m(t) %}<b>{{ t }}</b>{% endmacro %}{% set n = namespace(x='') %}"
+            "{% for r in rows[:1800] %}{% set n.x = n.x ~ m(r.name) %}{% endfor %}{{ n.x }}"
+        ),
     ],
 )
 def test_ordinary_templates_with_ten_thousand_rows_are_not_refused(source: str) -> None:
     rows = [{"name": f"Ada {n}", "age": n, "more": {"a": [n]}} for n in range(10_000)]
     names = [row["name"] for row in rows[:2_000]]
-    assert render(source, Jinja2Settings(max_seconds=60), rows=rows, names=names, text="one two\n" * 40_000)
+    assert render(source, Jinja2Settings(max_seconds=60), rows=rows, names=names, text="one two\n" * 40_000,
+                  longer="Word and more.\n" * 70_000)  # fmt: skip
 
 
 def test_the_time_of_functions_is_not_the_templates(monkeypatch: pytest.MonkeyPatch) -> None:

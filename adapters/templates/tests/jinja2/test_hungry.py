@@ -132,7 +132,7 @@ GREEDY = [
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 1000000] %}{% endfor %}",
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x, 'a'.center(999999)] %}{% endfor %}",
     (
-        "{% set x %}{{ '' }}{% endset %}{% set n = namespace(x=x) %}"
+        "{% set x %}{{ 'a' }}{% endset %}{% set n = namespace(x=x) %}"
         "{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}"
     ),
     "{% set b = 2 ** 49990 %}{% for i in range(99999) %}{% set z = b * b %}{% endfor %}",

@@ -143,7 +143,7 @@ class Partials(BaseLoader):
 
 _LARGEST_BITS = 100_000
 _BITS_A_STEP = 128
-_PLAIN = frozenset([bool, float, int, type(None)])
+_PLAIN = frozenset([bool, float, int, str, type(None)])
 _CONTAINERS = frozenset([dict, list, tuple])
 _GLOBALS = ("cycler", "dict", "joiner", "namespace")
 _MESSAGE = re.compile(r"</?message\b")
@@ -320,7 +320,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         With ``hide``, mappings lose their hidden keys.
         """
         kind = type(value)
-        if kind is str or kind in _PLAIN:
+        if kind in _PLAIN:
             return value
         if isinstance(value, Undefined):
             return None

@@ -26,6 +26,13 @@ _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
 _BYTES_A_STEP = 128
+_SMALL = 512
+_BYTES_COPIED_A_STEP = 65_536
+_OUR_REFERENCES = 2
+_PIECES_A_STEP = 16
+_BYTES_A_PIECE = 64
+_MOST_UNSEEN = 2**20
+_MOST_HELD = 128 * 2**20
 _LETTERS_COMPARED_A_STEP = 1_024
 _ELEMENTS_COMPARED_A_STEP = 64
 _DEEPEST = 64
@@ -48,6 +55,9 @@ class Rendering:
         self.depth = 0
         self.printed = 0
         self.failure: BaseException | None = None
+        self._made: dict[int, str | int] = {}
+        self._bytes = 0
+        self._next_sweep = _MOST_UNSEEN
         self._next_check = _CHECKED_EVERY
         self._deadline = time.monotonic() + settings.max_seconds
 
@@ -66,6 +76,25 @@ class Rendering:
                     f"The template takes more than {self.settings.max_seconds:g} seconds, without its functions; "
                     "max_seconds sets how long it may take."
                 )
+
+    def hold(self, value: str | int, size: int) -> None:
+        """Count the ``size`` bytes of a text or number for as long as the template has it."""
+        if id(value) in self._made:
+            return
+        self.step(size // _BYTES_COPIED_A_STEP)
+        self._made[id(value)] = value
+        self._bytes += size
+        if self._bytes > self._next_sweep:
+            self.step(len(self._made) // _PIECES_A_STEP)
+            references = list(map(sys.getrefcount, self._made.values()))  # ours are two: in the mapping, and given
+            kept = zip(self._made.items(), references, strict=True)
+            self._made = dict(item for item, count in kept if count > _OUR_REFERENCES)
+            self._bytes = sum(map(_memory, self._made.values()))
+            if self._bytes > _MOST_HELD:
+                raise LimitExceeded(
+                    f"The texts and numbers that the template keeps take more than {_MOST_HELD >> 20} MB."
+                )
+            self._next_sweep = min(_MOST_HELD, max(_MOST_UNSEEN, 2 * self._bytes))
 
     def print(self, text: str) -> None:
         """Count a text that is printed, captured ones too; raises ``LimitExceeded`` when it is too much."""
@@ -122,10 +151,18 @@ def work(value: object) -> int:
 
 def sized(value: T) -> T:
     """Count the memory of a text, number or list that was made: a template may keep all of them."""
-    size = sys.getsizeof(value)
-    if size > 4 * _BYTES_A_STEP:
-        RENDERING.get().step(size // _BYTES_A_STEP)
+    size = _memory(value)
+    if size > _SMALL:
+        if isinstance(value, str | int):
+            RENDERING.get().hold(value, size)
+        else:
+            RENDERING.get().step(size // _BYTES_A_STEP)
     return value
+
+
+def _memory(value: object) -> int:
+    size = sys.getsizeof(value)
+    return 2 * size + _BYTES_A_PIECE * len(value.pieces) if isinstance(value, OwnText) else size
 
 
 def made(value: Any, times: int = 1) -> Any:
@@ -202,10 +239,10 @@ class OwnText(str):
         >>> OwnText.of([("<b>", False), ("<i>", True)]).pieces
         (('<b>', False), ('<i>', True))
         """
-        kept = tuple(pieces)
+        kept = tuple([piece for piece in pieces if piece[0]])
         text = cls("".join([piece for piece, _ in kept]))
         text.pieces = kept
-        RENDERING.get().step(len(kept) // 4)
+        RENDERING.get().step(len(kept) // _PIECES_A_STEP)
         return sized(text)
 
     def trim(self, characters: str | None) -> OwnText:

@@ -39,7 +39,7 @@ class Jinja2Settings:
     max_steps: int = field(
         default=1_000_000,
         validator=validators.ge(1),
-        metadata={"doc": "Rounds of loops, elements given to filters, 128 bytes of a text made and the like, at most."},
+        metadata={"doc": "Rounds of loops, elements given to filters, pieces of texts and the like, at most."},
     )
     max_seconds: float = field(
         default=5.0,
