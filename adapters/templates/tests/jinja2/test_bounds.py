@@ -125,13 +125,17 @@ def test_time_is_bounded() -> None:
             "{% macro m(t) %}<b>{{ t }}</b>{% endmacro %}{% set n = namespace(x='') %}"
             "{% for r in rows[:1800] %}{% set n.x = n.x ~ m(r.name) %}{% endfor %}{{ n.x }}"
         ),
+        "{{ longer|indent(2) }}{{ longer|wordcount }}",
+        "{{ longer.splitlines()|length }}{{ longer.split('\\n')|length }}{{ longer.split(' ', 1)[0] }}",
+        "{% filter title %}{{ longer }}{% endfilter %}",
     ],
 )
 def test_ordinary_templates_with_ten_thousand_rows_are_not_refused(source: str) -> None:
     rows = [{"name": f"Ada {n}", "age": n, "more": {"a": [n]}} for n in range(10_000)]
     names = [row["name"] for row in rows[:2_000]]
-    assert render(source, Jinja2Settings(max_seconds=60), rows=rows, names=names, text="one two\n" * 40_000,
-                  longer="Word and more.\n" * 70_000)  # fmt: skip
+    texts = {"text": "one two\n" * 40_000, "longer": "Word and more.\n" * 70_000}
+    ages = list(range(8_000))
+    assert render(source, Jinja2Settings(max_seconds=60), rows=rows, names=names, ages=ages, **texts)
 
 
 def test_the_time_of_functions_is_not_the_templates(monkeypatch: pytest.MonkeyPatch) -> None:

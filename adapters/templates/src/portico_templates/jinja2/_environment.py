@@ -43,6 +43,8 @@ from portico_templates.jinja2._rendering import (
     check_format,
     check_growth,
     compared,
+    count_lines,
+    count_pieces,
     made,
     sized,
     split_values,
@@ -467,12 +469,12 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         for given in (*args, *kwargs.values()):
             if isinstance(given, int):
                 check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))
-        if name in ("split", "rsplit", "splitlines"):
-            check_growth(4 * len(of))  # the parts take more room than the text
-        result = getattr(str.__str__(of), name)(*args, **kwargs)
-        if isinstance(result, list):
-            charge(result)
-        return sized(result)
+        if name in ("split", "rsplit"):
+            given = dict(zip(("sep", "maxsplit"), args, strict=False)) | kwargs
+            charge(range(count_pieces(of, given.get("sep"), given.get("maxsplit", -1))))
+        elif name == "splitlines":
+            charge(range(count_lines(of)))
+        return sized(getattr(str.__str__(of), name)(*args, **kwargs))
 
     def replace(self, text: str, old: str, new: str, count: int) -> str:
         """Replace a text by another."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Callable
 from functools import wraps
 from numbers import Number
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 
 from jinja2 import Undefined, pass_environment, pass_eval_context
 from jinja2.async_utils import auto_to_list
-from jinja2.filters import FILTERS, do_indent, make_attrgetter
+from jinja2.filters import FILTERS, do_indent, do_title, make_attrgetter
 from jinja2.nodes import EvalContext
 from jinja2.tests import TESTS
 
@@ -19,7 +20,16 @@ from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.handlebars.values import visible
 from portico_templates.jinja2._data import Refused, describe_kind
-from portico_templates.jinja2._rendering import OwnText, charge, charge_pieces, check_growth, made, sized, work
+from portico_templates.jinja2._rendering import (
+    OwnText,
+    charge,
+    charge_pieces,
+    check_growth,
+    count_lines,
+    made,
+    sized,
+    work,
+)
 
 # They belong to modules above this one.
 PromptEnvironment: TypeAlias = Any
@@ -58,10 +68,13 @@ _HANDING_ON = frozenset(["d", "default", "first", "last", "max", "min", "random"
 _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000}
 
 
+_SOME_WORDS = re.compile(r"(?s).{1,50000}[^-\s({\[<]*")
+
+
 def prompt_filters() -> dict[str, Callable[..., Any]]:
     """Return the filters by name."""
     filters = {name: _limit(name, filter) for name, filter in FILTERS.items() if name not in _LEFT_OUT}
-    filters |= {name: _limit(name, _of_text(name, FILTERS[name])) for name in _OF_TEXTS}
+    filters |= {name: _limit(name, _of_text(FILTERS[name] if name != "title" else _title)) for name in _OF_TEXTS}
     escape = _limit("escape", _escape)
     own: dict[str, Callable[..., Any]] = {
         "attr": _attr,
@@ -131,18 +144,21 @@ def _limit(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _of_text(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
+def _of_text(filter: Callable[..., Any]) -> Callable[..., Any]:
     """Let a filter of texts see the text that a value has in a prompt, not Python's."""
 
     @pass_environment
     def run(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: Any) -> Any:
         before = (environment,) if hasattr(filter, "jinja_pass_arg") else ()
         text = value if isinstance(value, str) else environment.text(value)
-        if name in ("title", "wordcount"):
-            check_growth(4 * len(text))  # its words take more room than the text
         return filter(*before, text, *args, **kwargs)
 
     return run
+
+
+def _title(text: str) -> str:
+    """Capitalise the words of a text, some at a time: all of them at once take many times its room."""
+    return "".join([do_title(some[0]) for some in _SOME_WORDS.finditer(text)])
 
 
 @pass_environment
@@ -166,9 +182,10 @@ def _format(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: An
 @pass_environment
 def _indent(environment: PromptEnvironment, value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> str:
     text = environment.text(value)
-    check_growth(4 * len(text))  # its lines take more room than the text
     width = environment.text(width) if isinstance(width, str) else width
-    check_growth(len(text) + len(text.splitlines()) * (len(width) if isinstance(width, str) else width))
+    lines = count_lines(text)
+    charge(range(2 * lines))  # they are cut, and each is written again
+    check_growth(len(text) + lines * (len(width) if isinstance(width, str) else width))
     return do_indent(text, width, first, blank)
 
 

@@ -28,7 +28,6 @@ _LETTERS_A_STEP = 16
 _BYTES_A_STEP = 128
 _SMALL = 512
 _BYTES_COPIED_A_STEP = 65_536
-_OUR_REFERENCES = 2
 _PIECES_A_STEP = 16
 _BYTES_A_PIECE = 64
 _MOST_UNSEEN = 2**20
@@ -38,6 +37,8 @@ _ELEMENTS_COMPARED_A_STEP = 64
 _DEEPEST = 64
 _DEEPEST_VALUE = 200
 T = TypeVar("T")
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_WORD = re.compile(r"\S+")
 _WIDE = re.compile(r"\d{4}")
 
 
@@ -86,14 +87,11 @@ class Rendering:
         self._bytes += size
         if self._bytes > self._next_sweep:
             self.step(len(self._made) // _PIECES_A_STEP)
-            references = list(map(sys.getrefcount, self._made.values()))  # ours are two: in the mapping, and given
-            kept = zip(self._made.items(), references, strict=True)
-            self._made = dict(item for item, count in kept if count > _OUR_REFERENCES)
+            references = list(map(sys.getrefcount, self._made.values()))  # two are our own
+            self._made = dict(item for item, n in zip(self._made.items(), references, strict=True) if n > 2)
             self._bytes = sum(map(_memory, self._made.values()))
             if self._bytes > _MOST_HELD:
-                raise LimitExceeded(
-                    f"The texts and numbers that the template keeps take more than {_MOST_HELD >> 20} MB."
-                )
+                raise LimitExceeded(f"The texts that the template keeps take more than {_MOST_HELD >> 20} MB.")
             self._next_sweep = min(_MOST_HELD, max(_MOST_UNSEEN, 2 * self._bytes))
 
     def print(self, text: str) -> None:
@@ -201,6 +199,18 @@ def charge_pieces(value: object) -> None:
     """Count the letters of a text that is gone through one by one; other values count elsewhere."""
     if isinstance(value, str):
         RENDERING.get().step(2 * len(value))
+
+
+def count_lines(text: str) -> int:
+    """Return into how many lines ``splitlines`` cuts a text; nothing is cut."""
+    return 1 + sum(map(text.count, _LINE_ENDS)) - text.count("\r\n")
+
+
+def count_pieces(text: str, separator: object, most: object) -> int:
+    """Return into how many pieces ``split`` cuts a text, at most; nothing is cut."""
+    is_text = isinstance(separator, str) and separator != ""
+    pieces = 1 + text.count(str(separator)) if is_text else sum(1 for _ in _WORD.finditer(text))
+    return min(pieces, most + 1) if isinstance(most, int) and most >= 0 else pieces
 
 
 def check_format(specification: str) -> None:
