@@ -206,7 +206,7 @@ class PromptCode(CodeGenerator):
         """Write what a value is compared with: Python goes through it in one go."""
         self.write(f" {operators[node.op]} environment.compared(")
         self.visit(node.expr, frame)
-        self.write(")")
+        self.write(f", {node.op.endswith('in')})")
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
         """Write ``x.y``."""

@@ -32,8 +32,8 @@ _PIECES_A_STEP = 16
 _BYTES_A_PIECE = 64
 _MOST_UNSEEN = 2**20
 _MOST_HELD = 128 * 2**20
-_LETTERS_COMPARED_A_STEP = 1_024
-_ELEMENTS_COMPARED_A_STEP = 64
+_LETTERS_SEARCHED_A_STEP = 1_024
+_ELEMENTS_COMPARED_A_STEP = 256
 _DEEPEST = 64
 _DEEPEST_VALUE = 200
 T = TypeVar("T")
@@ -187,11 +187,11 @@ def check_growth(count: int) -> None:
         raise _too_large(most)
 
 
-def compared(value: T) -> T:
+def compared(value: T, searched: bool) -> T:
     """Count a text or list that another value is compared with, or looked for in: fast, but as often as a loop says."""
     if isinstance(value, str | list | tuple) and len(value) > _ELEMENTS_COMPARED_A_STEP:
-        each = _LETTERS_COMPARED_A_STEP if isinstance(value, str) else _ELEMENTS_COMPARED_A_STEP
-        RENDERING.get().step(len(value) // each)
+        letters = _LETTERS_SEARCHED_A_STEP if searched else _BYTES_COPIED_A_STEP
+        RENDERING.get().step(len(value) // (letters if isinstance(value, str) else _ELEMENTS_COMPARED_A_STEP))
     return value
 
 
