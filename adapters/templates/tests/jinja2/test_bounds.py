@@ -129,6 +129,7 @@ def test_time_is_bounded() -> None:
         "{{ longer.splitlines()|length }}{{ longer.split('\\n')|length }}{{ longer.split(' ', 1)[0] }}",
         "{% filter title %}{{ longer }}{% endfilter %}",
         "{% for r in rows[:8000] %}{% if r.age in ages %}.{% endif %}{% if r.name == text %}.{% endif %}{% endfor %}",
+        "{{ '%.2f, ' * 13000 % ((1.5,) * 13000) }}",
     ],
 )
 def test_ordinary_templates_with_ten_thousand_rows_are_not_refused(source: str) -> None:

@@ -537,7 +537,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
 def _length(value: Any) -> int:
     """Return the most characters that a format makes of a value, without its width."""
-    return len(value) if isinstance(value, str) else value.bit_length() if isinstance(value, int) else 320
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, float):
+        return max(24, len(f"{value:.0f}"))
+    return value.bit_length() if isinstance(value, int) else 48
 
 
 async def _deeper(called: Awaitable[Any]) -> Any:
