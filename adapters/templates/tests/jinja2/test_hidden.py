@@ -100,8 +100,8 @@ def test_get_looks_up_one_key_and_goes_through_none() -> None:
 
 
 def test_functions_get_whole_values() -> None:
-    _, given = render("{{ f(row) }}{{ f(x=rows) }}{{ f(row|default('')) }}{{ f(rows|first) }}", ROW)
-    assert given == [ROW, [ROW], ROW, ROW]
+    _, given = render("{{ f(row) }}{{ f(x=rows) }}{{ f(row|default('')) }}{{ f(rows|first) }}{{ f(**row) }}", ROW)
+    assert given == [ROW, [ROW], ROW, ROW, *ROW.values()]
 
 
 def test_a_variable_may_begin_with_an_underscore() -> None:

@@ -33,7 +33,7 @@ from portico_templates.jinja2._data import (
     read_field,
     read_item,
 )
-from portico_templates.jinja2._filters import VISIBLE, prompt_filters, prompt_tests
+from portico_templates.jinja2._filters import VISIBLE, WHOLE, prompt_filters, prompt_tests
 from portico_templates.jinja2._rendering import (
     RENDERING,
     OwnText,
@@ -283,7 +283,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         for call in tree.find_all((nodes.Call, nodes.Filter, nodes.Test)):
             for given in ("dyn_args", "dyn_kwargs"):
                 if getattr(call, given) is not None:
-                    setattr(call, given, nodes.Filter(getattr(call, given), VISIBLE, [], [], None, None))
+                    name = WHOLE if isinstance(call, nodes.Call) and given == "dyn_kwargs" else VISIBLE
+                    setattr(call, given, nodes.Filter(getattr(call, given), name, [], [], None, None))
         return tree
 
     # What is printed.
@@ -422,6 +423,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function of the kernel, a macro, or a method that only computes; nothing else."""
+        whole = kwargs.pop(WHOLE, {})
         if not isinstance(obj, Macro | Missing | AsyncLoopContext) or (
             isinstance(obj, Macro) and (obj.catch_varargs or obj.catch_kwargs)
         ):
@@ -429,7 +431,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, Missing):
             if not obj.words:
                 raise Refused(f"This cannot be called: {obj._undefined_message}.")  # noqa: SLF001 - Jinja2's words
-            return self._call_function(obj.words, args, kwargs)
+            return self._call_function(obj.words, args, {**whole, **kwargs})
         if isinstance(obj, Method):
             return self._call_method(obj, args, _own_arguments(kwargs))
         if isinstance(obj, Macro | AsyncLoopContext):

@@ -61,6 +61,8 @@ _OF_THE_TOP = frozenset(
 _OF_TEXTS = ("capitalize", "center", "lower", "title", "truncate", "upper", "wordcount")
 VISIBLE = "visible keys"
 """The filter that ``*x`` and ``**x`` go through; no template can write its name."""
+WHOLE = "_whole mapping"
+"""The filter that ``**x`` of a call goes through, and the name by which it adds all of ``x`` for a function."""
 _OF_PIECES = ("batch", "groupby", "list", "map", "reject", "select", "slice", "sort", "unique")
 """Filters that cut a text to pieces."""
 _HANDING_ON = frozenset(["d", "default", "first", "last", "max", "min", "random"])
@@ -91,6 +93,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "trim": _limit("trim", _trim),
         "tojson": _limit("tojson", _tojson),
         VISIBLE: visible,
+        WHOLE: lambda value: value if (seen := visible(value)) is value else {**seen, WHOLE: value},
     }
     return filters | own
 
