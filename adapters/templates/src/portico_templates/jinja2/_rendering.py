@@ -244,11 +244,7 @@ class OwnText(str):
 
     @classmethod
     def of(cls, pieces: Iterable[Piece]) -> OwnText:
-        """Return the text of pieces.
-
-        >>> OwnText.of([("<b>", False), ("<i>", True)]).pieces
-        (('<b>', False), ('<i>', True))
-        """
+        """Return the text of pieces, empty ones left out."""
         kept = tuple([piece for piece in pieces if piece[0]])
         text = cls("".join([piece for piece, _ in kept]))
         text.pieces = kept
