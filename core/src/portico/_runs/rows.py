@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _MAXIMUM_CHARACTERS = 100_000_000
 _MARK = ',"crc32":"'
-_TAIL = len(_MARK) + len('01234567"}')
+_CHECKSUM = f'{_MARK}%08x"}}'
+_TAIL = len(_CHECKSUM % 0)
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -47,7 +48,7 @@ class Rows:
                 f"An entry of the run {Rows.shown_name(run)} has {len(text):,} characters; the journal takes "
                 f"{_MAXIMUM_CHARACTERS:,}. Let the step write a file and return its name."
             )
-        return f'{text[:-1]}{_MARK}{crc32(text.encode()):08x}"}}' if entry else text
+        return text[:-1] + _CHECKSUM % crc32(text.encode()) if entry else text
 
     @staticmethod
     def decode(text: object) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class Rows:
         # A mark with one wrong character is a damaged one.
         if isinstance(text, str) and len(text) > _TAIL and sum(map(ne, text[-_TAIL:], _MARK)) < 2:
             whole = text[:-_TAIL] + "}"
-            if text[-_TAIL:] != f'{_MARK}{crc32(whole.encode("utf-8", "surrogatepass")):08x}"}}':
+            if text[-_TAIL:] != _CHECKSUM % crc32(whole.encode("utf-8", "surrogatepass")):
                 raise ValueError("is not as it was written: its checksum differs")
             text = whole
         try:
