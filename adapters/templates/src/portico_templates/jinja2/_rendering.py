@@ -33,7 +33,8 @@ _BYTES_A_PIECE = 64
 _MOST_UNSEEN = 2**20
 _MOST_HELD = 128 * 2**20
 _LETTERS_SEARCHED_A_STEP = 1_024
-_ELEMENTS_COMPARED_A_STEP = 256
+_LETTERS_COMPARED_A_STEP = 16_384
+_ELEMENTS_COMPARED_A_STEP = 128
 _DEEPEST = 64
 _DEEPEST_VALUE = 200
 T = TypeVar("T")
@@ -190,7 +191,7 @@ def check_growth(count: int) -> None:
 def compared(value: T, searched: bool) -> T:
     """Count a text or list that another value is compared with, or looked for in: fast, but as often as a loop says."""
     if isinstance(value, str | list | tuple) and len(value) > _ELEMENTS_COMPARED_A_STEP:
-        letters = _LETTERS_SEARCHED_A_STEP if searched else _BYTES_COPIED_A_STEP
+        letters = _LETTERS_SEARCHED_A_STEP if searched else _LETTERS_COMPARED_A_STEP
         RENDERING.get().step(len(value) // (letters if isinstance(value, str) else _ELEMENTS_COMPARED_A_STEP))
     return value
 
