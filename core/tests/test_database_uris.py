@@ -70,7 +70,12 @@ def test_what_is_taken_has_the_same_parts_for_every_reader_of_uris(
 
 @given(st.text())
 def test_any_text_is_a_uri_or_refused_without_being_quoted(text: str) -> None:
-    for uri in (Secret(f"zebra{text}"), Secret(f"postgresql://zebra{text}@h/d"), Secret(f"postgresql://:zebra{text}@")):
+    # The first is no scheme: a scheme is shown.
+    for uri in (
+        Secret(f"://zebra{text}"),
+        Secret(f"postgresql://zebra{text}@h/d"),
+        Secret(f"postgresql://:zebra{text}@"),
+    ):
         for read in (Acme, Secret.database_place):
             try:
                 said = repr(read(uri))

@@ -14,7 +14,7 @@ from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value
 from portico._plans.reuse import saved_plan
 from portico._plans.task import Answer, Event, RunEvent
-from portico._ports.plan_store import SavedPlan
+from portico._plans.saved import SavedPlan
 from portico.errors import StoreError
 from portico_testkit.fakes.plan_store import MemoryPlanStore
 from portico_testkit.fakes.planner import ScriptedPlanner

@@ -9,6 +9,7 @@ from portico._lazy import lazy_names
 if TYPE_CHECKING:
     from portico._agents.thread import ContextProvider as ContextProvider
     from portico._jobs import Job as Job, JobStatus as JobStatus, Worker as Worker
+    from portico._plans.saved import SavedPlan as SavedPlan
     from portico._ports.chat_service import ChatService as ChatService
     from portico._ports.durable_runs import DurableRuns as DurableRuns
     from portico._ports.embedding_generator import EmbeddingGenerator as EmbeddingGenerator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from portico._ports.hybrid_search import HybridSearch as HybridSearch
     from portico._ports.job_queue import JobQueue as JobQueue
     from portico._ports.page_reader import Page as Page, PageReader as PageReader
-    from portico._ports.plan_store import PlanStore as PlanStore, SavedPlan as SavedPlan
+    from portico._ports.plan_store import PlanStore as PlanStore
     from portico._ports.planner import Planner as Planner
     from portico._ports.run_store import Lease as Lease, RunStore as RunStore
     from portico._ports.runner import Runner as Runner

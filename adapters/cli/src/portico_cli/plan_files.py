@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 _MAXIMUM_BYTES = 10_000_000
-_SAVED_VERSION = 1
 _NAMES = re.compile(r"[^\s.\[\]]+")
 
 
@@ -70,13 +69,12 @@ def parse_plan(
             found = XmlPlan.read(text, catalogue, input=input)
             return PlanFile(found.plan, text, shown, found)
         document, edited = _load(text), None
-        # Before the keys: those of another version are others.
-        version = document.get("portico_saved_plan", _SAVED_VERSION) if isinstance(document, dict) else _SAVED_VERSION
-        if version != _SAVED_VERSION:
-            raise PlanFormatError(f"it is of version {version!r:.20}; version {_SAVED_VERSION} is read here.")
-        if isinstance(document, dict) and isinstance(document.get("plan"), dict) and "portico_saved_plan" in document:
-            saved = SavedPlan(*(document.get(key, "") for key in ("goal", "catalogue", "plan", "saved_at", "planner")))
-            document, edited = saved.plan, document.get("digest", saved.digest) != saved.digest
+        if isinstance(document, dict) and "portico_saved_plan" in document:
+            try:
+                saved = SavedPlan.from_json(document)
+            except ValueError as error:
+                raise PlanFormatError(f"{error}.") from error
+            document, edited = saved.plan, saved.edited
         return PlanFile(plan_from_json(document), text, shown, edited=edited)
     except PlanFormatError as error:
         raise PlanFormatError(f"{shown}: {error}", line=error.line, column=error.column) from error

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._ports.plan_store import PlanStore, SavedPlan
+from portico._plans.saved import SavedPlan
+from portico._ports.plan_store import PlanStore
 from portico._schema.definitions import with_definitions
 from portico.errors import PlanFormatError, StoreDamaged
 

@@ -2,34 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPlan:
-    """A plan as it was saved: its goal, a hash of the catalogue it was made for, its JSON form, and when (UTC, ISO).
-
-    It is ``edited`` if a store finds another `digest` than it wrote: a person changed the plan, or a disk did.
-    """
-
-    goal: str
-    catalogue: str
-    plan: Mapping[str, Any]
-    saved_at: str
-    planner: str = ""
-    edited: bool = field(default=False, compare=False)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all but ``edited``, in hexadecimal; the order of keys makes no difference."""
-        body = [self.goal, self.catalogue, dict(self.plan), self.saved_at, self.planner]
-        return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    from portico._plans.saved import SavedPlan
 
 
 class PlanStore(Protocol):

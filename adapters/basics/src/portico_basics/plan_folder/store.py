@@ -21,10 +21,8 @@ from portico.ports import SavedPlan
 from portico_basics.config import MOST_BYTES, PlanFolderSettings
 
 SAVED_NAME = re.compile(r"[a-z0-9-]{1,41}-[0-9a-f]{24}\.json")
-_VERSION = 1
 _SLUG = 40
 _DIGITS = 24
-_KEYS = {"portico_saved_plan", "goal", "catalogue", "saved_at", "planner", "plan"}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -49,16 +47,7 @@ def encode_saved(saved: SavedPlan) -> bytes:
     """Return the contents of a saved plan's file. Raises ``TypeError`` or ``ValueError`` for what is not JSON."""
     parse_time(saved.saved_at)
     saved = replace(saved, goal=saved.goal.strip())
-    document = {
-        "portico_saved_plan": _VERSION,
-        "digest": saved.digest,
-        "goal": saved.goal,
-        "catalogue": saved.catalogue,
-        "saved_at": saved.saved_at,
-        "planner": saved.planner,
-        "plan": dict(saved.plan),
-    }
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
+    text = json.dumps(saved.to_json(), ensure_ascii=False, allow_nan=False, indent=2)
     # Half a pair of surrogates has no UTF-8; in JSON it can only stand inside a string, where it has an escape.
     return (_SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n").encode()
 
@@ -69,20 +58,7 @@ def read_saved(contents: bytes) -> SavedPlan:
         document = json.loads(contents)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
-    # Before the keys: those of another version are others.
-    version = document.get("portico_saved_plan", _VERSION) if isinstance(document, dict) else _VERSION
-    if version != _VERSION:
-        raise ValueError(f"it is of version {version!r:.20}; version {_VERSION} is read here")
-    if not isinstance(document, dict) or not document.keys() >= _KEYS:
-        raise ValueError(f"it is not a saved plan, which has {', '.join(sorted(_KEYS))}")
-    goal, catalogue, plan, saved_at, planner = (
-        document[key] for key in ("goal", "catalogue", "plan", "saved_at", "planner")
-    )
-    if not all(isinstance(text, str) for text in (goal, catalogue, saved_at, planner)) or not isinstance(plan, dict):
-        raise ValueError("goal, catalogue, saved_at and planner are texts, and plan is an object")
-    parse_time(saved_at)
-    saved = SavedPlan(goal, catalogue, plan, saved_at, planner)
-    return replace(saved, edited=document.get("digest", saved.digest) != saved.digest)
+    return SavedPlan.from_json(document)
 
 
 def parse_time(text: str) -> datetime:

@@ -53,15 +53,15 @@ async def _update(invocation: Invocation, chosen: Chosen) -> tuple[dict[str, Ind
     """Update each source that has an index; return the reports, and why others of several failed."""
     reports: dict[str, IndexReport] = {}
     failures: dict[str, str] = {}
-    for source in chosen.sources:
-        try:
-            async with chosen.application.services([source]) as services:
+    async with chosen.application.services(chosen.sources) as services:
+        for source in chosen.sources:
+            try:
                 if (index := services.get(TextSearch, source).index) is not None:
                     reports[source] = await update_index(invocation, index, source)
-        except PorticoError as error:
-            if len(chosen.sources) == 1:
-                raise
-            failures[source] = str(error)
+            except PorticoError as error:
+                if len(chosen.sources) == 1:
+                    raise
+                failures[source] = str(error)
     if not reports and not failures:
         names = ", ".join(map(repr, chosen.sources))
         raise UnsupportedOption(f"There is nothing to update: no source of {names} keeps an index.")
