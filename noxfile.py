@@ -33,7 +33,7 @@ IN_PARALLEL = (f"--numprocesses={min(4, 2 * (os.cpu_count() or 1))}",)
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "types", "imports", "real", "packaging", "tests"]
+nox.options.sessions = ["lint", "types", "imports", "real", "tests"]
 
 
 def distribution(leaf: Path) -> str:
@@ -144,13 +144,7 @@ def quick(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run the tests in several processes; what follows `--` goes to pytest, which is one process then."""
-    run_pytest(session, "-m", "not slow and not real and not packaging", *(session.posargs or IN_PARALLEL))
-
-
-@nox.session(venv_backend="none")
-def packaging(session: nox.Session) -> None:
-    """Build every distribution, install what users install, and use it."""
-    run_pytest(session, "-m", "packaging", *(session.posargs or ["tests/acceptance"]))
+    run_pytest(session, "-m", "not slow and not real", *(session.posargs or IN_PARALLEL))
 
 
 @nox.session(venv_backend="none")
