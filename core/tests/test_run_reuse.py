@@ -13,8 +13,8 @@ from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value
 from portico._plans.reuse import saved_plan
-from portico._plans.task import Answer, Event, RunEvent
 from portico._plans.saved import SavedPlan
+from portico._plans.task import Answer, Event, RunEvent
 from portico.errors import StoreError
 from portico_testkit.fakes.plan_store import MemoryPlanStore
 from portico_testkit.fakes.planner import ScriptedPlanner
