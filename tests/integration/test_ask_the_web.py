@@ -1,4 +1,4 @@
-"""The whole way: the real command line asks a real server in another process, over HTTP, with nothing else configured.
+"""The whole way: the command line asks a real server in another process, over HTTP, with nothing else configured.
 
 The server speaks as MediaWiki and as SearXNG do. What is tested is what a person and a script see.
 """
@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 from tests.support.processes import started
+
+from portico_cli.main import main
 
 SERVER = Path(__file__).with_name("web_server.py")
 QUESTION = "How tall is Skerryvane Lighthouse?"
@@ -104,16 +106,19 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def portico(folder: Path, environment: dict[str, str]) -> Callable[..., Done]:
-    """Return what runs the command line in a process of its own."""
+def portico(
+    folder: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
+    """Return what runs the command line in this process: each start of one would take a second."""
+    monkeypatch.chdir(folder)
+    for name in os.environ.keys() - environment.keys():
+        monkeypatch.delenv(name)
 
     def run(*arguments: str) -> Done:
-        command = [sys.executable, "-m", "portico_cli", *arguments]
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=90, check=False
-        )
-        assert "Traceback" not in done.stdout + done.stderr, done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        code = main(arguments)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.out + captured.err, captured.err
+        return Done(code, captured.out, captured.err)
 
     return run
 
