@@ -73,13 +73,13 @@ def pdf(content: bytes, pages: int = 1, *, packed: bool = False) -> bytes:
     font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
     page = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 3 0 R /Resources {font} >>".encode()
     objects += [page] * pages
-    data, places = b"%PDF-1.7\n", []
+    data, places = bytearray(b"%PDF-1.7\n"), []
     for number, body in enumerate(objects, 1):
         places.append(len(data))
         data += b"%d 0 obj\n%s\nendobj\n" % (number, body)
     table = "".join(f"{place:010} 00000 n \n" for place in places).encode()
     end = f"trailer << /Size {len(places) + 1} /Root 1 0 R >>\nstartxref\n{len(data)}\n%%EOF".encode()
-    return data + f"xref\n0 {len(places) + 1}\n0000000000 65535 f \n".encode() + table + end
+    return bytes(data) + f"xref\n0 {len(places) + 1}\n0000000000 65535 f \n".encode() + table + end
 
 
 def _pdf_of(unit: bytes, before: bytes = b"BT /F1 9 Tf ", *, packed: bool = False) -> Make:

@@ -18,6 +18,8 @@ _MOST_CHARACTERS = 50_000_000
 _MOST_WORK_A_STREAM = 300_000
 _MOST_BYTES_A_STREAM = 20_000_000
 _MOST_SECONDS = 120.0
+# Of a document, so many passages are indexed; a page more shows that there are more.
+_MOST_PAGES = 10_001
 _NO_TITLE = re.compile(r"(?i)untitled|microsoft word|powerpoint|\.(?:docx?|pptx?|xlsx?|indd|qxd|tex|dvi|pdf|rtf|odt)\b")
 _SURROGATES_AND_CONTROLS = re.compile(r"[\ud800-\udfff\x00-\x08\x0e-\x1f\x7f]")
 
@@ -73,6 +75,8 @@ def _sections(data: bytes) -> list[Section]:
         if text and not text.isspace():
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             sections.append(Section(text, number, headings, page=number))
+            if len(sections) == _MOST_PAGES:
+                break
         characters += len(text)
         if characters > _MOST_CHARACTERS:
             raise Unreadable("too large", f"more than {_MOST_CHARACTERS} characters")
