@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 64_595,
-    "core lines": 22_270,
+    "source lines": 65_900,
+    "core lines": 22_650,
     "testkit lines, with its tests": 12_000,
     "public names of core": 220,
     "distributions": 26,
