@@ -221,7 +221,7 @@ def requirements(leaf: Path) -> set[str]:
 def built(session: nox.Session, leaf: Path) -> Path:
     """Return the wheel of a leaf, which is built where it is not younger than all that goes into it."""
     name = distribution(leaf)
-    folders = [ROOT / leaf, *([ROOT / "docs" / "template"] if name == "portico" else [])]
+    folders = [ROOT / leaf, *([ROOT / "docs" / "template"] if name == "portico-ai" else [])]
     # Folders count too: one is younger when a file of it is gone.
     youngest = max(
         path.stat().st_mtime

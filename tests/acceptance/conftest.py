@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.acceptance.environments import Environment, copy_of_the_workspace, leaves_needed_by, new_environment
 
-INSTALLED = ("portico", "portico-testkit")
+INSTALLED = ("portico-ai", "portico-testkit")
 # What installers do to build a wheel, as https://peps.python.org/pep-0517/ has it, for all of them in one process.
 BUILD = """
 import os, sys

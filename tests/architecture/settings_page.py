@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 INTRODUCTION = """# Settings
 
-What may stand in `portico.toml`, from the settings classes of the packages that come with `portico`.
+What may stand in `portico.toml`, from the settings classes of the packages that come with `portico-ai`.
 [Configure an application](../how-to/configure.md) says how the file is read. Each setting can also be given by an
 environment variable: `PORTICO_`, then its keys in upper case, joined with two underscores.
 """
@@ -39,7 +39,7 @@ def page() -> str:
 def _port(port: PortInfo, offers: list[tuple[str, Any]]) -> Iterator[str]:
     beside = port.key != "use"
     table = f"{port.table}.NAME" if port.many else port.table
-    names = ", ".join(f"`{name}`" for name, _ in offers) or "none comes with `portico`"
+    names = ", ".join(f"`{name}`" for name, _ in offers) or "none comes with `portico-ai`"
     default = f" The default is `{port.default}`." if port.default else ""
     yield f"## {port.name}: `[{table}]`\n"
     told = " Its settings stand beside that." if beside else ""

@@ -19,7 +19,7 @@ def test_a_leaf_carries_its_readme_and_type_marker(leaf: Any) -> None:
 
 
 def test_import_names_are_flat_and_follow_the_distribution(leaf: Any) -> None:
-    expected = {"portico-core": "portico", "portico": "portico_cli"}.get(leaf.name, leaf.name.replace("-", "_"))
+    expected = {"portico-core": "portico", "portico-ai": "portico_cli"}.get(leaf.name, leaf.name.replace("-", "_"))
     assert leaf.import_name == expected
 
 

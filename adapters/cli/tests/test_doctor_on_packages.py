@@ -193,3 +193,15 @@ def test_people_are_told_the_same(package: Make, in_process: Any, folder: Path) 
     assert lines[failed].startswith("fail  portico-acme  Its import failed: ModuleNotFoundError")
     assert lines[failed + 1].startswith("      → Run `pip install --upgrade portico-acme`, ")
     assert told.out.endswith("\n1 failed, 0 to note.\n")
+
+
+@pytest.mark.parametrize("name", ["portico", "portico-cli"])
+def test_a_foreign_distribution_with_our_name_is_named(name: str, install: Any, site: Path, doctor: Any) -> None:
+    install(name, {})
+    with (site / f"{name.replace('-', '_')}-1.0.dist-info" / "METADATA").open("a") as stream:
+        stream.write("Summary: Doors for web servers.\n")
+    finding = doctor(healthy=True)[name]
+    assert finding["state"] == "warn"
+    assert "1.0" in finding["message"]
+    assert "Doors for web servers" in finding["message"]
+    assert f"`pip uninstall {name}`" in finding["mend"]

@@ -104,7 +104,7 @@ def load_command(found: Command) -> click.Command:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='Start with: portico ask "How does it work?" --docs FOLDER',
 )
-@click.version_option(package_name="portico", message="portico %(version)s")
+@click.version_option(package_name="portico-ai", message="portico %(version)s")
 @common_options
 def portico() -> None:
     """Ask your documents, and build applications on language models."""

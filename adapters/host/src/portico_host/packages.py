@@ -15,7 +15,7 @@ State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", 
 
 _LONGEST = 300
 SHIPPED: dict[str, str] = {
-    "portico": "",
+    "portico-ai": "",
     "portico-basics": "attrs cached contextual extractive folder fused jsonschema local msgspec plans prompts pydantic "
     "recorded retrieval sqlite vectors",
     "portico-bing": "",

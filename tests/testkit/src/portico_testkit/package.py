@@ -379,7 +379,7 @@ class PackageKit:
         assert "portico-core" in required, "it does not require portico-core: add it to its dependencies"
         bounds = [str(one) for one in required["portico-core"].specifier if one.operator not in {">=", ">", "!="}]
         assert bounds == [], f"it requires portico-core{','.join(bounds)}: give a lower bound or none"
-        application = [name for name in ("portico-host", "portico") if name in required]
+        application = [name for name in ("portico-host", "portico-ai") if name in required]
         assert application == [], f"it requires {', '.join(application)}, which is the application"
 
     def test_its_entry_point_is_named_for_it(self) -> None:

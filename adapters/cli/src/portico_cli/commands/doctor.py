@@ -23,6 +23,7 @@ from portico_cli.command_table import load_command, usable_commands
 from portico_cli.failures import FAILED, write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.loops import run_async
+from portico_cli.namesakes import find_namesakes
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show, write_json
 from portico_host.problems import problems_of
@@ -94,6 +95,7 @@ async def _examine(config: Path | None) -> list[Finding]:
             offers = ", ".join(f"{offer.port.noun} {offer.name}" for offer in package.offers) or "nothing"
             words = f"{package.version}: {package.problem or offers}"
             findings.append(Finding("ok", package.distribution, words, package.mend or ""))
+    findings += map(_of_problem, find_namesakes())
     findings += _commands(diagnosis)
     if application is not None:
         path = application.configuration.path
