@@ -254,10 +254,11 @@ async def index(folder: Path, base: Path) -> dict[str, Any]:
     report = await search.index.update()
     seconds = time.perf_counter() - started
     await store.aclose()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak = max(resource.getrusage(each).ru_maxrss for each in whose) * (1 if sys.platform == "darwin" else 1024)
     return {
         "seconds": round(seconds, 2),
-        "processor_seconds": round(sum(os.times()[:2]), 2),
+        "processor_seconds": round(sum(os.times()[:4]), 2),
         "peak_mb": round(peak / 1e6),
         "passages": report.passages,
         "problems": report.problems,

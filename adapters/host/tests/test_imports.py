@@ -7,7 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-VENDORS = {"faiss", "numpy", "wordllama", "tokenizers", "lxml", "pypdf", "openai", "httpx", "httpx2", "snowballstemmer"}
+VENDORS = {
+    "faiss",
+    "numpy",
+    "wordllama",
+    "tokenizers",
+    "lxml",
+    "pypdfium2",
+    "openai",
+    "httpx",
+    "httpx2",
+    "snowballstemmer",
+}
 
 
 def modules_after(code: str, folder: Path) -> set[str]:

@@ -91,3 +91,10 @@ def test_other_directives_keep_their_content_as_text():
 
 def test_a_title_alone_is_kept():
     assert [(s.text, s.headings) for s in _read("Title\n=====\n")] == [("Title\n=====\n", ())]
+
+
+@pytest.mark.parametrize("name", ["a.rst.txt", "A.RST.TXT", "a.b.rst"])
+def test_a_source_that_a_site_publishes_is_read_by_its_inner_extension(name):
+    assert read_sections(PurePath(name), b"Guide\n=====\n\nText.\n")[0].headings == ("Guide",)
+    assert read_sections(PurePath("notes.md.txt"), b"# Guide\n\nText.\n")[0].headings == ("Guide",)
+    assert read_sections(PurePath("notes.txt"), b"# Guide\n\nText.\n")[0].headings == ()

@@ -232,7 +232,7 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, int]) -> None:
 def test_listing_the_package_imports_no_library() -> None:
     import subprocess
 
-    libraries = {"attr", "attrs", "numpy", "filelock", "lxml", "pypdf", "sqlite3"}
+    libraries = {"attr", "attrs", "numpy", "filelock", "lxml", "pypdfium2", "sqlite3"}
     code = (
         "import sys, portico_documents._plugin as plugin; plugin.portico_text_searches();"
         f"print({libraries} & sys.modules.keys() or 'none')"

@@ -18,7 +18,7 @@ from typing import ParamSpec, TypeVar
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Sqlite
 
-_VERSION = 1
+_VERSION = 2
 
 # `path` is the name's bytes, `shown` its text: a name need not be UTF-8. `run` is the update that added the file.
 _SCHEMA = """

@@ -1,6 +1,6 @@
 """Find the text of a fetched page. This runs in its own process.
 
-lxml and pypdf run for as long as a page makes them, and a thread cannot be stopped. The process ends itself when a
+lxml and PDFium run for as long as a page makes them, and a thread cannot be stopped. The process ends itself when a
 job takes too long, even inside C code, and when its parent is gone.
 
 A job comes on standard input and its answer goes to standard output, each as a line of JSON with the bytes in base64.
@@ -11,14 +11,12 @@ from __future__ import annotations
 import codecs
 import faulthandler
 import json
-import logging
 import os
 import re
 import signal
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from html import unescape
-from io import BytesIO
 from time import monotonic
 from typing import IO, Any, Literal, TypeAlias
 
@@ -60,7 +58,7 @@ def find_text(job: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], byte
         text, title, cut = _text(job, data)
     except MemoryError:
         return {"fault": f"takes more than {_MEMORY:,} bytes of memory to be read"}, b""
-    except Exception as error:  # noqa: BLE001 - lxml, trafilatura and pypdf raise whatever a page makes them raise
+    except Exception as error:  # noqa: BLE001 - lxml, trafilatura and pypdfium2 raise whatever a page makes them raise
         return {"fault": str(error) if isinstance(error, Unreadable) else f"is damaged ({type(error).__name__})"}, b""
     text = _SURROGATES_AND_CONTROLS.sub("", text).strip()
     if not text:
@@ -244,47 +242,33 @@ def strip_tags(html: str) -> str:
     return re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text)).strip()
 
 
-# pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.
-_MOST_WORK_A_STREAM = 300_000
-_MOST_BYTES_A_STREAM = 20_000_000
+_HYPHENATED = re.compile(r"[\x02\ufffe](?:\r?\n)?(?=\w)")
 
 
 def read_pdf(data: bytes, characters: int, seconds: float) -> tuple[str, str, str | None]:
     """Return text, title, and which pages were left out. A page that cannot be read costs no other page.
 
-    Raises ``Unreadable`` for a document that is encrypted (an empty password is tried), too large or without text.
+    Raises ``Unreadable`` for a document that is encrypted (an empty password is tried), damaged or without text.
     """
-    from pypdf import PdfReader, apply_configuration
-    from pypdf.errors import DependencyError
+    from pypdfium2 import PdfDocument, PdfiumError
+    from pypdfium2.raw import FPDF_ERR_PASSWORD
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs each fault of a file
     end = monotonic() + seconds
-    with apply_configuration(
-        stream_parsing_work_maximum_count=_MOST_WORK_A_STREAM,
-        zlib_maximum_output_length=_MOST_BYTES_A_STREAM,
-        lzw_maximum_output_length=_MOST_BYTES_A_STREAM,
-        run_length_maximum_output_length=_MOST_BYTES_A_STREAM,
-        array_based_stream_maximum_output_length=_MOST_BYTES_A_STREAM,
-    ):
-        reader = PdfReader(BytesIO(data), strict=False)
+    try:
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        raise Unreadable("is encrypted" if error.err_code == FPDF_ERR_PASSWORD else "is damaged") from error
+    texts: list[str] = []
+    total, number, failed = len(document), 0, 0
+    while number < total and monotonic() < end and sum(map(len, texts)) <= characters:
         try:
-            locked = reader.is_encrypted and not reader.decrypt("")
-        except DependencyError as error:  # AES needs a package that is not asked for
-            raise Unreadable("is encrypted") from error
-        if locked:
-            raise Unreadable("is encrypted")
-        texts: list[str] = []
-        total, number, failed = len(reader.pages), 0, 0
-        while number < total and monotonic() < end and sum(map(len, texts)) <= characters:
-            try:
-                texts.append(reader.pages[number].extract_text().strip())
-            except MemoryError:
-                raise
-            except Exception:  # noqa: BLE001 - pypdf raises whatever a broken page makes it raise
-                failed += 1
-            number += 1
-        if not any(texts):
-            raise Unreadable("is damaged" if failed else "has no text, perhaps pictures of it")
-        title = str((reader.metadata and reader.metadata.title) or "")
+            found = document[number].get_textpage().get_text_bounded()
+            texts.append(_HYPHENATED.sub("", found).replace("\r\n", "\n").strip())
+        except PdfiumError:
+            failed += 1
+        number += 1
+    if not any(texts):
+        raise Unreadable("is damaged" if failed else "has no text, perhaps pictures of it")
+    title = document.get_metadata_value("Title") or ""
     cut = f"{len(texts):,} of {total:,} pages" if len(texts) < total else None
     return "\n\n".join(filter(None, texts)), title, cut

@@ -20,7 +20,7 @@ _MOST = 400_000
 def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | None = None) -> list[Section]:
     r"""Return the text of a file, section by section; raise ``Unreadable`` when it has none.
 
-    The extension decides the format, and an unknown one is plain text; but a PDF is a PDF under any name, and a
+    The extension decides the format, and an unknown one is plain text. A PDF is a PDF under any name, and a
     ``.pdf`` that is text is read as text. Takes time in proportion to the size of ``data``, which the caller bounds.
     Pure, and safe in threads and processes. Of a file with very many lines or tags only the first are read: ``ends``
     gets the last line, and how many of what there may be.
@@ -28,7 +28,7 @@ def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | Non
     >>> read_sections(PurePath("a.md"), b"# Hello\n\nWorld.\n")
     [Section(text='World.\n', line=3, headings=('Hello',), page=None, code=False, continues=False)]
     """
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     if data.startswith(_PDF_MARK) or (suffix == ".pdf" and _PDF_MARK in data[:1024]):
         from portico_documents.reading import pdf
 
@@ -43,6 +43,12 @@ def read_sections(path: PurePath, data: bytes, ends: list[tuple[int, str]] | Non
     if not sections:
         raise Unreadable("empty")
     return sections
+
+
+def _suffix(path: PurePath) -> str:
+    """Return the extension that says the format: ``a.rst.txt``, as Sphinx publishes its sources, is a ``.rst``."""
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    return before if last == ".txt" and before in _MARKDOWN | _RESTRUCTUREDTEXT else last
 
 
 def _first(text: str, mark: str, marks: str, ends: list[tuple[int, str]] | None) -> str:

@@ -1,85 +1,72 @@
-"""PDF: the text of each page, through pypdf."""
+"""PDF: the text of each page, through PDFium, which runs as a process for each file."""
 
 from __future__ import annotations
 
-import logging
-import re
-from io import BytesIO
-from time import monotonic
-
-from pypdf import PdfReader, apply_configuration
-from pypdf.errors import DependencyError, LimitReachedError
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from threading import Timer
+from typing import IO, cast
 
 from portico_documents.chunking import Section
 from portico_documents.reading.decoding import Unreadable
 
 _MOST_CHARACTERS = 50_000_000
-# pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.
-_MOST_WORK_A_STREAM = 300_000
-_MOST_BYTES_A_STREAM = 20_000_000
 _MOST_SECONDS = 120.0
 # Of a document, so many passages are indexed; a page more shows that there are more.
 _MOST_PAGES = 10_001
-_NO_TITLE = re.compile(r"(?i)untitled|microsoft word|powerpoint|\.(?:docx?|pptx?|xlsx?|indd|qxd|tex|dvi|pdf|rtf|odt)\b")
-_SURROGATES_AND_CONTROLS = re.compile(r"[\ud800-\udfff\x00-\x08\x0e-\x1f\x7f]")
+# -P keeps the working directory off sys.path, so that nothing there replaces Python's own modules.
+_COMMAND = ("-P", "-c")
+_PROGRAM = """import sys, json; sys.path[:] = json.loads(sys.argv[1])
+from portico_documents.reading.pdf_process import main; main(*json.loads(sys.argv[2]))"""
+# What Python and the libraries of the system need. A process that reads what strangers wrote gets no keys.
+_PASSED_ON = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "SYSTEMROOT")
 
 
 def read(data: bytes) -> list[Section]:
-    """Return a section for each page that has text, under the document's title if it gives a real one.
+    """Return the sections of each page that has text, under the document's title and its bookmarks.
 
-    A page that cannot be read is left out, as long as another can. Raises ``Unreadable``: ``encrypted`` (an empty
-    password is tried), ``damaged``, ``no text`` (pages of pictures), ``too large`` (once unpacked), ``too slow``
-    after two minutes, which is checked between pages.
+    Running heads, page numbers and tables of contents are left out, and so is a page that cannot be read, as long as
+    another can. Raises ``Unreadable``: ``encrypted`` (an empty password is tried), ``damaged``, ``no text`` (pages of
+    pictures), ``too large`` (once unpacked), ``too slow``: more than ten seconds of a processor and two for each
+    megabyte, or two minutes in all.
     """
-    logger = logging.getLogger("pypdf")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.CRITICAL)  # it logs a line for each fault of a file
-    with apply_configuration(
-        stream_parsing_work_maximum_count=_MOST_WORK_A_STREAM,
-        zlib_maximum_output_length=_MOST_BYTES_A_STREAM,
-        lzw_maximum_output_length=_MOST_BYTES_A_STREAM,
-        run_length_maximum_output_length=_MOST_BYTES_A_STREAM,
-        array_based_stream_maximum_output_length=_MOST_BYTES_A_STREAM,
-    ):
-        try:
-            return _sections(data)
-        except Unreadable:
-            raise
-        except DependencyError as error:
-            raise Unreadable("encrypted", "with AES") from error
-        except LimitReachedError as error:
-            raise Unreadable("too large", str(error)) from error
-        except Exception as error:
-            raise Unreadable("damaged", f"{type(error).__name__}: {error}") from error
+    bounds = (len(data) / 1_000_000, _MOST_PAGES, _MOST_CHARACTERS)
+    process = subprocess.Popen(  # noqa: S603 - our own module, in this Python
+        [sys.executable, *_COMMAND, _PROGRAM, json.dumps([place for place in sys.path if place]), json.dumps(bounds)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+    )
+    stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+    clock = Timer(_MOST_SECONDS, process.kill)
+    clock.daemon = True
+    clock.start()
+    try:
+        with contextlib.suppress(BrokenPipeError):  # it ended early: what it said of that is read below
+            stdin.write(data)
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
+        said = [json.loads(line) for line in stdout if line.endswith(b"\n")]
+    finally:
+        clock.cancel()
+        process.kill()
+        stdout.close()
+        status = process.wait()
+    end = said.pop() if said and isinstance(said[-1], dict) else _why_it_ended(status)
+    if end or not said:
+        raise Unreadable(**end or {"reason": "no text"})
+    return [Section(text, page, tuple(headings), page=page) for text, page, headings in said]
 
 
-def _sections(data: bytes) -> list[Section]:
-    reader = PdfReader(BytesIO(data), strict=False)
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise Unreadable("encrypted")
-    pages = len(reader.pages)
-    title = " ".join(_SURROGATES_AND_CONTROLS.sub("", str((reader.metadata and reader.metadata.title) or "")).split())
-    headings = (title[:200],) if len(title) > 2 and not _NO_TITLE.search(title) else ()
-    sections: list[Section] = []
-    failure: Exception | None = None
-    characters = 0
-    end = monotonic() + _MOST_SECONDS
-    for number in range(1, pages + 1):
-        if monotonic() > end:
-            raise Unreadable("too slow", f"page {number} of {pages} after {_MOST_SECONDS:.0f} seconds")
-        try:
-            text = _SURROGATES_AND_CONTROLS.sub("", reader.pages[number - 1].extract_text())
-        except Exception as error:  # noqa: BLE001 - pypdf raises whatever a broken page makes it raise
-            failure = error
-            continue
-        if text and not text.isspace():
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-            sections.append(Section(text, number, headings, page=number))
-            if len(sections) == _MOST_PAGES:
-                break
-        characters += len(text)
-        if characters > _MOST_CHARACTERS:
-            raise Unreadable("too large", f"more than {_MOST_CHARACTERS} characters")
-    if not sections:
-        raise failure or Unreadable("no text")
-    return sections
+def _why_it_ended(status: int) -> dict[str, str]:
+    """Return why a process said nothing at its end; the system stops one that has used up its time."""
+    if -status in {getattr(signal, name, 0) for name in ("SIGXCPU", "SIGKILL")}:
+        return {"reason": "too slow"}
+    if -status in {getattr(signal, name, 0) for name in ("SIGABRT", "SIGTRAP", "SIGILL")}:
+        return {"reason": "too large", "detail": "more memory than a file may take"}
+    return {"reason": "damaged", "detail": "it ends the process that reads it"}
