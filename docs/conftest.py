@@ -1,9 +1,8 @@
-"""Runs the Python examples of the pages.
+"""Does with the pages what a reader does: saves their files, enters their commands, pastes their Python.
 
-The blocks of a page share their names and one event loop, and may `await` at top level. They run in a folder
-of their own that holds a copy of `docs` and, in `recorded`, the recorded answers of the connectors' tests.
-Where a block of `text` follows one that prints, it is what was printed.
-`<!-- skip: next -->` before a block leaves it out.
+`tests/support/pages.py` says how a page is read. The blocks of a page share their names and one event loop, in a folder
+of their own. Services on the web are recorded ones. A block that starts with `>>>` is a session with its output.
+What is installed is the workspace; `tests/acceptance/pages.py` also installs what a page says.
 """
 
 from __future__ import annotations
@@ -14,84 +13,156 @@ import contextlib
 import inspect
 import io
 import os
-import re
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
-from sybil import Example, Sybil
+from sybil import Document, Example, Region, Sybil
+from sybil.evaluators.doctest import DocTestEvaluator
 from sybil.parsers.abstract.doctest import DocTestStringParser
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
+from tests.support.pages import Block, agrees, blocks_of, commands_of, pasted_into, statements_of, write
+from tests.support.services import recorded_services
 
 DOCS = Path(__file__).parent
 RUNNER = "__runner__"
-FOLDERS = "__folders__"
-MODULES = "__modules__"
-PRINTED = re.compile(r"(?:```)?\n\n```text\n(.*?)\n?```", re.DOTALL)
+LEAVING = "__leaving__"
+SERVICES = "__services__"
 # The templates are packages with tests of their own, each for a process of its own: three have one import name.
 # `pytest docs/template/connector` runs those of one, with its own settings.
 collect_ignore = ["template"]
 collect_ignore_glob = ["template/*"]
 
 
-def evaluate(example: Example) -> None:
-    """Run one block, on the page's event loop where it awaits something."""
-    lines_before = "\n" * (example.line + example.parsed.line_offset)
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    code = compile(lines_before + example.parsed, example.path, "exec", flags=flags, dont_inherit=True)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+def compiled(example: Example, block: Block) -> Iterator[CodeType]:
+    """Compile a block of Python: statement by statement where it is pasted, else as a program that may await."""
+    if pasted_into(example.document.text):
+        yield from statements_of(block.text, example.path, example.line)
+    else:
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        yield compile("\n" * example.line + block.text, example.path, "exec", flags=flags, dont_inherit=True)
+
+
+def run_python(example: Example, block: Block) -> None:
+    """Run a block of Python, on the page's event loop where it awaits something."""
+
+    async def entered(code: CodeType) -> None:
         result = eval(code, example.namespace)  # noqa: S307 - the pages of this repository
         if inspect.iscoroutine(result):
-            example.namespace[RUNNER].run(result)
-    shown = PRINTED.match(example.document.text, example.region.end)
-    if shown and printed.getvalue():
-        said = printed.getvalue().rstrip("\n")
-        assert said == shown[1], f"the page shows\n{shown[1]}\nand this was printed:\n{said}"
+            await result
 
-
-def python_blocks(document: Any) -> Any:
-    """Find the fenced Python blocks; one that starts with a prompt is read as a session with its output."""
-    from sybil.evaluators.doctest import DocTestEvaluator
-
-    sessions = DocTestStringParser(DocTestEvaluator())
-    for region in CodeBlockParser("python", evaluate)(document):
-        if region.parsed.startswith(">>>"):
-            for part in sessions(region.parsed, document.path):
-                part.adjust(region, region.parsed)
-                yield part
+    for code in compiled(example, block):
+        if code.co_flags & inspect.CO_COROUTINE or pasted_into(example.document.text) == "python -m asyncio":
+            example.namespace[RUNNER].run(entered(code))
         else:
+            eval(code, example.namespace)  # noqa: S307
+
+
+def run_commands(example: Example, block: Block) -> None:
+    """Run those commands that are ours or Python's; the others install something or start a server."""
+    from portico_cli.main import main
+
+    for line in commands_of(block):
+        words = shlex.split(line)
+        if words[0] == "portico":
+            main(words[1:])
+        elif words[0] in ("python", "pytest"):
+            command = [sys.executable, *(["-m", "pytest"] if words[0] == "pytest" else []), *words[1:]]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            print(done.stdout, end="")
+            if block.printed is None:
+                assert done.returncode == 0, done.stderr
+
+
+def evaluate(example: Example) -> None:
+    """Do with one block what a reader does with it."""
+    block: Block = example.parsed
+    if SERVICES not in example.namespace:
+        services = recorded_services(Path(example.path).name)
+        variables = example.namespace[LEAVING].enter_context(services)
+        example.namespace[SERVICES] = example.namespace[LEAVING].enter_context(variables_set(variables))
+    if block.file:
+        write(block, Path())
+        return
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        (run_python if block.language == "python" else run_commands)(example, block)
+    said = printed.getvalue().rstrip("\n")
+    if block.printed is not None and (said or "#install" in example.document.text):
+        assert agrees(said, block.printed), f"the page shows\n{block.printed}\nand this was printed:\n{said}"
+
+
+def blocks(document: Document) -> Iterator[Region]:
+    """Find the blocks that do something."""
+    sessions = DocTestStringParser(DocTestEvaluator())
+    for block in blocks_of(document.text):
+        followed = "#install" in document.text
+        if block.language == "python" and block.text.startswith(">>>"):
+            region = Region(block.start, block.end, parsed=block.text)
+            for part in sessions(block.text, document.path):
+                part.adjust(region, document.text[block.start : block.end].partition("\n")[0] + "\n")
+                yield part
+        elif (followed and block.file) or block.language == "python" or (followed and block.language == "console"):
+            yield Region(block.start, block.end, parsed=block, evaluator=evaluate)
+
+
+def hidden(document: Document) -> Iterator[Region]:
+    for region in CodeBlockParser("python", evaluate)(document):
+        if document.text[region.start : region.start + 3] != "```":
+            text = region.parsed
+            region.parsed = Block(region.start, region.end, "python", str(text), "", None)
             yield region
 
 
+@contextlib.contextmanager
+def variables_set(variables: dict[str, str]) -> Iterator[None]:
+    """Have these variables, and take them back; those that the page set itself too."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def enter(namespace: dict[str, Any]) -> None:
-    """Move to a fresh folder with the docs in it."""
+    """Move to a fresh folder."""
     folder = tempfile.mkdtemp(prefix="portico-docs-")
     shutil.copytree(DOCS, Path(folder) / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for recorded in DOCS.parent.glob("connectors/*/tests/recorded"):
         shutil.copytree(recorded, Path(folder) / "recorded" / recorded.parent.parent.name)
-    namespace[FOLDERS] = (Path.cwd(), folder)
-    namespace[MODULES] = set(sys.modules)
-    namespace[RUNNER] = asyncio.Runner()
+    namespace[LEAVING] = leaving = contextlib.ExitStack()
+    leaving.callback(shutil.rmtree, folder)
+    leaving.enter_context(contextlib.chdir(folder))
+    leaving.callback(forget_modules, set(sys.modules))
+    # What an interpreter echoes is not what a block prints.
+    leaving.callback(setattr, sys, "displayhook", sys.displayhook)
+    sys.displayhook = lambda _: None
+    namespace[RUNNER] = leaving.enter_context(asyncio.Runner())
     namespace["__name__"] = "__main__"
-    os.chdir(folder)
 
 
-def leave(namespace: dict[str, Any]) -> None:
-    """Close the loop, remove the folder, and forget the modules that the page made up."""
-    namespace[RUNNER].close()
-    before, folder = namespace[FOLDERS]
-    os.chdir(before)
-    shutil.rmtree(folder)
-    for name in sys.modules.keys() - namespace[MODULES]:
+def forget_modules(before: set[str]) -> None:
+    """Forget the modules that the page made up."""
+    for name in sys.modules.keys() - before:
         if sys.modules[name].__spec__ is None:
             del sys.modules[name]
 
 
+def leave(namespace: dict[str, Any]) -> None:
+    """Close the loop, and remove the folder."""
+    namespace[LEAVING].close()
+
+
 pytest_collect_file = Sybil(
-    parsers=[python_blocks, SkipParser()],
+    parsers=[blocks, hidden, SkipParser()],
     patterns=["*.md"],
     fixtures=["own_home", "no_network"],
     setup=enter,

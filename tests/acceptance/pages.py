@@ -1,0 +1,197 @@
+"""Does for each page of the documentation what a reader does, in an environment from wheels.
+
+A reader installs what the page says, and nothing else, saves its files, enters its commands, and pastes its Python into an
+interpreter. What is printed is compared with what the page shows. Services on the web are recorded ones, and a database
+is one on this machine. Run it as `nox -s pages`, with the names of some pages or without.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.acceptance.environments import ROOT, Environment, new_environment
+from tests.support.pages import Block, agrees, blocks_of, commands_of, pasted_into, write
+from tests.support.services import recorded_services
+
+FOLDERS = ("tutorial", "how-to", "explanation", "plugins")
+# These need a clone, a container, or a key; their pages say so.
+NOT_ENTERED = ("docker", "export", "git", "uv", "psql")
+END = "--end-of-block--"
+
+
+class Interpreter:
+    """An interpreter that blocks are pasted into."""
+
+    def __init__(self, environment: Environment, options: list[str], folder: Path, variables: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [environment.python, "-u", *options],
+            cwd=folder,
+            env={**variables, "PYTHONWARNINGS": "error::RuntimeWarning"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        )
+        # What an interpreter echoes is not what a block prints.
+        self.paste('import sys; sys.ps1 = sys.ps2 = ""; sys.displayhook = lambda value: None')
+
+    def paste(self, text: str) -> str:
+        """Enter a block, and return what it prints."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{text}\n\nprint({END!r})\n")
+        self._process.stdin.flush()
+        printed = []
+        for line in self._process.stdout:
+            if line.strip().endswith(END):
+                break
+            printed.append(line)
+        return "".join(printed)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+class Environments:
+    """Environments by what is installed in them; pages that install the same share one."""
+
+    def __init__(self, place: Path, wheels: Path) -> None:
+        self._place = place
+        self._made: dict[tuple[str, ...], Environment] = {}
+        found = {"PIP_FIND_LINKS": str(wheels), "UV_FIND_LINKS": str(wheels)}
+        pinned = {name: str(ROOT / "constraints.txt") for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT")}
+        self._installing = {**os.environ, **found, **pinned}
+        for name in ("VIRTUAL_ENV", "UV_PYTHON", "PYTHONPATH"):
+            self._installing.pop(name, None)
+
+    def with_lines(self, lines: list[str]) -> Environment:
+        """Return an environment in which these lines were entered, and nothing else."""
+        key = tuple(sorted(set(lines)))
+        if key not in self._made:
+            folder = self._place / f"environment-{len(self._made)}"
+            made = new_environment(folder, self._installing, self._installing)
+            for line in lines:
+                made.install(*shlex.split(line)[2:])
+            self._made[key] = made
+        return self._made[key]
+
+
+class Reader:
+    """Reads one page."""
+
+    def __init__(self, page: Path, environments: Environments, folder: Path) -> None:
+        self._text = page.read_text("utf-8")
+        self._page = page
+        self._folder = folder
+        self._blocks = list(blocks_of(self._text))
+        lines = [line for block in self._blocks if block.language == "console" for line in commands_of(block)]
+        self._installed = environments.with_lines([line for line in lines if is_installation(line)])
+        home = {f"XDG_{kind}_HOME": str(folder / ".home" / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
+        self._variables = {**self._installed.variables, **home, "HOME": str(folder / ".home"), "COLUMNS": "100"}
+
+    def read(self) -> None:
+        """Do all that the page says, in order. An ``AssertionError`` says what went otherwise than the page shows."""
+        assert "#install" in self._text, "it does not say how to install what it uses"
+        manner = pasted_into(self._text)
+        with ExitStack() as open_until_the_end:
+            services = open_until_the_end.enter_context(recorded_services(self._page.name))
+            self._variables.update(services)
+            interpreter = None
+            for block in self._blocks:
+                if block.file:
+                    write(block, self._folder)
+                elif block.language == "console":
+                    self._compare(block, "".join(self._enter(line) for line in commands_of(block)))
+                elif block.language == "python":
+                    assert manner, f"a reader does not know what to do with this:\n{block.text}"
+                    if interpreter is None:
+                        options = ["-m", "asyncio"] if "asyncio" in manner else ["-i"]
+                        interpreter = Interpreter(self._installed, options, self._folder, self._variables)
+                        open_until_the_end.callback(interpreter.close)
+                    printed = interpreter.paste(block.text)
+                    assert "Traceback (most recent call last)" not in printed, f"{block.text}\nprinted\n{printed}"
+                    self._compare(block, printed)
+
+    def _enter(self, line: str) -> str:
+        if is_installation(line) or line.split()[0] in NOT_ENTERED:
+            return ""
+        path = os.pathsep.join([str(self._installed.scripts), self._variables["PATH"]])
+        done = subprocess.run(
+            line,
+            shell=True,
+            cwd=self._folder,
+            env={**self._variables, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
+        assert done.returncode != 2, f"{line}\n{done.stderr}"
+        return done.stdout
+
+    def _compare(self, block: Block, printed: str) -> None:
+        if block.printed is not None or (printed and block.language == "python"):
+            shown = block.printed or ""
+            assert agrees(printed, shown), f"{block.text}\nprinted\n{printed}\nand the page shows\n{shown}"
+
+
+def is_installation(line: str) -> bool:
+    """Say whether a line installs something from an index or a folder of wheels."""
+    return re.match(r"pip install (?!.*(-e|--editable) )", line) is not None
+
+
+def pages_with_code() -> Iterator[Path]:
+    """Find the pages that a reader can follow: those that install something."""
+    for folder in FOLDERS:
+        for page in sorted((ROOT / "docs" / folder).glob("*.md")):
+            if any(block.language in ("python", "console") for block in blocks_of(page.read_text("utf-8"))):
+                yield page
+
+
+@contextmanager
+def built_wheels(place: Path) -> Iterator[Path]:
+    """Build every wheel of the workspace, as the page of the first steps says."""
+    wheels = place / "dist"
+    command = ["uv", "build", "--all-packages", "--wheel", "--quiet", "--out-dir", str(wheels)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    yield wheels
+
+
+def main(names: list[str]) -> int:
+    """Read the pages of these names, or all; print what went wrong and how many went well."""
+    pages = [page for page in pages_with_code() if not names or page.stem in names or page.name in names]
+    good = 0
+    with tempfile.TemporaryDirectory(prefix="pages-") as name, built_wheels(Path(name)) as wheels:
+        environments = Environments(Path(name), wheels)
+        for page in pages:
+            folder = Path(name) / page.stem
+            folder.mkdir()
+            try:
+                Reader(page, environments, folder).read()
+            except Exception as error:  # noqa: BLE001 - the next page is read too
+                print(f"\n{page.relative_to(ROOT)}: {error}\n", flush=True)
+            else:
+                good += 1
+                print(page.relative_to(ROOT), flush=True)
+    print(f"{good} of {len(pages)}")
+    return 0 if good == len(pages) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
