@@ -174,6 +174,12 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def pages(session: nox.Session) -> None:
+    """Do for each page of the docs, or `-- some of them`, what a reader does, in environments from wheels."""
+    run_in_workspace(session, "python", "-m", "tests.acceptance.pages", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def differential(session: nox.Session) -> None:
     """Ask handlebars.js, Mermaid and Prism, by npm: recorded answers again, random templates, plans and requests."""
     run_in_workspace(session, "python", "-m", "tests.differential.handlebars.live", *session.posargs)

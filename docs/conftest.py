@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -74,7 +74,7 @@ def run_commands(example: Example, block: Block) -> None:
             main(words[1:])
         elif words[0] in ("python", "pytest"):
             command = [sys.executable, *(["-m", "pytest"] if words[0] == "pytest" else []), *words[1:]]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
             print(done.stdout, end="")
             if block.printed is None:
                 assert done.returncode == 0, done.stderr
@@ -113,6 +113,7 @@ def blocks(document: Document) -> Iterator[Region]:
 
 
 def hidden(document: Document) -> Iterator[Region]:
+    """Find the blocks that a reader does not see."""
     for region in CodeBlockParser("python", evaluate)(document):
         if document.text[region.start : region.start + 3] != "```":
             text = region.parsed

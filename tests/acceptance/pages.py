@@ -1,7 +1,7 @@
 """Does for each page of the documentation what a reader does, in an environment from wheels.
 
-A reader installs what the page says, and nothing else, saves its files, enters its commands, and pastes its Python into an
-interpreter. What is printed is compared with what the page shows. Services on the web are recorded ones, and a database
+A reader installs what the page says, and nothing else, saves its files, enters its commands, and pastes its Python into
+an interpreter. What is printed is compared with what the page shows. Services on the web are recorded ones, and a database
 is one on this machine. Run it as `nox -s pages`, with the names of some pages or without.
 """
 
@@ -30,7 +30,9 @@ END = "--end-of-block--"
 class Interpreter:
     """An interpreter that blocks are pasted into."""
 
-    def __init__(self, environment: Environment, options: list[str], folder: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, environment: Environment, options: list[str], folder: Path, variables: Mapping[str, str]
+    ) -> None:
         self._process = subprocess.Popen(
             [environment.python, "-u", *options],
             cwd=folder,
@@ -126,7 +128,7 @@ class Reader:
                     self._compare(block, printed)
 
     def _enter(self, line: str) -> str:
-        if is_installation(line) or line.split()[0] in NOT_ENTERED:
+        if is_installation(line) or line.split(maxsplit=1)[0] in NOT_ENTERED:
             return ""
         path = os.pathsep.join([str(self._installed.scripts), self._variables["PATH"]])
         done = subprocess.run(
@@ -184,7 +186,7 @@ def main(names: list[str]) -> int:
             folder.mkdir()
             try:
                 Reader(page, environments, folder).read()
-            except Exception as error:  # noqa: BLE001 - the next page is read too
+            except Exception as error:
                 print(f"\n{page.relative_to(ROOT)}: {error}\n", flush=True)
             else:
                 good += 1

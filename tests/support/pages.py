@@ -3,7 +3,7 @@
 A block right below a line that ends in a file's name and a colon (`portico.toml`:) is saved under that name. Lines of a
 block of `console` are entered into a shell. A page that says `python` or `python -m asyncio` has its other blocks of
 Python pasted there, as a terminal does it: line by line. A block of `text` is what the block before it has printed; `…`
-in it stands for anything.
+in it stands for anything. A block of `sh` is only shown: it is about files, services or keys of the reader.
 """
 
 from __future__ import annotations

@@ -6,23 +6,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico_testkit.recorded_server import RecordedServer
+from portico_testkit.recorded_server import RecordedAnswer, RecordedServer
 
 __all__ = ["recorded_services"]
 
 CONNECTORS = Path(__file__).parents[2] / "connectors"
-# By page: the folder of its address, and for each path below it the recorded answer.
+# By page: the connector with the path of its address, and for each path below it the recorded answer.
+
+BING = ("bing/v7.0", {"/search": "what_is_the_semantic_kernel.json", "/news/search": "news.json"})
 SEARCHES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "search-with-bing.md": ("/v7.0", {"/search": "what_is_the_semantic_kernel.json", "/news/search": "news.json"}),
+    "ground-prompts.md": BING,
+    "let-a-model-search.md": BING,
+    "search-with-bing.md": BING,
     "search-with-brave.md": (
-        "/res/v1",
+        "brave/res/v1",
         {"/web/search": "brave_what_is_the_semantic_kernel.json", "/news/search": "brave_news.json"},
     ),
-    "search-with-google.md": ("/customsearch/v1", {"": "what_is_the_semantic_kernel.json"}),
-    "search-with-mediawiki.md": ("/w/api.php", {"": "lighthouse.json"}),
-    "search-with-searxng.md": ("", {"/search": "general.json"}),
-    "search-with-tavily.md": ("", {"/search": "tavily_what_is_the_semantic_kernel.json"}),
+    "search-with-google.md": ("google/customsearch/v1", {"": "what_is_the_semantic_kernel.json"}),
+    "search-with-mediawiki.md": ("mediawiki/w/api.php", {"": "lighthouse.json"}),
+    "search-with-searxng.md": ("searxng", {"/search": "general.json"}),
+    "search-with-tavily.md": ("tavily", {"/search": "tavily_what_is_the_semantic_kernel.json"}),
 }
+# One page reads what its results link to.
+READING = "ground-prompts.md"
+LINKED = "https://learn.microsoft.com/en-us/semantic-kernel"
+PAGE = """<html><head><title>Semantic Kernel</title></head><body><article><h1>Introduction</h1>
+<p>Semantic Kernel is a development kit for building agents. It connects models with functions of an application.</p>
+<p>The kernel is the centre: it holds the services and the functions that run when an agent needs them, and each of
+them can be replaced. It works with several programming languages and with the models of many makers.</p>
+</article></body></html>"""
 KEYS = ("BRAVE_API_KEY", "TAVILY_API_KEY", "GOOGLE_API_KEY", "SEARCH_KEY")
 
 
@@ -32,9 +44,13 @@ def recorded_services(page: str) -> Iterator[dict[str, str]]:
     if page not in SEARCHES:
         yield {}
         return
-    folder, answers = SEARCHES[page]
-    recorded = CONNECTORS / page.removeprefix("search-with-").removesuffix(".md") / "tests" / "recorded"
-    files = {f"{folder}{path}": (recorded / file).read_bytes() for path, file in answers.items()}
-    with RecordedServer(files) as server:
-        address = f"{server.url}{folder}"
+    place, answers = SEARCHES[page]
+    recorded = CONNECTORS / place.partition("/")[0] / "tests" / "recorded"
+    with RecordedServer({"/overview/": RecordedAnswer(PAGE.encode(), "text/html")}) as server:
+        address = f"{server.url}/{place}"
+        for path, file in answers.items():
+            text = (recorded / file).read_text("utf-8")
+            if page == READING:
+                text = text.replace(LINKED, server.url)
+            server.answers[f"/{place}{path}"] = text.encode()
         yield {**dict.fromkeys(KEYS, "a-key"), "PORTICO_SEARCH__WEB__BASE_URL": address, "SEARCH_URL": address}
