@@ -1,8 +1,8 @@
 """Does for each page of the documentation what a reader does, in an environment from wheels.
 
 A reader installs what the page says, and nothing else, saves its files, enters its commands, and pastes its Python into
-an interpreter. What is printed is compared with what the page shows. Services on the web are recorded ones, and a database
-is one on this machine. Run it as `nox -s pages`, with the names of some pages or without.
+an interpreter. What is printed is compared with what the page shows. Services on the web are recorded ones. Run it as
+`nox -s pages`, with the names of some pages or without.
 """
 
 from __future__ import annotations
