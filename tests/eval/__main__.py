@@ -12,9 +12,10 @@ import json
 import logging
 import sys
 
-from tests.eval import choosing, handlebars, nestful, openapi, plans, retrieval, selection
+from tests.eval import answers, choosing, handlebars, nestful, openapi, plans, retrieval, selection
 
 TASKS = {
+    "answers": answers,
     "choosing": choosing,
     "handlebars": handlebars,
     "nestful": nestful,

@@ -80,11 +80,11 @@ class ExtractiveSettings:
     """What can be set under ``[chat.extractive]``.
 
     >>> ExtractiveSettings().maximum_quotes
-    4
+    3
     """
 
     maximum_quotes: int = field(
-        default=4,
+        default=3,
         validator=validators.ge(1),
         metadata={"doc": "Quotes in one answer at most. Adjacent sentences are one quote."},
     )
@@ -219,12 +219,15 @@ class RetrievalSettings:
     passages: int = field(
         default=8,
         validator=[validators.ge(1), validators.le(100)],
-        metadata={"doc": "How many passages the answer is made from, after fusing; 1 to 100."},
+        metadata={"doc": "How many passages a model answers from, after fusing; 1 to 100. `extractive` reads all."},
     )
-    per_source: int = field(
-        default=10,
-        validator=[validators.ge(1), validators.le(100)],
-        metadata={"doc": "How many passages each source is asked for; 1 to 100."},
+    per_source: int | None = field(
+        default=None,
+        validator=validators.optional([validators.ge(1), validators.le(100)]),
+        metadata={
+            "doc": "How many passages each source is asked for; 1 to 100. Not set: 10, and 50 of a source on this "
+            "machine where the answer is made of quotes."
+        },
     )
     chat: str | None = field(
         default=None,

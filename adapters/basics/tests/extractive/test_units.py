@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico_basics.extractive._text import LONGEST, Words, language_of, split
+from portico_basics.extractive._text import LONGEST, split
+from portico_basics.extractive._words import Words, language_of
 
 
 def parts(text: str) -> list[str]:

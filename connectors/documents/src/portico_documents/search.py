@@ -402,7 +402,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
     """
 
     name = "documents"
-    capabilities = SearchCapabilities(filter=FILTERS)
+    capabilities = SearchCapabilities(filter=FILTERS, local=True)
     index: FolderIndex
 
     def __init__(self, settings: DocumentsSettings, services: Services) -> None:

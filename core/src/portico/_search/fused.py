@@ -245,6 +245,7 @@ def _shared_capabilities(searches: Mapping[str, TextSearch]) -> SearchCapabiliti
             ),
         ),
         most=sum(most) if len(most) == len(capabilities) else None,
+        local=all(each.local for each in capabilities),
     )
 
 

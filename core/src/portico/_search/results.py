@@ -126,6 +126,8 @@ class SearchCapabilities:
     """The most characters of a query, with the operators of filters; None for no bound."""
     query_words: int | None = None
     """The most words of a query, with the operators of filters; None for no bound."""
+    local: bool = False
+    """Whether many results of one query cost little more than few, as in an index on this machine."""
 
     def query_bounds(self) -> str:
         """Return in words how long a query may be; empty where there is no bound.

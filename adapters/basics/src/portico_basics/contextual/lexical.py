@@ -14,7 +14,7 @@ import snowballstemmer
 
 from portico import Considered, FunctionSpec
 from portico.plugins import spaced, words
-from portico_basics.extractive._text import language_of
+from portico_basics.extractive._words import language_of
 
 
 def function_text(spec: FunctionSpec) -> str:

@@ -1,13 +1,14 @@
-"""Passages as units to quote, and words in the form in which they are compared."""
+"""Passages as units to quote, and text as it is read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
-import snowballstemmer
+from portico_basics.extractive._words import stop_words
 
 LONGEST = 700
 """Characters of one unit at most; a longer one is cut where a word or a line ends."""
@@ -17,7 +18,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _UNDERLINE = re.compile(r"\s*([=\-~^\"'`#*+])\1{2,}\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?=\S)")
-_ROW = re.compile(r"\s*\|")
+_ROW = re.compile(r"\s*[|│]")
+_CELLS = re.compile(r"(?<=\S) \| ?(?=\S)")
 _RULE = re.compile(r"[\s|:+=\-]*$")
 _INDENTED = re.compile(r" {4,}\S|\t+\S")
 _CODE_LINE = re.compile(
@@ -41,6 +43,26 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
+_DIRECTIVE = re.compile(r"\s*\.\. +(?:([\w:+-]+)::\s*(.*)|.*)$")
+_OBJECT = re.compile(
+    r"\w+:\w+|data|function|class|method|attribute|exception|module|option|envvar|confval|describe|term"
+)
+_LITERAL = re.compile(r"code|code-block|sourcecode|parsed-literal|prompt|doctest|testcode|testoutput|math|graphviz")
+_UNSEEN = re.compile(
+    r"version(?:added|changed|removed)|deprecated|image|figure|index|toctree|contents|include|currentmodule|module"
+)
+_NO_TEXT = re.compile(r"\s*(?::{3,}.*|%\s.*|:[\w-]+:(?:\s.*)?|\.{4,}|\[\^?\w+\]:.*)$")
+_INLINE_TERM = re.compile(
+    r"\s*((?:-{1,2}\w[\w-]*|[a-z][\w.-]+|[A-Z][A-Z\d_]+)(?:[ =]?[<\[(][^>\])]*[>\])])*)\s+"
+    r"(?=(?:If|The|An?|When|This|Each|Any|Like|Same|Set|Specif|Return|Print|Enable|Display|Show|Use)\w*\s+[a-z])"
+)
+_LEAD = re.compile(
+    r"(\*\*[^*\n]{1,60}\*\*|`{1,2}[^`\n]{1,60}`{1,2}|[\"“][^\"”\n]{1,60}[\"”]|--?\w[\w=<>-]*)\s*(?:[:.—–]|-(?=\s))\s+(?=\S)"
+)
+"""What a list item begins with that explains a term."""
+_TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
+_LONGEST_TERM = 100
+_PARAGRAPHS_OF_TERM = 3
 
 
 Kind: TypeAlias = Literal["sentence", "item", "row", "code"]
@@ -48,13 +70,19 @@ Kind: TypeAlias = Literal["sentence", "item", "row", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One quotable part: ``text[start:end]`` under ``heading``; ``block`` counts paragraphs, lists and tables."""
+    """One quotable part: ``text[start:end]`` under ``heading``; ``block`` counts paragraphs, lists and tables.
+
+    ``term`` is where the term stands that it explains, in a glossary or a list of options. Of a row it is the header.
+    ``first`` marks what follows the term directly.
+    """
 
     start: int
     end: int
     kind: Kind
     heading: str
     block: int
+    term: tuple[int, int] | None = None
+    first: bool = False
 
 
 class _Line(NamedTuple):
@@ -68,7 +96,7 @@ _Span: TypeAlias = tuple[int, int, Kind]
 
 
 def split(text: str) -> list[Unit]:
-    """Return the units of ``text`` in order. Headings are no units but the context of units.
+    """Return the units of ``text`` in order. Headings and terms are no units but the context of units.
 
     A unit is a pair of offsets, so that a quote is an exact part of its source. The text is read line by line, as
     Markdown, reStructuredText or plain text. Any text has units.
@@ -76,6 +104,8 @@ def split(text: str) -> list[Unit]:
     lines = _lines(text)
     units: list[Unit] = []
     headings: list[tuple[int, str]] = []
+    terms = _Terms()
+    literal = -1  # the indentation above a literal block
     position = 0
     block = 0
     while position < len(lines):
@@ -85,19 +115,136 @@ def split(text: str) -> list[Unit]:
             continue
         block += 1
         spans: Iterator[_Span] = iter(())
+        indent = _indent(line.text)
+        if indent <= literal:
+            literal = -1
         if fence := _FENCE.match(line.text):
             stop = _fence_end(lines, position, fence.group(1))
+            spans = _code(text, lines[position:stop])
+        elif literal >= 0:
+            stop = _paragraph_end(lines, position)
             spans = _code(text, lines[position:stop])
         elif found := _heading(lines, position):
             level, title, stop = found
             headings = [pair for pair in headings if pair[0] < level] + [(level, title)]
+            terms.end()
         else:
             stop = _paragraph_end(lines, position)
-            spans = _paragraph(text, lines[position:stop])
+            paragraph = terms.read(lines, position, stop)
+            if paragraph and paragraph[-1].text.rstrip().endswith("::"):
+                literal = indent
+            if terms.literal:
+                literal = indent
+            spans = _paragraph(text, paragraph, explaining=terms.deeper)
         above = " ".join(title for _, title in headings)
-        units += (Unit(start, end, kind, above, block) for start, end, kind in spans)
+        made = [Unit(start, end, kind, above, block, terms.term) for start, end, kind in spans]
+        made = list(_with_leads(text, made))
+        ruled = position + 1 < len(lines) and _RULE.match(lines[position + 1].text)
+        if made and made[0].kind == "row" and (units or ruled):  # A passage may begin inside a table.
+            header = (made[0].start, made[0].end)
+            made[1:] = [replace(unit, term=header) if unit.kind == "row" else unit for unit in made[1:]]
+        elif made and terms.term and not terms.explained:
+            made[0] = replace(made[0], first=True)
+            terms.explained = True
+        units += made
         position = stop
     return units
+
+
+def _with_leads(text: str, units: list[Unit]) -> Iterator[Unit]:
+    """Yield the units; what an item begins with is the term of its sentences."""
+    term: tuple[int, int] | None = None
+    for unit in units:
+        if unit.kind != "item":
+            term = None
+        elif lead := _LEAD.match(text, unit.start, unit.end):
+            term = lead.span(1)
+            unit = replace(unit, start=lead.end(), first=True)  # noqa: PLW2901 - the rest is the unit
+        elif (
+            not text[max(0, unit.start - 2) : unit.start].strip(" \n")
+            and term
+            and text[term[0] : unit.start].count("\n\n")
+        ):
+            term = None
+        yield replace(unit, term=term) if term else unit
+
+
+class _Terms:
+    """The term that the following paragraphs explain."""
+
+    def __init__(self) -> None:
+        self.term: tuple[int, int] | None = None
+        self.explained = self.literal = False
+        self._indent = self._paragraphs = 0
+        self._deeper = False
+
+    @property
+    def deeper(self) -> bool:
+        """Whether the paragraph is indented below the term."""
+        return self.term is not None and self._deeper
+
+    def end(self) -> None:
+        """Leave the term."""
+        self.term = None
+
+    def read(self, lines: list[_Line], position: int, stop: int) -> list[_Line]:
+        """Find the term of a paragraph; return the lines that are text."""
+        paragraph = lines[position:stop]
+        indent = _indent(paragraph[0].text)
+        self.literal = False
+        self._paragraphs += 1
+        if (self._paragraphs > _PARAGRAPHS_OF_TERM and not self._deeper) or (self._deeper and indent <= self._indent):
+            self.end()
+        if directive := _DIRECTIVE.match(paragraph[0].text):
+            name, argument = directive.group(1) or "", directive.group(2) or ""
+            if _OBJECT.fullmatch(name) and argument:
+                self._begin(paragraph[0], directive.start(2), indent, deeper=True)
+            elif _LITERAL.fullmatch(name):
+                self.literal = True
+                return []
+            elif not name or _UNSEEN.fullmatch(name):
+                return []
+            paragraph = paragraph[1:]
+        else:
+            after = next((line.text for line in lines[stop : stop + 2] if line.text.strip()), "")
+            for _ in range(2):  # A title may stand above the first term.
+                if not paragraph or not (start := self._find(paragraph, after, indent)):
+                    break
+                inline = paragraph[0]._replace(start=paragraph[0].start + start, text=paragraph[0].text[start:])
+                paragraph = [inline, *paragraph[1:]] if inline.text.strip() else paragraph[1:]
+        return [line for line in paragraph if not _NO_TEXT.match(line.text)]
+
+    def _find(self, paragraph: list[_Line], after: str, indent: int) -> int:
+        """Begin a term that the first line has; return how many characters of the line belong to it."""
+        first = paragraph[0].text.rstrip()
+        short = first.strip()
+        if _ITEM.match(first) or _ROW.match(first) or _CELLS.search(first) or len(short) > LONGEST:
+            return 0
+        if len(short) <= _LONGEST_TERM and _TERM.fullmatch(short):
+            rest = [line.text.rstrip() for line in paragraph[1:]] or ([after] if _indent(after) > indent else [])
+            if rest and not _looks_like_code(paragraph):
+                deeper = _indent(rest[0]) > indent
+                word = rest[0].split()[0]
+                room = max(map(len, rest))
+                begins = word.lstrip("“\"'`(*").isidentifier() and word.lstrip("“\"'`(*")[:1].isupper()
+                if (deeper and len(short) <= 70) or (begins and (len(first) + len(word) + 1) * 5 < room * 4):
+                    self._begin(paragraph[0], indent, indent, deeper=deeper)
+                    return len(paragraph[0].text)
+        if (match := _INLINE_TERM.match(first)) and match.group(1) not in stop_words("english"):
+            self._begin(paragraph[0]._replace(text=match.group(1)), match.start(1), indent, deeper=False)
+            return match.end()
+        return 0
+
+    def _begin(self, line: _Line, start: int, indent: int, *, deeper: bool) -> None:
+        text = line.text.rstrip()
+        begin = line.start + start
+        self.term = (begin, line.start + len(text) if start < len(text) else begin + len(text))
+        self.explained = False
+        self._indent, self._deeper, self._paragraphs = indent, deeper, 0
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _lines(text: str) -> list[_Line]:
@@ -136,13 +283,29 @@ def _paragraph_end(lines: list[_Line], position: int) -> int:
     return len(lines)
 
 
-def _paragraph(text: str, lines: list[_Line]) -> Iterator[_Span]:
-    if all(_INDENTED.match(line.text) and not _ITEM.match(line.text) for line in lines) or _looks_like_code(lines):
+def _paragraph(text: str, lines: list[_Line], *, explaining: bool = False) -> Iterator[_Span]:
+    if not lines:
+        return
+    indented = all(_INDENTED.match(line.text) and not _ITEM.match(line.text) for line in lines)
+    if indented and not (explaining or _is_prose(lines)):
+        yield from _code(text, lines)
+        return
+    if any(_CELLS.search(line.text) for line in lines) and not any(_ROW.match(line.text) for line in lines):
+        for cells, run in groupby(lines, lambda line: len(_CELLS.findall(line.text))):
+            together = list(run)
+            row = cells > 0 and len(together) > 1
+            for piece in [[line] for line in together] if row else [together]:
+                yield from _piece(text, piece, row=row)
+        return
+    if _looks_like_code(lines):
         yield from _code(text, lines)
         return
     first = 0
+    room = max(len(line.text) for line in lines)
     for number, line in enumerate(lines):
-        if number > first and (_ITEM.match(line.text) or _ROW.match(line.text) or _ROW.match(lines[first].text)):
+        broken = number > first and _is_broken(lines[number - 1].text, line.text, room)
+        begins = _ITEM.match(line.text) or _ROW.match(line.text) or _ROW.match(lines[first].text)
+        if broken or (begins and number > first):
             yield from _piece(text, lines[first:number])
             first = number
     yield from _piece(text, lines[first:])
@@ -153,9 +316,23 @@ def _looks_like_code(lines: list[_Line]) -> bool:
     return alike * 5 >= len(lines) * 3
 
 
-def _piece(text: str, lines: list[_Line]) -> Iterator[_Span]:
+def _is_broken(line: str, after: str, room: int) -> bool:
+    """Tell whether a line ends early, so that the next begins something else, as after a title or a command."""
+    word = after.strip().partition(" ")[0]
+    early = room >= 50 and (len(line) + len(word)) * 5 < room * 3
+    return early and word[:1].isupper() and line.rstrip()[-1:] not in ".,;:!?…"
+
+
+def _is_prose(lines: list[_Line]) -> bool:
+    """Tell whether indented lines are sentences, as in a licence or below an option."""
+    joined = " ".join(line.text.strip() for line in lines)
+    plain = sum(character.isalnum() or character in " ,.;:'’\"()-`" for character in joined)
+    return joined.count(" ") >= 4 and plain >= 0.95 * len(joined) and not _looks_like_code(lines)
+
+
+def _piece(text: str, lines: list[_Line], *, row: bool = False) -> Iterator[_Span]:
     start, end = lines[0].start, lines[-1].end
-    if _ROW.match(lines[0].text):
+    if row or _ROW.match(lines[0].text):
         if not _RULE.match(lines[0].text):
             yield from _cut(text, start, end, "row")
         return
@@ -225,183 +402,23 @@ def _cut(text: str, start: int, end: int, kind: Kind) -> Iterator[_Span]:
         start = stop
 
 
-STOP_WORDS = {
-    "english": """
-        a about actually all also always am an and any anything are as at be because been being between both but
-        by can cannot could did do does doing done each either else ever every exactly few for from get gets
-        give given had happen happens has have having he her here hers him his how i if in into is it its just
-        kind let like made make makes many may me mean means might mine more most much must my need needed needs
-        no not of off on once one only or other our out over own per please possible quite really same say shall
-        she should so some something sort such take takes tell than that the their them then there these they
-        thing things this those to too up upon us use used using very was way we were what whatever when where
-        which while who whom whose why will with within without would you your yours what's it's i'm how's don't
-        doesn't can't explain describe
-    """,
-    "german": """
-        aber alle allem allen aller alles als also am an auch auf aus bei bin bis bitte da damit dann das dass
-        dem den denn der des die dies diese diesem diesen dieser dieses doch du durch ein eine einem einen einer
-        eines er es etwas für gibt haben hat hier ich ihr im in ist ja kann können man mehr mein mich mir mit
-        muss müssen nach nicht noch nur ob oder ohne sein sich sie sind so soll über um und uns unter viel viele
-        vom von vor wann war warum was wegen weil welche welchem welchen welcher welches wenn wer werden weshalb
-        wie wieso wird wo wohin woher wozu wurde zu zum zur
-    """,
-    "french": """
-        à au aux avec ce ces cet cette combien comme comment dans de des du elle elles en est et être faire fait
-        il ils je la le les leur lui ma mais me même mes moi mon ne nos notre nous on ont où ou par pas plus
-        pour pourquoi quand que quel quelle quelles quels qui quoi sa sans se ses si son sont sur ta te tes toi
-        ton tu un une vos votre vous y a l'on qu'est c'est d'un d'une
-    """,
-    "spanish": """
-        a al algo como cómo con cual cuál cuáles cuando cuándo cuanto cuánto cuántos cuántas de del desde donde
-        dónde el él ella ellos en entre es esa ese eso esta está este esto estos hay la las le les lo los más me
-        mi muy no nos o para pero por porque qué que quien quién quiénes se ser si sin sobre son su sus también
-        tiene tu un una uno unos y ya puedo puede
-    """,
-    "italian": """
-        a ai al alla anche che chi ci come con cosa da dal dalla de del della delle di dove e è ed essere gli ha
-        ho i il in io la le lo loro ma mi nel nella no non o per perché più posso può qual quale quali quando
-        quanti quanto quante questa questo se si sono su sua suo sul sulla ti tra tu un una uno
-    """,
-    "dutch": """
-        aan al als bij dan dat de deze die dit doe door een en er had hebben heeft het hij hoe hoeveel ik in is
-        je kan kunnen maar me meer met mijn moet na naar niet nog nu of om onder ons ook op over te tot uit van
-        veel voor waar waarom wanneer was wat we welke wie wij word worden wordt zal ze zich zijn zo zou
-    """,
-    "portuguese": """
-        a ao aos as até com como da das de do dos e é ela ele em entre é esta está este eu foi há isso isto já
-        mais mas me meu muito na não nas no nos o onde os ou para pela pelo por porque posso pode qual quais
-        quando quanto quantos quantas que quê quem se sem ser seu sua são também tem um uma
-    """,
-}
-"""Words without a topic, by Snowball's name of the language."""
-
-IRREGULAR_ENGLISH = """
-began begun begin
-bought buy
-broke broken break
-brought bring
-built build
-caught catch
-children child
-chose chosen choice choose
-data datum
-drew drawn draw
-failure fail
-fell fallen fall
-felt feel
-forgot forgotten forget
-found find
-gone went go
-grew grown growth grow
-held hold
-hidden hide
-indices index
-kept keep
-knew known knowledge know
-led lead
-left leave
-lost loss lose
-made make
-men man
-met meet
-paid payment pay
-people person
-ran run
-said say
-saw seen see
-sent send
-shown show
-sold sell
-spent spend
-spoke spoken speak
-stood stand
-taught teach
-thought think
-threw thrown throw
-told tell
-took taken take
-understood understand
-women woman
-won win
-wrote written write
-"""
-"""One group a line: the forms, then their base."""
+_ROLE = re.compile(r"(?::[\w:+-]+:|\{[\w:+-]+\})`[~!]?([^`<]*?)(?:\s*<[^`]*>)?`")
+_REFERENCE = re.compile(r"`([^`<\n]+?)\s*<[^`>]*>`_{1,2}|`([^`\n]+)`_{1,2}|\b(\w[\w-]*)_(?=[\s.,;:)]|$)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s[^()]*)?\)|\[[^\[\]]*\])")
+_DOUBLE = re.compile(r"(?<!`)``([^`]+)``(?!`)")
+_EMPHASIS = re.compile(r"(?<![\w*\\`])(\*{1,2})(?=[^\s*])([^*\n]*[^\s*])\1(?![\w*])")
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+def as_read(text: str) -> str:
+    """Return text as a reader sees it: without the marks of roles, references, links and emphasis.
 
-
-class Words:
-    """Makes the terms of a text in one language. Stemmers have state: use one object for one call.
-
-    A term is a Snowball stem. Irregular English forms become their base first, names such as
-    ``get_text_search_results`` and ``SearchConnector`` are split, and scripts without spaces between words become pairs
-    of characters.
+    >>> as_read("Call :func:`~json.dumps`, see `the *list* <https://example.org>`_ or [this](a.md), and set ``x``.")
+    'Call `json.dumps`, see the list or this, and set `x`.'
     """
-
-    def __init__(self, language: str) -> None:
-        self._stemmer = snowballstemmer.stemmer(language)
-        self._stop = _stop_words(language)
-        self._irregular = self._bases() if language == "english" else {}
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def terms(self, text: str) -> list[str]:
-        """Return the terms of ``text`` in order, without stop words."""
-        found: list[str] = []
-        for match in _WORD.finditer(text):
-            word = match.group()
-            terms = self._known.get(word)
-            if terms is None:
-                terms = self._known[word] = tuple(self._terms_of(word))
-            found.extend(terms)
-        return found
-
-    def _terms_of(self, word: str) -> list[str]:
-        if len(word) > 80:
-            return []
-        if _UNSPACED.search(word):
-            return [pair for run in _UNSPACED.findall(word) for pair in _pairs(run)]
-        found = []
-        for part in _HUMP.split(word):
-            folded = part.casefold().replace("’", "'")
-            if folded in self._stop:
-                continue
-            head, _, tail = folded.partition("'")
-            folded = head if len(head) > 2 or not tail else tail
-            if tail == "t" and head.endswith("n"):
-                continue
-            if folded not in self._stop:
-                stem = self._stemmer.stemWord(folded)
-                found.append(self._irregular.get(folded) or self._irregular.get(stem, stem))
-        return found
-
-    def _bases(self) -> dict[str, str]:
-        """Return the stem of the base by each irregular form and by its stem."""
-        bases = {}
-        for group in IRREGULAR_ENGLISH.strip().splitlines():
-            *forms, base = group.split()
-            stem = self._stemmer.stemWord(base)
-            for form in forms:
-                bases[form] = bases[self._stemmer.stemWord(form)] = stem
-        return bases
-
-
-def language_of(question: str) -> str:
-    """Return the language with the most stop words in the question, English when several have as many."""
-    words = [word.casefold().replace("’", "'") for word in _WORD.findall(question[:2_000])]
-    best, most = "english", sum(word in _stop_words("english") for word in words)
-    for language in STOP_WORDS:
-        hits = sum(word in _stop_words(language) for word in words)
-        if hits > most:
-            best, most = language, hits
-    return best
-
-
-def _stop_words(language: str) -> frozenset[str]:
-    return frozenset(STOP_WORDS[language].split())
-
-
-def _pairs(run: str) -> list[str]:
-    return [run] if len(run) == 1 else [run[place : place + 2] for place in range(len(run) - 1)]
+    if "`" in text:
+        text = _ROLE.sub(r"`\1`", text)
+        text = _REFERENCE.sub(lambda match: match.group(1) or match.group(2) or match.group(3), text)
+        text = _DOUBLE.sub(r"`\1`", text)
+    if "](" in text or "][" in text:
+        text = _LINK.sub(r"\1", text)
+    return _EMPHASIS.sub(r"\2", text) if "*" in text else text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,170 +13,49 @@ from portico.errors import ConfigurationError, PluginError, ServiceError
 from portico.plugins import Services
 from portico.ports import EmbeddingGenerator
 from portico_basics.config import ExtractiveSettings
-from portico_basics.extractive._text import Unit, Words, language_of, split
+from portico_basics.extractive._judging import Candidate, Judged, candidates, judge, with_meaning
+from portico_basics.extractive._text import Unit, as_read, split
+from portico_basics.extractive._words import Words, language_of, likely_language
 
 MOST_OF_ONE = 20_000
 """Characters read of one source."""
 MOST_OF_ALL = 500_000
 """Characters read of all sources together."""
-_MOST_CANDIDATES = 10_000
-"""Sentences, list items, rows and blocks of code that are compared with the question."""
-_MOST_EMBEDDED = 200
+_MOST_EMBEDDED = 120
 """Candidates that the embedding generator compares."""
 _MOST_TRIED = 200
 """Candidates that may become a quote."""
-_MOST_TERMS = 64
-"""Terms of a question."""
-_BEGINNING = 5
-"""Letters that two terms must share to be alike."""
-_ALONE = 0.85
-"""The weight of a candidate that has one word of several."""
 _ALIKE = 0.7
 """The share of common terms with which two candidates say the same."""
-_FALL = 0.55
+_FALL = 0.8
 """The share of the best score that a quote must have."""
+_NEARLY = 0.9
+"""The share of the best score of its passage from which the order of the text counts."""
 _WITH_LEAD = 900
-"""Characters of a quote with the list or code after its colon."""
+"""Characters of a quote with the list or code after its colon, or with the term that it explains."""
 
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b(?:[A-Z][\w-]*|\w*\d\w*|\w+_\w+)|`[^`]+`")
-_HOW = re.compile(r"\b(?:how (?:do|can|to|should|would)|example|command|code|snippet)\b", re.IGNORECASE)
+_ABROAD = 0.6
+"""The relevance that a quote must have when the question is in another language than the sources."""
+_SAMPLE, _SAMPLED = 400, 20
+"""Characters of a source from which its language is told, and how many sources."""
+
+_ANAPHOR = re.compile(
+    r"(?:it|its|they|their|these|those|this|that|such|otherwise|however|therefore|also|in (?:this|that|such) case|then"
+    r"|so|but|and|here|the (?:latter|former))\b",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(r"(?:however|instead|but|otherwise)\b", re.IGNORECASE)
+_FENCED = re.compile(r"((?:^|\n) {0,3}(?:`{3}|~{3}).*)", re.DOTALL)
 _FILE_LINE = re.compile(r"(file:[^#]*#L)(\d{1,9})(?:-L?\d+)?")
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A unit with its words; ``passage`` is the index of its source, ``position`` its index among the units there."""
-
-    passage: int
-    position: int
-    unit: Unit
-    text: str
-    terms: frozenset[str]
-    context: frozenset[str]
-    nearby: frozenset[str]
-    leading: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A candidate with ``relevance`` (0 to 1) and ``score``, by which candidates are ranked."""
-
-    candidate: Candidate
-    relevance: float
-    score: float
-
-
-def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], words: Words) -> list[Candidate]:
-    """Return the units that can be quoted, 10,000 at most, with their words and those around them."""
-    found: list[Candidate] = []
-    for place, (passage, every) in enumerate(zip(passages, units, strict=True)):
-        parts = every[: _MOST_CANDIDATES - len(found)]
-        name = words.terms(passage.name or "")
-        own = [frozenset(words.terms(passage.text[unit.start : unit.end])) for unit in parts]
-        for number, unit in enumerate(parts):
-            nearby: frozenset[str] = frozenset()
-            for other in (number - 1, number + 1):
-                if 0 <= other < len(parts) and (parts[other].block == unit.block or other < number):
-                    nearby |= own[other]
-            found.append(
-                Candidate(
-                    passage=place,
-                    position=number,
-                    unit=unit,
-                    text=passage.text[unit.start : unit.end],
-                    terms=own[number],
-                    context=frozenset([*name, *words.terms(unit.heading)]),
-                    nearby=nearby,
-                    leading=number == 0 or parts[number - 1].heading != unit.heading,
-                )
-            )
-    return found
-
-
-def judge(
-    question: str, found: Sequence[Candidate], words: Words, cosines: Mapping[int, float] | None = None
-) -> list[Judged]:
-    """Return the candidates with relevance and score, in the same order; ``cosines`` are by index, where known."""
-    terms = list(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
-    if not terms or not found:
-        return []
-    names = {term for match in _NAME.finditer(question) for term in words.terms(match.group())}
-    holding = {term: sum(term in candidate.terms for candidate in found) for term in terms}
-    anywhere = frozenset[str]().union(*(candidate.terms | candidate.context for candidate in found))
-    known = _likenesses(terms, anywhere)
-    weights = {term: (2.0 if term in names else 1.0) * (1.0 if known[term] else 1.5) for term in terms}
-    rarity = {
-        term: max(0.2, math.log(1 + (len(found) - count + 0.5) / (count + 0.5))) for term, count in holding.items()
-    }
-    practical = bool(_HOW.search(question))
-    judged = []
-    for position, candidate in enumerate(found):
-        matches = {term: _match(term, known[term], candidate) for term in terms}
-        covered = sum(weights[term] * match for term, match in matches.items()) / sum(weights.values())
-        ranked = sum(rarity[term] * match for term, match in matches.items()) / sum(rarity.values())
-        cosine = (cosines or {}).get(position, 0.0)
-        if len(terms) > 1 and sum(match > 0 for match in matches.values()) == 1:
-            # One common word of several is often chance.
-            covered *= _ALONE
-        direct = any(term in candidate.terms for term in terms)
-        relevance = min(1.0, covered + 0.3 * max(0.0, cosine - 0.2)) if direct or candidate.leading else 0.0
-        score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
-        score += 0.2 / (1 + candidate.passage)
-        if candidate.leading:
-            # The beginning of a section whose heading has most words of the question is probably the answer.
-            titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
-            score += 0.35 if titled > 0.75 * sum(rarity.values()) else 0.05
-        if len(candidate.terms) < 3:
-            score -= 0.15
-        if candidate.unit.kind == "row" and len(candidate.terms) <= 4:
-            score -= 0.3
-        if not candidate.terms.difference(*known.values()):
-            # It has no word that the question has not, such as a heading.
-            score -= 0.3
-        if candidate.unit.kind == "code" and not practical:
-            score -= 0.2
-        if candidate.text.endswith("?"):
-            score -= 0.3
-        judged.append(Judged(candidate, relevance, score))
-    return judged
-
-
-def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dict[str, float]]:
-    """Return, for each term of the question, the terms of the sources that match it, and how well.
-
-    Equal stems match with 1; "connect" and "connector", up to three more letters, with 0.7.
-    """
-    beginnings: dict[str, list[str]] = {}
-    for term in anywhere:
-        if len(term) >= _BEGINNING:
-            beginnings.setdefault(term[:_BEGINNING], []).append(term)
-    known: dict[str, dict[str, float]] = {}
-    for term in terms:
-        alike = [other for other in beginnings.get(term[:_BEGINNING], ()) if abs(len(term) - len(other)) <= 3]
-        known[term] = {other: 0.7 for other in alike if other.startswith(term) or term.startswith(other)}
-        if term in anywhere:
-            known[term][term] = 1.0
-    return known
-
-
-def _match(term: str, known: Mapping[str, float], candidate: Candidate, *, context_only: bool = False) -> float:
-    best = 0.0
-    for other, likeness in known.items():
-        if other in candidate.terms and not context_only:
-            best = max(best, likeness)
-        elif other in candidate.context:
-            best = max(best, 0.7 * likeness)
-        elif other in candidate.nearby and not context_only:
-            best = max(best, 0.4 * likeness)
-    return best
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
     """A quote: ``text[start:end]`` of a passage.
 
-    ``lines`` is true for code, lists and tables, ``bare_code`` for code without a fence.
+    ``lines`` is true for code, lists and tables, ``bare_code`` for code without a fence. ``term`` is where the term
+    that the quote explains ends, or the header of its row.
     """
 
     passage: int
@@ -186,6 +64,7 @@ class Quote:
     score: float
     lines: bool = False
     bare_code: bool = False
+    term: tuple[int, int] | None = None
 
 
 def select(
@@ -197,10 +76,11 @@ def select(
     maximum_quotes: int,
     maximum_characters: int,
 ) -> list[Quote]:
-    """Return the quotes of the best passage first, those of one passage in their order.
+    """Return the quotes, the best first.
 
-    A candidate is quoted if it is relevant, has more than half of the best score, and is not nearly the same as another
-    one. Adjacent sentences become one quote. A sentence that ends in a colon is quoted with what follows.
+    A candidate is quoted if it is relevant, has four fifths of the best score, and is not nearly the same as another
+    one. Adjacent sentences become one quote. A quote has what it needs to be understood: the term that it explains, the
+    sentence that an "it" refers to, the list that a colon announces.
     """
     relevant = [one for one in judged if one.relevance >= minimum_relevance]
     relevant.sort(key=lambda one: (-one.score, one.candidate.passage, one.candidate.unit.start))
@@ -217,10 +97,18 @@ def select(
             continue
         quotes = with_it
         taken.append(one)
-    best: dict[int, float] = {}
-    for quote in quotes:
-        best[quote.passage] = max(quote.score, best.get(quote.passage, quote.score))
-    return sorted(quotes, key=lambda quote: (-best[quote.passage], quote.passage, quote.start))
+    return _in_order(quotes)
+
+
+def _in_order(quotes: Sequence[Quote]) -> list[Quote]:
+    """Return quotes, the best first; of one passage the first in the text where several are about as good."""
+    rest = sorted(quotes, key=lambda quote: (-quote.score, quote.passage, quote.start))
+    ordered: list[Quote] = []
+    while rest:
+        near = [one for one in rest if one.passage == rest[0].passage and one.score >= _NEARLY * rest[0].score]
+        ordered.append(min(near, key=lambda quote: quote.start))
+        rest.remove(ordered[-1])
+    return ordered
 
 
 def _alike(one: Judged, other: Judged) -> bool:
@@ -232,14 +120,31 @@ def _alike(one: Judged, other: Judged) -> bool:
 
 
 def _make_quote(one: Judged, passages: Sequence[Source], units: Sequence[Sequence[Unit]]) -> Quote:
-    """Return the candidate as a quote, with the list or code after its colon, or the sentence before it."""
+    """Return the candidate as a quote with what it needs to be understood."""
     place, unit = one.candidate.passage, one.candidate.unit
     text, siblings = passages[place].text, units[place]
     start, end = unit.start, unit.end
     lines = unit.kind in ("code", "row")
-    position = one.candidate.position
+    first = position = one.candidate.position
     if unit.kind == "code" and position and _leads(text, siblings[position - 1], unit):
-        start = siblings[position - 1].start
+        first, start = position - 1, siblings[position - 1].start
+    term = unit.term
+    if unit.kind == "row":
+        return Quote(place, start, end, one.score, lines=True, term=term)
+    if term is not None and end - term[0] <= _WITH_LEAD:
+        start = term[0]
+    else:
+        term = None
+        for _ in range(2):
+            before = siblings[first - 1] if first else None
+            if before is None or not _ANAPHOR.match(text, start) or not _continues(text, before, siblings[first]):
+                break
+            first, start = first - 1, before.start
+    while position + 1 < len(siblings) and _CONTRAST.match(text, siblings[position + 1].start):
+        after = siblings[position + 1]
+        if after.block != siblings[position].block or after.end - start > _WITH_LEAD:
+            break
+        position, end = position + 1, after.end
     if text[start:end].endswith(":"):
         block = 0
         for follower in siblings[position + 1 :]:
@@ -248,7 +153,13 @@ def _make_quote(one: Judged, passages: Sequence[Source], units: Sequence[Sequenc
                 break
             end, lines, block = follower.end, True, follower.block
     bare = unit.kind == "code" and start == unit.start and not _is_fenced(text[start:end])
-    return Quote(place, start, end, one.score, lines, bare)
+    return Quote(place, start, end, one.score, lines, bare, term)
+
+
+def _continues(text: str, before: Unit, unit: Unit) -> bool:
+    """Tell whether a unit is said of what stands before it."""
+    near = unit.block - before.block <= 1 and before.heading == unit.heading
+    return near and before.kind == "sentence" and unit.end - before.start <= _WITH_LEAD
 
 
 def _is_fenced(text: str) -> bool:
@@ -269,7 +180,9 @@ def _join(new: Quote, quotes: Sequence[Quote], passages: Sequence[Source]) -> li
     for quote in quotes:
         if _touch(new, quote, passages):
             start, end = min(new.start, quote.start), max(new.end, quote.end)
-            new = Quote(new.passage, start, end, max(new.score, quote.score), new.lines or quote.lines)
+            term = next((each.term for each in (new, quote) if each.term and each.start == start), None)
+            lines = new.lines or quote.lines
+            new = Quote(new.passage, start, end, max(new.score, quote.score), lines, term=term)
         else:
             rest.append(quote)
     return [*rest, new]
@@ -312,15 +225,45 @@ def citation_of(quote: Quote, passages: Sequence[Source]) -> Citation:
     return Citation(passage.number, passage.name, link, passage.text[quote.start : quote.end])
 
 
-def paragraph(quote: Quote, citation: Citation) -> str:
-    """Return the quote as a paragraph of the answer: in quotation marks, or as lines with the mark below."""
-    if not quote.lines:
-        return f"“{citation.quote}” [{citation.number}]"
+def paragraph(quote: Quote, citation: Citation, passages: Sequence[Source]) -> str:
+    """Return the quote as a paragraph of the answer, as it is read: in quotation marks, or as lines, the mark below."""
+    text = passages[quote.passage].text
     if quote.bare_code:
-        runs = [len(run) for run in re.findall(r"`+", citation.quote)]
+        code = citation.quote
+        runs = [len(run) for run in re.findall(r"`+", code)]
         fence = "`" * max(3, 1 + max(runs, default=0))
-        return f"{fence}\n{citation.quote}\n{fence}\n[{citation.number}]"
-    return f"{citation.quote}\n[{citation.number}]"
+        return f"{fence}\n{code}\n{fence}\n[{citation.number}]"
+    if quote.lines and quote.term and quote.term[1] <= quote.start:
+        header = text[slice(*quote.term)]
+        return f"{as_read(header)}\n{as_read(citation.quote)}\n[{citation.number}]"
+    if quote.lines:
+        parts = _FENCED.split(citation.quote)  # Code stays as it is.
+        shown = "".join(part if number % 2 else as_read(part) for number, part in enumerate(parts))
+        return f"{shown}\n[{citation.number}]"
+    if quote.term:
+        term, said = text[slice(*quote.term)].strip("*`"), text[quote.term[1] : quote.end].lstrip("*`:.—– \n")
+        return f"“{_flow(term)}: {_flow(said)}” [{citation.number}]"
+    if _ANAPHOR.match(citation.quote) and " › " in (citation.name or ""):
+        return f"{(citation.name or '').rpartition(' › ')[2]}: “{_flow(citation.quote)}” [{citation.number}]"
+    return f"“{_flow(citation.quote)}” [{citation.number}]"
+
+
+def _flow(text: str) -> str:
+    """Return prose as it is read, without the ends of its lines."""
+    return " ".join(as_read(text).split())
+
+
+def _foreign(question: str, passages: Sequence[Source]) -> str | None:
+    """Return a sentence about the languages if those of question and sources differ."""
+    asked = likely_language(question)
+    found = [likely_language(passage.text[:_SAMPLE]) for passage in passages[:_SAMPLED]] if asked else []
+    written = max(filter(None, found), key=found.count, default=None)
+    if written is None or asked in found:
+        return None
+    return (
+        f"The question seems to be in {asked} and the sources in {written}. Ask in {written}, or set a multilingual "
+        "model as `use` of [embeddings]."
+    )
 
 
 class ExtractiveChat:
@@ -335,7 +278,7 @@ class ExtractiveChat:
 
     The question is the text of the last user message, the sources are those of all messages. When no source answers the
     question, the reply says so. Equal requests have equal replies. It reads the first 20,000 characters of a source,
-    and 500,000 characters and 10,000 sentences of all. The configured embedding generator compares the 200 best
+    and 500,000 characters and 10,000 sentences of all. The configured embedding generator compares the 120 best
     sentences by meaning; when it fails, words alone decide.
     """
 
@@ -373,26 +316,32 @@ class ExtractiveChat:
 
         def read() -> tuple[Words, list[list[Unit]], list[Candidate]]:
             words = Words(language_of(question) if self._settings.language == "auto" else self._settings.language)
+            words.compare_with(question)
             units = [split(passage.text) for passage in passages]
             return words, units, candidates(passages, units, words)
 
         words, units, found = await asyncio.to_thread(read)
+        foreign = _foreign(question, passages)
         judged = await asyncio.to_thread(judge, question, found, words)
         if judged and (cosines := await self._cosines(question, found, [one.score for one in judged])):
-            judged = await asyncio.to_thread(judge, question, found, words, cosines)
+            judged = with_meaning(judged, cosines)
         quotes = select(
             judged,
             passages,
             units,
-            minimum_relevance=self._settings.minimum_relevance,
+            minimum_relevance=max(self._settings.minimum_relevance, _ABROAD if foreign else 0.0),
             maximum_quotes=self._settings.maximum_quotes,
             maximum_characters=self._settings.maximum_characters,
         )
         if not quotes:
+            if foreign:
+                return [foreign], ()
             searched = "1 passage" if len(passages) == 1 else f"{len(passages)} passages"
             return [f"Nothing relevant was found in the {searched} searched."], ()
         citations = tuple(citation_of(quote, passages) for quote in quotes)
-        return [paragraph(quote, citation) for quote, citation in zip(quotes, citations, strict=True)], citations
+        return [
+            paragraph(quote, citation, passages) for quote, citation in zip(quotes, citations, strict=True)
+        ], citations
 
     async def _cosines(self, question: str, found: Sequence[Candidate], scores: Sequence[float]) -> Mapping[int, float]:
         """Return the cosines of the best candidates with the question, by index; none without a generator."""
@@ -402,7 +351,9 @@ class ExtractiveChat:
         best = sorted(range(len(found)), key=lambda position: -scores[position])[:_MOST_EMBEDDED]
         try:
             query = await generator.embed([question], purpose="query")
-            texts = await generator.embed([found[position].text for position in best])
+            texts = await generator.embed(
+                [f"{found[position].label} {found[position].text}".strip() for position in best]
+            )
         except ServiceError as error:
             _log.warning("The extractive chat service compares words alone: %s", error)
             return {}

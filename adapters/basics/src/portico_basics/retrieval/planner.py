@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from portico import ChatReply, ChatRequest, Citations, FunctionSpec, Message, Text
-from portico.errors import PlanError, ResponseInvalid
+from portico.errors import ConfigurationError, PlanError, PluginError, ResponseInvalid
 from portico.plans import Answer, Emit, Event, Infeasible, Plan, Step, StepRecord, Task, Value
 from portico.plugins import Services
 from portico.ports import ChatService, Planner, TextSearch
@@ -16,6 +16,8 @@ from portico_basics.config import RetrievalSettings
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 # A filter that the application fixed may become a part of the query.
 _SHARE = 0.75
+_SHALLOW, _DEEP = 10, 50
+"""Passages of a source for a model, and for quotes."""
 
 
 def query_for(goal: str, capabilities: SearchCapabilities) -> str:
@@ -76,9 +78,19 @@ class RetrievalPlanner(Planner):
         for number, spec in enumerate(searches, 1):
             arguments = {spec.search_parameter("query"): Value(query_for(goal, self._capabilities(spec.name)))}
             if (count := spec.search_parameter("count")) in spec.parameters["properties"]:
-                arguments[count] = Value(self._settings.per_source)
+                arguments[count] = Value(self._settings.per_source or self._depth(spec.name))
             steps.append(Step(f"s{number}", spec.name, arguments))
         return Plan(goal, tuple(steps))
+
+    def _depth(self, function: str) -> int:
+        return _DEEP if self._quotes() and self._capabilities(function).local else _SHALLOW
+
+    def _quotes(self) -> bool:
+        """Tell whether the answer is made of quotes; such a chat service reads much at little cost."""
+        try:
+            return not self._services.get(ChatService, self._settings.chat).capabilities.language_model
+        except (PluginError, ConfigurationError):  # It is reported when it is asked.
+            return False
 
     async def _answer(self, task: Task, emit: Emit) -> Answer:
         # Steps are in the order in which they ended. The answer must not depend on which source was quicker.
@@ -105,7 +117,8 @@ class RetrievalPlanner(Planner):
             nothing = f"Nothing was found in {' and '.join(repr(self._source(record)) for record in found)}."
             emit(Event.TextDelta(nothing))
             return Answer(nothing, warnings=tuple(warnings))
-        sources = Citations.number(passage for passage, _ in passages[: self._settings.passages])
+        most = None if self._quotes() else self._settings.passages
+        sources = Citations.number(passage for passage, _ in passages[:most])
         chat = self._services.get(ChatService, self._settings.chat)
         messages: Sequence[Message] = (
             Message.of("system", _INSTRUCTIONS),

@@ -199,7 +199,7 @@ class VectorsTextSearch(SearchConnector[Record]):
         self.embeddings = embeddings
         self.namespace = namespace
         self._records = Records(record_type, type_codecs)
-        self.capabilities = SearchCapabilities(self._records.support(store.filter_support, offered))
+        self.capabilities = SearchCapabilities(self._records.support(store.filter_support, offered), local=True)
         self._minimum_score = minimum_score
         self._hybrid = _hybrid_of(store) if words else None
         known = self._records.properties

@@ -1,0 +1,474 @@
+"""What a question asks for, and how well each sentence answers it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from portico import Source
+from portico_basics.extractive._text import Unit, as_read
+from portico_basics.extractive._words import Words
+
+MOST_CANDIDATES = 10_000
+"""Sentences, list items, rows and blocks of code that are compared with the question."""
+_MOST_TERMS = 64
+_BEGINNING = 5
+"""Letters that two terms must share to be alike."""
+_ALONE = 0.85
+"""The weight of a candidate that has one word of several."""
+_MOST_RARE = 2.5
+"""The weight of a term that is in no source."""
+_LEAST_RARE = 0.4
+
+_NAME = re.compile(
+    r"(?:(?<![.!?]\s)(?<!^)\b[A-Z][\w.+-]*(?:\s+[A-Z][\w.+-]*)*|(?<!\w)--?[a-zA-Z][\w-]+|\w+_\w+|\w*\d\w*|`[^`]+`)"
+)
+_EXACT = re.compile(r"`[^`]+`|(?<!\w)--?[a-zA-Z][\w-]+|\w*[a-zA-Z]\w*_\w+")
+_NOT = re.compile(r"(?:\b(?:not|never|cannot|no)|n['’]t)\s+(?:be\s+)?([\w-]+)", re.IGNORECASE)
+_HOW = re.compile(r"\b(?:how (?:do|can|to|should|would|could)|example|command|code|snippet)\b", re.IGNORECASE)
+_WHAT_IS = re.compile(
+    r"\s*(?:(?:what|who)(?:['’]s|\s+(?:is|are|was|were))|define|explain|what does it mean (?:that|to be|for)|"
+    r"(?:what is )?the (?:meaning|definition) of)\s+(?:meant by\s+|called\s+)?(?P<subject>.+)",
+    re.IGNORECASE,
+)
+_WHAT_DOES = re.compile(
+    r"\s*what\s+(?:does|do|did)\s+(?P<subject>.+?)\s+(?:do|mean|stand for|refer to)\b", re.IGNORECASE
+)
+_PREPOSITION = re.compile(r"\s+(?:of|in|under|for|on|with|by|that|which|from|to|at|when|if|and)\s+", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|old|large|big|far|fast|high|few|soon)\b|\b(?:default|maximum|minimum|limit|number"
+    r"|percentage|year)\b|\b(?:which|what) (?:\w+ )?(?:code|status|port|version|date)\b",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(
+    r"\b(?:which|what)\b[^,?]*?\b(?:option|flag|switch|command|setting|variable|keyword|key|parameter|argument)s?\b",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|hundred|thousand|none|never"
+    r"|unlimited|no limit|twice|once|daily|weekly)\b",
+    re.IGNORECASE,
+)
+_DEFAULT = re.compile(r"\bdefault", re.IGNORECASE)
+_OPTION_MARK = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+_ADVICE = re.compile(
+    r"\W*(?:to|use|set|run|call|add|type|press|you (?:can|may|need|must|have|should))\b"
+    r"|.*\b(?:use|using|set|setting|pass|specify|add|run|call|with)\s+(?:the\s+|an?\s+)?[`'\"‘“$-]|.*\bby \w+ing\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_IS = re.compile(
+    r"\W*\b(?:(?:is|are|was|were)(?:\s+\w+ly|\s+also|\s+just)*\s+(?P<noun>an?\b|the\b|one\b|any\b|\w+s that\b|like\b)?"
+    r"|(?P<means>means?|refers? to|denotes?|stands? for|describes?|consists? of|represents?)\b)"
+)
+_VERB = re.compile(r"(?!is$|has$|was$|does$|this$|its$|as$)[a-z]{2,}[^sui]s")
+_CONDITION = re.compile(r"\W*(?:if|when|whether|while|unless|because|since|although|once|there|where)\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\W*(?:(?:please )?(?:see|refer to|read|click|consult|check out|visit)\b"
+    r"|for (?:more|further|details|examples|a |an )"
+    r"|more (?:information|details|on)\b|(?:this|the (?:following|next)) (?:section|chapter|page|table|document)\b"
+    r"|as (?:described|explained|mentioned)\b|new in|changed in|deprecated since|table \d|figure \d)",
+    re.IGNORECASE,
+)
+_SYMBOLS = {
+    "exclamation mark": "!",
+    "question mark": "?",
+    "asterisk": "*",
+    "slash": "/",
+    "backslash": "\\",
+    "ampersand": "&",
+    "at sign": "@",
+    "dollar sign": "$",
+    "percent sign": "%",
+    "hash": "#",
+    "tilde": "~",
+    "semicolon": ";",
+    "pipe": "|",
+}
+_KIND_WORDS = (
+    "option command function variable method parameter flag keyword file class directive shell attribute argument "
+    "module value field section term word concept program builtin tool"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit with its words; ``passage`` is the index of its source, ``position`` its index among the units there.
+
+    ``context`` are the words of all headings and of the name, ``title`` those of the last heading, ``entry`` those of
+    the term that it explains, ``nearby`` those of its neighbours, ``around`` those of the passage.
+    """
+
+    passage: int
+    position: int
+    unit: Unit
+    text: str
+    terms: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    negated: frozenset[str]
+    context: frozenset[str]
+    title: frozenset[str]
+    entry: frozenset[str]
+    nearby: frozenset[str]
+    around: frozenset[str]
+    document: str
+    label: str
+    plain: bool
+    leading: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate with ``relevance`` (0 to 1) and ``score``, by which candidates are ranked."""
+
+    candidate: Candidate
+    relevance: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question asks for: its terms, the names that must occur, the subject that is to be defined, the kind.
+
+    ``kinds`` only say what the subject is, ``exact`` are identifiers, ``pairs`` are neighbouring terms, ``negated`` are
+    the terms after a "not".
+    """
+
+    terms: tuple[str, ...]
+    names: tuple[frozenset[str], ...]
+    subject: frozenset[str]
+    kinds: frozenset[str]
+    exact: tuple[str, ...]
+    pairs: frozenset[tuple[str, str]]
+    negated: frozenset[str]
+    symbols: tuple[tuple[frozenset[str], re.Pattern[str]], ...]
+    does: bool
+    practical: bool
+    number: bool
+    default: bool
+    option: bool
+
+    @classmethod
+    def of(cls, question: str, words: Words) -> Asked:
+        """Read a question. The forms of questions are those of English."""
+        terms = tuple(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
+        # German nouns have capitals, and so do the words of some titles.
+        spoken = words.language == "german" or question.istitle()
+        names = tuple(
+            name
+            for match in _NAME.finditer(question)
+            if not (spoken and match.group().isalpha()) and (name := frozenset(words.terms(match.group())) & set(terms))
+        )
+        subject = kinds = frozenset[str]()
+        if match := _WHAT_DOES.match(question) or _WHAT_IS.match(question):
+            head, *rest = _PREPOSITION.split(match.group("subject"), maxsplit=1)
+            of = rest and re.search(r"\sof\s", match.group("subject")[len(head) : len(head) + 4])
+            found = frozenset(words.terms(head))
+            if not (of and match.re is _WHAT_IS):
+                kinds = found & frozenset(words.terms(_KIND_WORDS))
+                subject = found - kinds or found
+                kinds -= subject
+        return cls(
+            terms,
+            names,
+            subject,
+            kinds,
+            exact=tuple(match.group().strip("`").casefold() for match in _EXACT.finditer(question)),
+            pairs=_pairs(words.terms(question)),
+            negated=_negated(question, words),
+            symbols=tuple(
+                (frozenset(words.terms(name)), re.compile(rf"(?<!\w)[\"'`“‘(]*{re.escape(symbol)}[\"'`”’)]*(?!\w)"))
+                for name, symbol in _SYMBOLS.items()
+                if name in question.casefold()
+            ),
+            does=bool(_WHAT_DOES.match(question)),
+            practical=bool(_HOW.search(question)),
+            number=bool(_NUMBER.search(question)),
+            default=bool(_DEFAULT.search(question)),
+            option=bool(_OPTION.search(question)),
+        )
+
+
+def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], words: Words) -> list[Candidate]:
+    """Return the units that can be quoted, 10,000 at most, with their words and those around them."""
+    found: list[Candidate] = []
+    for place, (passage, every) in enumerate(zip(passages, units, strict=True)):
+        parts = every[: MOST_CANDIDATES - len(found)]
+        name = passage.name or ""
+        named = frozenset(words.terms(name))
+        last = frozenset(words.terms(name.rpartition(" › ")[2])) if " › " in name else frozenset[str]()
+        texts = [as_read(passage.text[unit.start : unit.end]) for unit in parts]
+        listed = [words.terms(text) for text in texts]
+        own = [frozenset(terms) for terms in listed]
+        around = frozenset[str]().union(*own)
+        outer = _pairs(words.terms(name.rpartition(" › ")[2]))
+        for number, unit in enumerate(parts):
+            nearby: frozenset[str] = frozenset()
+            for other in (number - 1, number + 1):
+                if 0 <= other < len(parts) and (parts[other].block == unit.block or other < number):
+                    nearby |= own[other]
+            above = frozenset(words.terms(unit.heading))
+            entry = frozenset(words.terms(passage.text[slice(*unit.term)])) if unit.term else frozenset[str]()
+            leading = number == 0 or parts[number - 1].heading != unit.heading
+            found.append(
+                Candidate(
+                    passage=place,
+                    position=number,
+                    unit=unit,
+                    text=texts[number],
+                    terms=own[number],
+                    pairs=_pairs(listed[number])
+                    | outer
+                    | (_pairs(words.terms(passage.text[slice(*unit.term)])) if unit.term else frozenset()),
+                    negated=_negated(texts[number], words),
+                    context=named | above,
+                    title=above or last,
+                    entry=entry,
+                    nearby=nearby,
+                    around=around,
+                    document=name.partition(" › ")[0],
+                    plain=unit.kind != "code" and _is_sentence(texts[number], words),
+                    label=passage.text[slice(*unit.term)] if unit.term else "",
+                    leading=leading,
+                )
+            )
+    return found
+
+
+def _pairs(terms: Sequence[str]) -> frozenset[tuple[str, str]]:
+    return frozenset(itertools.pairwise(terms))
+
+
+def _negated(text: str, words: Words) -> frozenset[str]:
+    return frozenset(term for match in _NOT.finditer(text) for term in words.terms(match.group(1)))
+
+
+def with_meaning(judged: Sequence[Judged], cosines: Mapping[int, float]) -> list[Judged]:
+    """Return the judged candidates with what their ``cosines`` with the question add; these are by index."""
+    result = list(judged)
+    for position, cosine in cosines.items():
+        one = judged[position]
+        relevance = min(1.0, one.relevance + 0.2 * max(0.0, cosine - 0.3)) if one.relevance else 0.0
+        result[position] = Judged(one.candidate, relevance, one.score + 0.8 * max(0.0, cosine))
+    return result
+
+
+def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judged]:
+    """Return the candidates with relevance and score, in the same order; none if a name is in no source."""
+    asked = Asked.of(question, words)
+    terms = asked.terms
+    if not terms or not found:
+        return []
+    anywhere = frozenset[str]().union(*(one.terms | one.context | one.entry for one in found))
+    known = _likenesses(terms, anywhere)
+    if any(not known[term] for name in asked.names for term in name):
+        return []
+    in_passages: dict[int, frozenset[str]] = {one.passage: one.around | one.context for one in found}
+    documents = _documents(found)
+    weights = _weights(terms, known, list(in_passages.values()))
+    named = frozenset(term for name in asked.names for term in name)
+    for term in named:
+        weights[term] *= 1.6
+    for term in asked.kinds:
+        weights[term] = _LEAST_RARE  # "The option x" says no more than "x".
+    total = sum(weights.values())
+    rest = [term for term in terms if term not in named]
+    total_rest = sum(weights[term] for term in rest)
+    common = [
+        known[term]
+        for term in terms
+        if term not in named
+        and sum(not known[term].keys().isdisjoint(there) for there in in_passages.values()) > 0.6 * len(in_passages)
+    ]
+    judged = []
+    for candidate in found:
+        document = documents[candidate.document]
+        matches = {term: _match(known[term], candidate, document) for term in terms}
+        for name, symbol in asked.symbols:
+            if symbol.search(candidate.text):
+                matches.update((term, 1.0) for term in name if term in matches)
+        covered = sum(weights[term] * match for term, match in matches.items()) / total
+        if len(terms) > 1 and sum(match > 0.3 for match in matches.values()) == 1:
+            # One common word of several is often chance.
+            covered *= _ALONE
+        if any(not all(matches[term] for term in name) for name in asked.names):
+            covered *= 0.6
+        if named and len(rest) > 1 and sum(weights[term] * (matches[term] > 0.3) for term in rest) < 0.2 * total_rest:
+            # It has the name, but not what is asked of it.
+            covered *= 0.6
+        if candidate.unit.kind == "sentence" and not candidate.plain:
+            covered *= 0.7
+        if any(not around.keys() & (candidate.around | candidate.context) for around in common):
+            # It is about something else than most of what was found.
+            covered *= 0.7
+        lowered = f"{candidate.text}\n{candidate.label}".casefold()
+        exact = sum(each in lowered for each in asked.exact)
+        if exact < len(asked.exact):
+            covered *= 0.7
+        own = candidate.terms | candidate.entry
+        direct = any(not own.isdisjoint(known[term]) for term in terms)
+        relevance = covered if direct or candidate.leading else 0.0
+        score = 1.5 * covered + 0.2 / (1 + 0.3 * candidate.passage)
+        if asked.pairs:
+            score += 0.4 * len(asked.pairs & candidate.pairs) / len(asked.pairs)
+        if not relevance:
+            judged.append(Judged(candidate, 0.0, score))
+            continue
+        score += _form(asked, candidate, words) + (0.5 if asked.subject else 1.0) * _titled(
+            candidate, terms, known, weights, total
+        )
+        if not candidate.terms.difference(*known.values()) and not candidate.entry:
+            # It has no word that the question has not, such as a heading.
+            score -= 0.3
+        judged.append(Judged(candidate, relevance, score))
+    return judged
+
+
+def _documents(found: Sequence[Candidate]) -> dict[str, frozenset[str]]:
+    """Return the terms of the passages of each document."""
+    passages: dict[int, Candidate] = {one.passage: one for one in found}
+    documents: dict[str, frozenset[str]] = {}
+    for one in passages.values():
+        documents[one.document] = documents.get(one.document, frozenset()) | one.around | one.context
+    return documents
+
+
+def _weights(
+    terms: Sequence[str], known: Mapping[str, Mapping[str, float]], passages: Sequence[frozenset[str]]
+) -> dict[str, float]:
+    """Return how much each term says: the fewer passages have it, the more; one that none has says most."""
+    weights: dict[str, float] = {}
+    for term in terms:
+        holding = sum(not known[term].keys().isdisjoint(there) for there in passages)
+        rare = math.log(1 + (len(passages) - holding + 0.5) / (holding + 0.5))
+        weights[term] = max(_LEAST_RARE, min(_MOST_RARE, rare)) if len(passages) > 4 else 1.0 if holding else 1.5
+    return weights
+
+
+def _titled(
+    candidate: Candidate,
+    terms: Sequence[str],
+    known: Mapping[str, Mapping[str, float]],
+    weights: Mapping[str, float],
+    total: float,
+) -> float:
+    """Return what counts for the beginning of a section: more when its heading has most words of the question."""
+    if not (candidate.leading or candidate.unit.first):
+        return 0.0
+    above = candidate.context | candidate.entry
+    share = sum(weights[term] for term in terms if not above.isdisjoint(known[term])) / total
+    heading = candidate.entry or candidate.title
+    whole = bool(heading) and heading <= frozenset(terms)
+    return (0.45 * share if share > 0.5 else 0.05) + (0.2 if whole else 0.0)
+
+
+def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
+    """Return what counts for the form of a candidate, given what is asked for."""
+    text, unit = candidate.text, candidate.unit
+    score = 0.0
+    if asked.subject:
+        score += 1.3 * _explains(asked, candidate, words)
+    if asked.negated:
+        score += 0.3 if asked.negated & candidate.negated else -0.3
+    if asked.number:
+        score += 0.3 if _DIGITS.search(text) or (asked.default and "`" in text) else -0.15
+    if asked.default and (_DEFAULT.search(text) or any("default" in term for term in candidate.entry)):
+        score += 0.3
+    if asked.option and unit.kind != "row":
+        marked = bool(_OPTION_MARK.search(candidate.label))
+        score += 0.4 if unit.first and marked else 0.2 if unit.first or _OPTION_MARK.search(text) else -0.1
+    if asked.practical:
+        score += 0.3 if _ADVICE.match(text) else 0.1 if _OPTION_MARK.search(text) or "`" in text else 0.0
+    if unit.kind == "code" and not asked.practical:
+        score -= 0.5
+    if unit.kind != "row" and not candidate.plain:
+        score -= 0.4
+    if _POINTS.match(text):
+        score -= 0.5
+    if text.endswith("?"):
+        score -= 0.4
+    if len(text.split()) < 6 and not candidate.entry and not _DIGITS.search(text):
+        score -= 0.25
+    if unit.kind == "row" and len(candidate.terms) <= 2:
+        score -= 0.2
+    return score
+
+
+def _is_sentence(text: str, words: Words) -> bool:
+    """Tell whether a text has the small words and the end of a sentence; a list of values has not."""
+    parts = text.split()
+    if len(parts) < 9:
+        return len(parts) > 3 or ":" in text or text.endswith((".", "!", ";"))
+    return sum(words.is_small(part) for part in parts) >= 0.12 * len(parts)
+
+
+def _explains(asked: Asked, candidate: Candidate, words: Words) -> float:
+    """Return how much a candidate looks like the explanation of a subject, from 0 to 1."""
+    text, unit = candidate.text, candidate.unit
+    subject, kinds = asked.subject, frozenset(words.terms(_KIND_WORDS))
+    free = kinds | candidate.context
+    best = 0.0
+    if unit.first and candidate.entry:
+        best = _same(subject, candidate.entry, asked.kinds | candidate.context)
+    if candidate.leading and candidate.title:
+        best = max(best, (0.6 if subject & candidate.terms else 0.3) * _same(subject, candidate.title, kinds))
+    if _CONDITION.match(text):
+        return best
+    if copula := _IS.search(text[:160]):
+        head = frozenset(words.terms(text[: copula.start()]))
+        form = 1.0 if copula.group("noun") or copula.group("means") else 0.35
+        best = max(best, form * _same(subject, head, free, candidate.terms))
+    parts = text.split()
+    for count in range(1, min(len(subject) + 4, len(parts))):
+        if _VERB.fullmatch(parts[count]) and subject <= frozenset(words.terms(" ".join(parts[:count]))):
+            head = frozenset(words.terms(" ".join(parts[:count])))
+            return max(best, (0.9 if asked.does else 0.4) * _same(subject, head, kinds))
+    return best
+
+
+def _same(
+    subject: frozenset[str], head: frozenset[str], free: frozenset[str], rest: frozenset[str] = frozenset()
+) -> float:
+    """Return how well a head names the subject and nothing else; numbers and the words of ``free`` do not count.
+
+    What of the subject stands in the ``rest`` of the sentence counts half.
+    """
+    share = (len(subject & head) + 0.5 * len(subject & rest - head)) / len(subject)
+    more = sum(not term.isdigit() for term in head - subject - free)
+    return max(0.0, (share if len(subject & head) > 0.6 * len(subject) else 0.0) - 0.35 * more)
+
+
+def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dict[str, float]]:
+    """Return, for each term of the question, the terms of the sources that match it, and how well.
+
+    Equal stems match with 1; "connect" and "connector", up to three more letters, with 0.7.
+    """
+    beginnings: dict[str, list[str]] = {}
+    for term in anywhere:
+        if len(term) >= _BEGINNING:
+            beginnings.setdefault(term[:_BEGINNING], []).append(term)
+    known: dict[str, dict[str, float]] = {}
+    for term in terms:
+        alike = [other for other in beginnings.get(term[:_BEGINNING], ()) if abs(len(term) - len(other)) <= 3]
+        known[term] = {other: 0.7 for other in alike if other.startswith(term) or term.startswith(other)}
+        if term in anywhere:
+            known[term][term] = 1.0
+    return known
+
+
+def _match(known: Mapping[str, float], candidate: Candidate, document: frozenset[str]) -> float:
+    best = 0.0
+    for other, likeness in known.items():
+        if other in candidate.terms or other in candidate.entry:
+            best = max(best, likeness)
+        elif other in candidate.context:
+            best = max(best, 0.75 * likeness)
+        elif other in candidate.nearby:
+            best = max(best, 0.4 * likeness)
+        elif other in candidate.around:
+            best = max(best, 0.25 * likeness)
+        elif other in document:
+            best = max(best, 0.15 * likeness)
+    return best
