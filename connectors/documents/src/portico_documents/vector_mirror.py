@@ -23,6 +23,7 @@ from portico_documents.scan import embedded_text
 Rows = npt.NDArray[np.float32]
 
 _PAGE = 512
+_PAGE_OF_IDS = 8_192
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ class VectorMirror:
         page: list[tuple[str]] = []
         async for id in self.store.ids(self.namespace):
             page.append((id,))
-            if len(page) >= _PAGE:
+            if len(page) >= _PAGE_OF_IDS:
                 await in_thread(_store_ids, connection, page)
                 page = []
         await in_thread(_store_ids, connection, page)

@@ -10,10 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import Markdown
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -54,6 +52,9 @@ def new_table(*columns: str) -> Table:
 
 def markdown(text: str) -> RenderableType:
     """Return an answer laid out as Markdown. HTML is shown as it is written, and so is the target of a link."""
+    from markdown_it import MarkdownIt  # both take a tenth of a command's start, and only a terminal shows Markdown
+    from rich.markdown import Markdown
+
     made = Markdown("", code_theme="ansi_dark", hyperlinks=False)
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
     made.parsed = parser.parse(plain(text).strip("\n"))
