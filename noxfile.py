@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -215,7 +216,22 @@ def evaluate(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site into `site/`, or serve it: `nox -s docs -- serve`."""
     uv_sync(session, Path(session.virtualenv.location), ["docs"])
+    drawing = ROOT / "docs" / "theme" / "mermaid.min.js"
+    if not drawing.exists() and shutil.which("npm"):
+        folder = ROOT / ".nox" / "npm"
+        wanted = json.loads((ROOT / "tests/differential/mermaid/package.json").read_text("utf-8"))["dependencies"]
+        session.run("npm", "install", "--silent", f"--prefix={folder}", f"mermaid@{wanted['mermaid']}", external=True)
+        shutil.copy(folder / "node_modules/mermaid/dist/mermaid.min.js", drawing)
+    elif not drawing.exists():
+        session.log("Without npm, pages load Mermaid, which draws plans, from its own site.")
     session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]))
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """Look at every page of the built site in Chromium: is anything cut off on a phone, or on a wide screen?"""
+    uv_sync(session, Path(session.virtualenv.location), ["browser"], "--no-install-workspace")
+    session.run("python", "-m", "tests.browser")
 
 
 def requirements(leaf: Path) -> set[str]:
