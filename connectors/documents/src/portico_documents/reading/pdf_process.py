@@ -34,6 +34,7 @@ _SURROGATES_AND_CONTROLS = re.compile(r"[\ud800-\udfff\x00-\x08\x0e-\x1f\x7f\uff
 _HYPHENATED = re.compile(r"[\x02\ufffe](?:\r?\n)?(?=\w)")
 _LEADERS = re.compile(r"(?:\.[ \xa0]?){4,}\s*[\divxlc]*\s*$|(?:…\s*){2,}\d*\s*$")
 _NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b")
+_OUTER_NUMBER = re.compile(r"^\d{1,5}(?=\s)|(?<=\s)\d{1,5}$")
 _PAGE_NUMBER = re.compile(r"(?i)\W*(?:(?:page|seite|p\.)\s*)?(?:\d{1,5}|[ivxlc]{1,7})(?:\s*(?:of|/|von)\s*\d{1,5})?\W*")
 _NUMBERING = re.compile(r"(?i)(?:(?:chapter|section|part)\s+)?(?:\d+(?:\.\d+)*|[a-z](?:\.\d+)*|[ivxlc]+)[.):]?\s+")
 _SENTENCE = re.compile(r"[.!?][)\"'’”]*(?=\s+[A-Z]|\s*$)")
@@ -104,8 +105,7 @@ def read(data: bytes, most_pages: int, most_characters: int) -> Iterator[Found]:
 
 def sections(texts: dict[int, list[str]], marks: dict[int, list[Mark]], top: tuple[str, ...]) -> Iterator[Found]:
     """Cut the lines of pages, numbered from 0, at the bookmarks of each page."""
-    running = _running_heads(texts)
-    pages = {number: _without_contents(_without_edges(lines, running)) for number, lines in texts.items()}
+    pages = _without_running_heads({number: _without_contents(lines) for number, lines in texts.items()})
     _complete_sentences(list(pages.values()))
     path: list[Mark] = []
     for number, lines in pages.items():
@@ -203,14 +203,20 @@ def _shape(line: str) -> str:
     return _NUMBERS.sub("#", _clean(line[:300]).casefold())
 
 
-def _running_heads(texts: dict[int, list[str]]) -> set[str]:
-    """Return the shapes of lines that stand at the edge of three pages or more."""
-    seen = Counter(shape for lines in texts.values() for shape in {_shape(lines[place]) for place in _edges(lines)})
-    return {shape for shape, count in seen.items() if count >= _RECURS}
+def _without_running_heads(texts: dict[int, list[str]]) -> dict[int, list[str]]:
+    """Leave out lines at the edge of a page that recur on others, or begin or end with the number of the page."""
+    edges = [(number, place, texts[number][place]) for number in texts for place in _edges(texts[number])]
+    shapes = Counter(shape for shape, _ in {(_shape(line), number) for number, _, line in edges})
+    offsets = Counter(offset for number, _, line in edges for offset in _offsets(line, number))
+    offset, times = max(offsets.items(), key=lambda each: each[1], default=(0, 0))
+    pages = {number: list(lines) for number, lines in texts.items()}
+    for number, place, line in sorted(edges, reverse=True):
+        numbered = times >= _RECURS and offset in _offsets(line, number)
+        if numbered or shapes[_shape(line)] >= _RECURS or _PAGE_NUMBER.fullmatch(line[:40]):
+            del pages[number][place]
+    return pages
 
 
-def _without_edges(lines: list[str], running: set[str]) -> list[str]:
-    left_out = {
-        place for place in _edges(lines) if _PAGE_NUMBER.fullmatch(lines[place][:40]) or _shape(lines[place]) in running
-    }
-    return [line for place, line in enumerate(lines) if place not in left_out]
+def _offsets(line: str, number: int) -> set[int]:
+    """Return by how much the numbers at the ends of a line differ from that of the page."""
+    return {int(found) - number for found in _OUTER_NUMBER.findall(_clean(line[:300]))}
