@@ -68,6 +68,9 @@ def run_commands(example: Example, block: Block) -> None:
     """Run those commands that are ours or Python's; the others install something or start a server."""
     from portico_cli.main import main
 
+    # What a page makes and installs is installed by `tests/acceptance/pages.py`.
+    if "pip install -e " in example.document.text:
+        return
     for line in commands_of(block):
         words = shlex.split(line)
         if words[0] == "portico":
@@ -89,6 +92,8 @@ def evaluate(example: Example) -> None:
         example.namespace[SERVICES] = example.namespace[LEAVING].enter_context(variables_set(variables))
     if block.file:
         write(block, Path())
+        if block.file.startswith("src/"):
+            example.namespace[LEAVING].enter_context(imported_from("src"))
         return
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -133,6 +138,16 @@ def variables_set(variables: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
+@contextlib.contextmanager
+def imported_from(folder: str) -> Iterator[None]:
+    """Import from this folder of the page, as after an editable installation."""
+    sys.path.insert(0, str(Path(folder).absolute()))
+    try:
+        yield
+    finally:
+        sys.path.pop(0)
+
+
 def enter(namespace: dict[str, Any]) -> None:
     """Move to a fresh folder."""
     folder = tempfile.mkdtemp(prefix="portico-docs-")
@@ -153,7 +168,8 @@ def enter(namespace: dict[str, Any]) -> None:
 def forget_modules(before: set[str]) -> None:
     """Forget the modules that the page made up."""
     for name in sys.modules.keys() - before:
-        if sys.modules[name].__spec__ is None:
+        spec = sys.modules[name].__spec__
+        if spec is None or "portico-docs-" in str(spec.origin):
             del sys.modules[name]
 
 

@@ -21,25 +21,24 @@ from tests.acceptance.environments import ROOT, Environment, new_environment
 from tests.support.pages import Block, agrees, blocks_of, commands_of, pasted_into, write
 from tests.support.services import recorded_services
 
-FOLDERS = ("tutorial", "how-to", "explanation", "plugins")
-# These need a clone, a container, or a key; their pages say so.
-NOT_ENTERED = ("docker", "export", "git", "uv", "psql")
+FOLDERS = ("tutorial", "how-to")
+# A key or an address of the reader's: a recorded service stands for it. And what is done in a clone.
+NOT_ENTERED = re.compile(r"export |pip install uv |uv run ")
 END = "--end-of-block--"
 
 
 class Interpreter:
     """An interpreter that blocks are pasted into."""
 
-    def __init__(
-        self, environment: Environment, options: list[str], folder: Path, variables: Mapping[str, str]
-    ) -> None:
+    def __init__(self, command: list[str], folder: Path, variables: Mapping[str, str]) -> None:
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
-            [environment.python, "-u", *options],
+            command,
             cwd=folder,
-            env={**variables, "PYTHONWARNINGS": "error::RuntimeWarning"},
+            env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=self._said,
             text=True,
             encoding="utf-8",
         )
@@ -47,24 +46,32 @@ class Interpreter:
         self.paste('import sys; sys.ps1 = sys.ps2 = ""; sys.displayhook = lambda value: None')
 
     def paste(self, text: str) -> str:
-        """Enter a block, and return what it prints."""
+        """Enter a block, and return what it prints. An ``AssertionError`` has the exception of one that raises."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        before = self._said.seek(0, os.SEEK_END)
         self._process.stdin.write(f"{text}\n\nprint({END!r})\n")
         self._process.stdin.flush()
-        printed = []
+        printed = ""
         for line in self._process.stdout:
-            if line.strip().endswith(END):
+            if line.endswith(f"{END}\n"):
+                printed += line.removesuffix(f"{END}\n")
                 break
-            printed.append(line)
-        return "".join(printed)
+            printed += line
+        self._said.seek(before)
+        said = self._said.read()
+        assert "Traceback (most" not in said, f"{text}\nraised\n{said}"
+        assert "Error: " not in said, f"{text}\nis not what an interpreter takes\n{said}"
+        return printed
 
     def close(self) -> None:
+        """End it."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(60)
-        assert self._process.stdout is not None
         self._process.stdout.close()
+        self._said.close()
 
 
 class Environments:
@@ -75,7 +82,8 @@ class Environments:
         self._made: dict[tuple[str, ...], Environment] = {}
         found = {"PIP_FIND_LINKS": str(wheels), "UV_FIND_LINKS": str(wheels)}
         pinned = {name: str(ROOT / "constraints.txt") for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT")}
-        self._installing = {**os.environ, **found, **pinned}
+        # As pip does: a first import that compiles would take seconds.
+        self._installing = {**os.environ, **found, **pinned, "UV_COMPILE_BYTECODE": "1"}
         for name in ("VIRTUAL_ENV", "UV_PYTHON", "PYTHONPATH"):
             self._installing.pop(name, None)
 
@@ -84,10 +92,10 @@ class Environments:
         key = tuple(sorted(set(lines)))
         if key not in self._made:
             folder = self._place / f"environment-{len(self._made)}"
-            made = new_environment(folder, self._installing, self._installing)
+            self._made[key] = made = new_environment(folder, self._installing, self._installing)
             for line in lines:
-                made.install(*shlex.split(line)[2:])
-            self._made[key] = made
+                if not is_editable(line):
+                    made.install(*shlex.split(line)[2:])
         return self._made[key]
 
 
@@ -100,13 +108,17 @@ class Reader:
         self._folder = folder
         self._blocks = list(blocks_of(self._text))
         lines = [line for block in self._blocks if block.language == "console" for line in commands_of(block)]
-        self._installed = environments.with_lines([line for line in lines if is_installation(line)])
-        home = {f"XDG_{kind}_HOME": str(folder / ".home" / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
-        self._variables = {**self._installed.variables, **home, "HOME": str(folder / ".home"), "COLUMNS": "100"}
+        self._installed = environments.with_lines(list(filter(is_installation, lines)))
+        self._home = folder / ".home"
+        self._home.mkdir()
+        home = {f"XDG_{kind}_HOME": str(self._home / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
+        self._variables = {**self._installed.variables, **home, "HOME": str(self._home), "COLUMNS": "100"}
 
     def read(self) -> None:
         """Do all that the page says, in order. An ``AssertionError`` says what went otherwise than the page shows."""
-        assert "#install" in self._text, "it does not say how to install what it uses"
+        assert re.search("#install|^## Install$", self._text, re.MULTILINE), (
+            "it does not say how to install what it uses"
+        )
         manner = pasted_into(self._text)
         with ExitStack() as open_until_the_end:
             services = open_until_the_end.enter_context(recorded_services(self._page.name))
@@ -116,35 +128,44 @@ class Reader:
                 if block.file:
                     write(block, self._folder)
                 elif block.language == "console":
-                    self._compare(block, "".join(self._enter(line) for line in commands_of(block)))
+                    self._compare(block, self._enter(block))
                 elif block.language == "python":
                     assert manner, f"a reader does not know what to do with this:\n{block.text}"
                     if interpreter is None:
                         options = ["-m", "asyncio"] if "asyncio" in manner else ["-i"]
-                        interpreter = Interpreter(self._installed, options, self._folder, self._variables)
+                        command = [str(self._installed.python), "-u", *options]
+                        interpreter = Interpreter(command, self._folder, self._variables)
                         open_until_the_end.callback(interpreter.close)
                     printed = interpreter.paste(block.text)
-                    assert "Traceback (most recent call last)" not in printed, f"{block.text}\nprinted\n{printed}"
                     self._compare(block, printed)
 
-    def _enter(self, line: str) -> str:
-        if is_installation(line) or line.split(maxsplit=1)[0] in NOT_ENTERED:
+    def _enter(self, block: Block) -> str:
+        """Enter the lines into a shell, which stays in the folder that they lead to; return what they print."""
+        lines = [
+            line
+            for line in commands_of(block)
+            if not NOT_ENTERED.match(line) and (is_editable(line) or not is_installation(line))
+        ]
+        if not lines:
             return ""
+        left = self._home / "left"
         path = os.pathsep.join([str(self._installed.scripts), self._variables["PATH"]])
         done = subprocess.run(
-            line,
-            shell=True,
+            ["/bin/sh", "-c", "\n".join([*lines, "code=$?", f"pwd > {shlex.quote(str(left))}", "exit $code"])],
             cwd=self._folder,
-            env={**self._variables, "PATH": path},
+            env={**self._variables, "PATH": path, "VIRTUAL_ENV": str(self._installed.folder)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=300,
             check=False,
         )
-        assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
-        assert done.returncode != 2, f"{line}\n{done.stderr}"
+        wrong = f"{block.text}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        # A page shows a program that kills itself.
+        assert done.returncode in (0, 137), wrong
+        assert "Traceback" not in done.stderr, wrong
+        self._folder = Path(left.read_text("utf-8").strip())
         return done.stdout
 
     def _compare(self, block: Block, printed: str) -> None:
@@ -154,8 +175,13 @@ class Reader:
 
 
 def is_installation(line: str) -> bool:
-    """Say whether a line installs something from an index or a folder of wheels."""
-    return re.match(r"pip install (?!.*(-e|--editable) )", line) is not None
+    """Say whether a line installs something, and does nothing else."""
+    return line.startswith("pip install ") and "&&" not in line
+
+
+def is_editable(line: str) -> bool:
+    """Say whether a line installs what the page has made."""
+    return line.startswith("pip install ") and (" -e " in line or " --editable " in line)
 
 
 def pages_with_code() -> Iterator[Path]:

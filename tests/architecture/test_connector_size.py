@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import io
-import re
 import tokenize
 from pathlib import Path
 
 import pytest
+from tests.support.pages import blocks_of
 
 ROOT = Path(__file__).parents[2]
 MOST = 39
@@ -59,16 +59,14 @@ def test_a_web_connector_is_under_forty_lines(path: Path) -> None:
 
 
 GUIDE = ROOT / "docs/how-to/write-a-search-connector.md"
-FINISHED = re.compile(r"<!-- file: (?P<file>\S+) -->\n```python\n(?P<code>.*?)```", re.DOTALL)
-OF_THE_TEMPLATE = re.compile(r"<!-- template: (\S+) -->\n<!-- skip: next -->\n```python\n(.*?)```", re.DOTALL)
+FINISHED = ("config", "search", "_plugin")
 
 
 @pytest.fixture
 def finished() -> dict[str, str]:
     """Give the files of the connector that the guide ends with."""
-    files = {found["file"]: found["code"] for found in FINISHED.finditer(GUIDE.read_text("utf-8"))}
-    assert list(files) == [f"portico_acme/{name}.py" for name in ("config", "search", "_plugin")]
-    return files
+    found = {block.file: block.text for block in blocks_of(GUIDE.read_text("utf-8"))}
+    return {name: found[f"src/portico_acme/{name}.py"] for name in FINISHED}
 
 
 def test_the_finished_connector_of_the_guide_has_forty_lines_at_most(finished: dict[str, str]) -> None:
@@ -80,21 +78,6 @@ def test_the_finished_connector_of_the_guide_has_forty_lines_at_most(finished: d
         if line.strip() and not line.lstrip().startswith("#")
     ]
     assert len(lines) <= 40, f"the guide's connector has {len(lines)} lines"
-
-
-def test_the_guide_shows_the_connector_that_the_template_makes() -> None:
-    shown = OF_THE_TEMPLATE.findall(GUIDE.read_text("utf-8"))
-    assert shown
-    for file, code in shown:
-        [told] = ast.parse(code).body
-        assert isinstance(told, ast.ClassDef)
-        source = (ROOT / "docs/template" / file).read_text("utf-8")
-        classes = {each.name: each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)}
-        made = classes[told.name]
-        for each in (made, *made.body):
-            if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                each.body = [statement for statement in each.body if not _is_docstring(statement)]
-        assert ast.unparse(told) == ast.unparse(made), f"{file} is another now"
 
 
 def test_there_are_web_connectors() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 import pytest
+from tests.support.pages import blocks_of
 
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 GUIDES = ("write-a-search-connector", "write-a-planner", "write-a-chat-service")
-_FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
 SETTINGS = """
 [mypy]
 strict = True
@@ -20,7 +19,8 @@ incremental = False
 
 def files_of(guide: str) -> dict[str, str]:
     """Return the files that a guide shows."""
-    return dict(_FILE.findall((HOW_TO / f"{guide}.md").read_text("utf-8")))
+    blocks = blocks_of((HOW_TO / f"{guide}.md").read_text("utf-8"))
+    return {block.file.removeprefix("src/"): block.text for block in blocks if block.file.startswith("src/")}
 
 
 @pytest.mark.parametrize("guide", GUIDES)

@@ -22,7 +22,7 @@ _FENCED = re.compile(
     r"^```(?P<language>\w*)\n(?P<text>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )
 _NAMED = re.compile(r"`(?P<file>[\w./-]+\.\w+)`:\n\n?\Z")
-_PASTED = re.compile(r"^Paste the Python blocks.* into `(python(?: -m asyncio)?)`", re.MULTILINE)
+_PASTED = re.compile(r"^Paste the Python blocks[^\n]* into `(python(?: -m asyncio)?)`", re.MULTILINE)
 
 
 @dataclass(frozen=True)
