@@ -7,7 +7,7 @@ from tests.acceptance.pages import main
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(300)]
 
-PAGES = ["first-function", "first-plan", "write-a-search-connector", "write-a-planner", "write-a-chat-service"]
+PAGES = ["first-function", "use-faiss", "configure", "search-with-brave", "write-prompts"]
 
 
 def test_what_some_pages_say_works_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
