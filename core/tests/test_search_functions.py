@@ -109,9 +109,9 @@ async def test_a_further_method_of_the_connector_is_a_function_when_it_is_asked_
 def test_by_itself_a_search_is_three_functions_that_say_what_they_do(web: Web) -> None:
     kernel = kernel_with(web)
     assert {name: (function.description, function.tags) for name, function in kernel.functions.items()} == {
-        "Web-Search": ("Search Web and return the text of the passages found.", frozenset()),
-        "Web-GetTextSearchResults": ("Search Web and return passages with text, name and link.", {"search"}),
-        "Web-GetSearchResults": ("Search Web and return its own records.", frozenset()),
+        "Web-Search": ("Search Web and return the text of the passages found.", {"results"}),
+        "Web-GetTextSearchResults": ("Search Web and return passages with text, name and link.", {"results", "search"}),
+        "Web-GetSearchResults": ("Search Web and return its own records.", {"results"}),
     }
     assert kernel.plugins["Web"].description == "Search Web."
     assert properties(kernel, "Search") == {
@@ -131,7 +131,7 @@ def test_by_itself_a_search_is_three_functions_that_say_what_they_do(web: Web) -
 
 def test_a_source_that_another_one_asks_has_no_function_for_planners(web: Web) -> None:
     kernel = kernel_with(web, asked_by_planners=False)
-    assert [function.tags for function in kernel.functions.values()] == [frozenset()] * 3
+    assert [function.tags for function in kernel.functions.values()] == [{"results"}] * 3
 
 
 async def test_a_function_may_have_a_name_and_words_of_the_applications_own(web: Web) -> None:
@@ -150,7 +150,7 @@ async def test_a_function_may_have_a_name_and_words_of_the_applications_own(web:
         "default": 2,
     }
     assert (find.description, kernel.plugins["Web"].description) == ("Look it up {here}.", "The web.")
-    assert find.tags == {"search"}, "planners know it by what it does, not by its name"
+    assert find.tags == {"results", "search"}, "planners know it by what it does, not by its name"
     assert find.spec.parameters["properties"] == {"query": {"type": "string", "description": "A few words."}}
     assert len(await kernel.invoke_json("Web-find", {"query": "q"})) == 3
     with pytest.raises(ArgumentsInvalid, match="Web-find: count: unknown; the parameters are query"):

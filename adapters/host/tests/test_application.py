@@ -45,7 +45,7 @@ def configured(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def test_a_kernel_has_a_plugin_for_each_source_and_each_source_of_functions(acme: Any, configured: Path) -> None:
     async with portico_host.open() as kernel:
-        assert list(kernel.plugins) == ["my_web", "other", "tone"]
+        assert list(kernel.plugins) == ["my_web", "other", "tone", "answers"]
         assert "my_web-Search" in kernel.functions
         assert await kernel.invoke("tone-shout", text="hi") == "HI"
         assert kernel.run_store is not None
@@ -58,7 +58,7 @@ async def test_a_kernel_has_a_plugin_for_each_source_and_each_source_of_function
 
 async def test_only_the_chosen_sources_are_in_a_kernel_in_their_order(acme: Any, configured: Path) -> None:
     async with portico_host.open(sources=["plain", "my-web", "plain"]) as kernel:
-        assert list(kernel.plugins) == ["plain", "my_web", "tone"]
+        assert list(kernel.plugins) == ["plain", "my_web", "tone", "answers"]
         assert kernel.services is not None
         assert kernel.services.names(TextSearch) == ("plain", "my-web")
 

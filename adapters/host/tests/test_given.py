@@ -46,7 +46,7 @@ async def test_given_services_take_the_place_of_those_configured() -> None:
         assert kernel.service(ChatService) is chat
         assert kernel.run_store is store
         assert kernel.service(TextSearch, "web") is web
-        assert list(kernel.plugins) == ["web", "notes", "plain"]
+        assert list(kernel.plugins) == ["web", "notes", "plain", "answers"]
         assert await kernel.invoke("notes-Search", query="door") == ["a door"]
         assert (await kernel.complete("Say hello.")).text == "Hello."
 
@@ -55,7 +55,7 @@ async def test_settings_of_what_a_given_service_replaces_are_not_read() -> None:
     broken = {"chat": {"use": "not-installed"}, "search": {"web": {"use": "acme"}}}
     services = {ChatService: ScriptedChat(), (TextSearch, "web"): ListSearch([])}
     async with portico_host.open(overrides=broken, services=services) as kernel:
-        assert list(kernel.plugins) == ["web"]
+        assert list(kernel.plugins) == ["web", "answers"]
     with pytest.raises(ConfigurationError, match=r"search\.web\.api_key"):
         async with portico_host.open(overrides=broken, services={ChatService: ScriptedChat()}):
             pass
@@ -70,7 +70,7 @@ async def test_a_given_service_is_used_where_the_file_has_none() -> None:
 async def test_sources_choose_of_the_given_ones_too() -> None:
     services = {(TextSearch, "notes"): ListSearch([]), (TextSearch, "wiki"): ListSearch([])}
     async with portico_host.open(overrides=FILE, sources=["plain", "wiki"], services=services) as kernel:
-        assert list(kernel.plugins) == ["plain", "wiki"]
+        assert list(kernel.plugins) == ["plain", "wiki", "answers"]
 
 
 async def test_a_given_service_is_not_closed() -> None:
@@ -144,7 +144,7 @@ async def test_a_plugin_with_hooks_is_a_package_that_need_not_be_installed(
     monkeypatch.syspath_prepend(work)
     plugin = {"module": import_module("own_doors"), "class": Marked, "object": Marked()}[kind]
     async with portico_host.open(plugins=[plugin, FunctionPlugin("Empty", ())]) as kernel:
-        assert list(kernel.plugins) == ["doors", "Empty"]
+        assert list(kernel.plugins) == ["doors", "Empty", "answers"]
         assert await kernel.invoke("doors-Search", query="door") == ["a red door"]
     with pytest.raises(PluginBroken, match=r"(?s)Broken.*KeyError: 'doors'.*Correct Broken") as raised:
         async with portico_host.open(plugins=[Broken, plugin], overrides={"search": {"broken": {"use": "broken"}}}):

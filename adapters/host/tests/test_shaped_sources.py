@@ -68,7 +68,9 @@ async def test_a_source_has_its_words_filter_count_and_functions_from_the_file(w
         "since = { description = 'The first day.', field = 'date', type = 'date', bound = 'at_least' }\n"
     )
     async with portico_host.open() as kernel:
-        assert list(kernel.functions) == ["blogs-GetTextSearchResults"], "nothing unrestricted stands beside it"
+        assert [function.name for function in kernel.plugins["blogs"]] == ["GetTextSearchResults"], (
+            "nothing unrestricted stands beside it"
+        )
         function = kernel.function("blogs-GetTextSearchResults")
         assert function.description.startswith("Posts of the team. ")
         assert kernel.plugins["blogs"].description == "Posts of the team."
@@ -111,7 +113,7 @@ async def test_several_shaped_functions_of_one_source_stand_in_place_of_the_unsh
         "filter = { site = 'blogs.example' }\ncount = 1\n[search.web.functions.pages]\n"
     )
     async with portico_host.open() as kernel:
-        assert list(kernel.functions) == ["web-blogs", "web-pages"]
+        assert [function.name for function in kernel.plugins["web"]] == ["blogs", "pages"]
         assert kernel.function("web-blogs").description == "Find posts."
         assert [spec.name for spec in kernel.specs.values() if spec.is_search] == ["web-pages"]
         assert await kernel.invoke_json("web-blogs", {"query": "q"}) == ["q"]
@@ -130,11 +132,8 @@ async def test_parameters_have_other_names_and_results_a_description_from_the_fi
         '[search.web.functions.find]\nnames = { query = "words" }\n[search.web.functions.look]\n'
     )
     async with portico_host.open() as kernel:
-        found = {name: list(function.spec.parameters["properties"]) for name, function in kernel.functions.items()}
-        assert found == {
-            "web-find": ["words", "count", "skip", "site"],
-            "web-look": ["topic", "how_many", "skip", "site"],
-        }
+        found = {each.name: list(each.spec.parameters["properties"]) for each in kernel.plugins["web"]}
+        assert found == {"find": ["words", "count", "skip", "site"], "look": ["topic", "how_many", "skip", "site"]}
         assert kernel.function("web-look").spec.returns["description"] == "Pages, best first."
         assert await kernel.invoke_json("web-look", {"topic": "q", "how_many": 1}) == [
             {"value": "q", "name": None, "link": None}
@@ -146,7 +145,7 @@ async def test_without_a_description_functions_say_the_connectors_words_or_the_r
 ) -> None:
     write('[search.web]\nuse = "pages"\nfunctions = ["Search", "GetTextSearchResults"]\n')
     async with portico_host.open() as kernel:
-        assert [function.description for function in kernel.functions.values()] == [
+        assert [function.description for function in kernel.plugins["web"]] == [
             "Find a page.",
             "Search pages. Search web and return passages with text, name and link.",
         ]

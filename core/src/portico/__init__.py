@@ -12,7 +12,7 @@ from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
     from portico._agents.agent import AgentReply as AgentReply, ChatAgent as ChatAgent
-    from portico._agents.grounding import Passages as Passages, SearchContextProvider as SearchContextProvider
+    from portico._agents.grounding import SearchContextProvider as SearchContextProvider
     from portico._agents.reducing import (
         History as History,
         HistoryReducer as HistoryReducer,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ToolResult as ToolResult,
         Usage as Usage,
     )
+    from portico._chat.passages import Passages as Passages
     from portico._functions.functions import (
         Function as Function,
         FunctionPlugin as FunctionPlugin,

@@ -28,8 +28,14 @@ def portico_embedding_generators() -> list[Registration]:
 
 
 def portico_function_plugins() -> list[Registration]:
-    """Register the functions of a folder of plans and of a folder of prompts."""
+    """Register the function that answers, and those of a folder of plans and of a folder of prompts."""
     return [
+        _offer(
+            "answers",
+            "retrieval.functions:Answers",
+            "config:AnswersSettings",
+            "Answers a question in words from what searches found.",
+        ),
         _offer(
             "plans",
             "plan_folder.functions:PlanFiles",

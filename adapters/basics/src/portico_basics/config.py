@@ -236,6 +236,16 @@ class RetrievalSettings:
 
 
 @frozen
+class AnswersSettings:
+    """``[functions.answers]`` in `portico.toml`."""
+
+    chat: str | None = field(
+        default=None,
+        metadata={"doc": "The chat service that writes the answers, by name; the configured one by default."},
+    )
+
+
+@frozen
 class SqliteSettings:
     """``[runs.sqlite]`` in `portico.toml`.
 

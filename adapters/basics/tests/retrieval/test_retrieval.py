@@ -314,7 +314,8 @@ async def test_passages_without_name_or_link_are_told_apart_by_their_text() -> N
         source.passages = [replace(passage, name=None, link=None) for passage in source.passages]
     run = await ask(chat, docs, web)
     assert [source.text for source in sources_given(chat)] == ["b", "a", "c"]
-    assert answer(run).citations == (Citation(2, None, None, "a"),)
+    assert answer(run).text == "So [1]."
+    assert answer(run).citations == (Citation(1, None, None, "a"),)
 
 
 @pytest.mark.parametrize("settings", [{"passages": 0}, {"passages": 101}, {"per_source": 0}, {"per_source": 101}])

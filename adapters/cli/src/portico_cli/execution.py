@@ -67,7 +67,9 @@ async def carry_out(
         except BaseException as error:
             if name and store is not None:
                 with suppress(PorticoError):
-                    invocation.run = name if await store.read(name) else None
+                    entries = await store.read(name)
+                    invocation.run = name if entries else None
+                    invocation.resumable = bool(entries) and RunState.of(entries).resumable
                 invocation.failed = error.step if isinstance(error, StepFailed) else None
             raise
     uncertain: Mapping[str, Any] = {}

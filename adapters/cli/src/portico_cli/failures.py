@@ -44,8 +44,8 @@ def report(error: BaseException, invocation: Invocation) -> int:
             message += f"\n{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`."
         colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         shown = f"{click.style('Error:', fg='red', bold=True) if colour else 'Error:'} {plain(message)}"
-        if invocation.run is not None:
-            shown += f"\n{_next_command(invocation).lstrip()}"
+        if advice := _next_command(invocation).lstrip():
+            shown += f"\n{advice}"
     if invocation.json and not isinstance(error, OutputFailed):
         run = {"run": invocation.run} if invocation.run else {}
         body = {"error": {"type": kind, "message": plain(message), **run}}
@@ -84,6 +84,8 @@ def _next_command(invocation: Invocation) -> str:
     name = short_name(invocation.run)
     if invocation.submitted:
         return f" The run continues without this command; `portico runs {name}` shows how far it is."
+    if not invocation.resumable:
+        return ""
     if invocation.failed is not None:
         return f" `portico resume {name} --retry {plain(invocation.failed)}` tries the step again."
     return f" `portico resume {name}` continues the run."

@@ -30,8 +30,8 @@ class Invocation:
     """One call of the command line. The options fill it, and the error messages read it.
 
     ``lines``: the command writes several JSON objects, each on a line. ``updating``: an index is being updated.
-    ``run``: the run that broke off and can be resumed, and ``failed`` the step that failed in it. ``submitted``: the
-    run continues in a worker.
+    ``run``: the run that broke off, ``resumable`` if it helps to resume it, and ``failed`` the step that failed in it.
+    ``submitted``: the run continues in a worker.
     """
 
     config: Path | None = None
@@ -40,6 +40,7 @@ class Invocation:
     lines: bool = False
     updating: bool = False
     run: str | None = None
+    resumable: bool = True
     failed: str | None = None
     submitted: bool = False
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 _MASK = "********"
+_ANSWERS = "answers"
+"""The function source that is used without being configured where there is something to search."""
 _LOG = logging.getLogger("portico_host")
 
 
@@ -154,6 +156,11 @@ class Application:
                     else FunctionPlugin.of(plugin, codecs=kernel.type_codecs)
                 )
                 _add(kernel, own, f"the application's {own.name}")
+            searching = any(spec.is_search for spec in kernel.specs.values())
+            if searching and _ANSWERS not in kernel.plugins and _ANSWERS in self.plugins.names(FunctionSource.__name__):
+                answers = _if_usable(made, FunctionSource, _ANSWERS)
+                if answers is not None:
+                    kernel.add_plugin(await answers.load(_ANSWERS))
             yield kernel
 
     def settings(self) -> tuple[EffectiveSetting, ...]:

@@ -16,8 +16,8 @@ State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", 
 _LONGEST = 300
 SHIPPED: dict[str, str] = {
     "portico-ai": "",
-    "portico-basics": "attrs cached contextual extractive folder fused jsonschema local msgspec plans prompts pydantic "
-    "recorded retrieval sqlite vectors",
+    "portico-basics": "answers attrs cached contextual extractive folder fused jsonschema local msgspec plans prompts "
+    "pydantic recorded retrieval sqlite vectors",
     "portico-bing": "",
     "portico-brave": "",
     "portico-core": "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -146,6 +146,51 @@ class Citations:
         """Whether the answer cites a source, and nothing that no source backs."""
         return bool(self.cited) and not self.unbacked
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is wrong with the citations, in sentences: those that no passage backs, or that there are none at all.
+
+        >>> Citations.check("It is white [4].", [Source(1, "The tower is 31 metres high.")]).remarks
+        ('The answer cites [4], which no passage backs.',)
+        >>> Citations.check("It is white.", [Source(1, "The tower is 31 metres high.")]).remarks
+        ('The answer does not cite the one passage that was read.',)
+        """
+        if self.unbacked:
+            return tuple(map(_describe_unbacked, self.unbacked))
+        if self.cited or not self.uncited:
+            return ()
+        if len(self.uncited) == 1:
+            return ("The answer does not cite the one passage that was read.",)
+        return (f"The answer cites none of the {len(self.uncited)} passages that were read.",)
+
+    def renumber(self, text: str) -> tuple[str, tuple[Citation, ...]]:
+        """Return the answer and what it cites, with numbers in the order in which the answer cites them.
+
+        >>> sources = [Source(number, f"Passage {number}.") for number in (1, 2, 3)]
+        >>> answer = "White [3], and high [1-3]."
+        >>> text, cited = Citations.check(answer, sources).renumber(answer)
+        >>> text, [(citation.number, citation.quote) for citation in cited]
+        ('White [1], and high [2, 3, 1].', [(1, 'Passage 3.'), (2, 'Passage 1.'), (3, 'Passage 2.')])
+
+        The numbers stay as they are where one of them has no source. What the answer quotes stays as it is too.
+        """
+        order = {number: place for place, number in enumerate(dict.fromkeys(each.number for each in self.cited), 1)}
+        if any(isinstance(mark, int) for mark in self.unbacked) or all(map(int.__eq__, order, order.values())):
+            return text, self.cited
+        for source in self.uncited:
+            order.setdefault(source.number, len(order) + 1)
+        prose = text
+        for citation in self.cited:
+            prose = prose.replace(citation.quote, " " * len(citation.quote))
+        prose = without_links(without_code(prose))
+        pieces, end = [], 0
+        marks = [*_mark_matches(_DEFINITION.sub(_blank, prose)), *_DEFINITION.finditer(prose)]
+        for match in sorted(marks, key=re.Match.start):
+            pieces += [text[end : match.start()], _renumber_mark(match[0], order)]
+            end = match.end()
+        cited = (replace(each, number=order[each.number]) for each in self.cited)
+        return "".join([*pieces, text[end:]]), tuple(sorted(cited, key=lambda each: each.number))
+
     @staticmethod
     def check(text: str, sources: Sequence[Source]) -> Citations:
         """Check an answer's citations against the sources that it was made from.
@@ -246,7 +291,13 @@ def cited_numbers(text: str) -> tuple[int, ...]:
 
 def _find_marks(prose: str) -> Iterator[tuple[int, int]]:
     """Yield the numbers of marks with their places, given a text without code."""
-    prose = _DEFINITION.sub(_blank, without_links(prose))
+    for match in _mark_matches(_DEFINITION.sub(_blank, without_links(prose))):
+        for number in _parse_numbers(match["square"] or match["wide"] or match["round"]):
+            yield match.start(), number
+
+
+def _mark_matches(prose: str) -> Iterator[re.Match[str]]:
+    """Yield the marks in a text without code, links and definitions."""
     end_of_last = -1
     for match in _MARK.finditer(prose):
         if prose.startswith("(", match.end()) or prose.startswith("](", match.end()):
@@ -254,8 +305,26 @@ def _find_marks(prose: str) -> Iterator[tuple[int, int]]:
         if match.start() != end_of_last and _is_code(prose, match):
             continue
         end_of_last = match.end()
-        for number in _parse_numbers(match["square"] or match["wide"] or match["round"]):
-            yield match.start(), number
+        yield match
+
+
+def _renumber_mark(mark: str, order: Mapping[int, int]) -> str:
+    """Return a mark with other numbers; a range becomes a list of its numbers."""
+    written, dagger, rest = mark.partition("†")
+    every = list(_parse_numbers(written))
+    if not every:
+        return mark
+    if re.search(r"\d\s*[-–—]", written):
+        digits = [found.span() for found in re.finditer(r"\d+", written)]
+        numbers = ", ".join(str(order.get(number, number)) for number in every)
+        return written[: digits[0][0]] + numbers + written[digits[-1][1] :] + dagger + rest
+    return re.sub(r"\d+", lambda one: str(order.get(int(one[0]), one[0])), written) + dagger + rest
+
+
+def _describe_unbacked(mark: int | str) -> str:
+    if isinstance(mark, int):
+        return f"The answer cites [{mark}], which no passage backs."
+    return f"The answer links to {mark}, which no passage has."
 
 
 def _is_code(prose: str, match: re.Match[str]) -> bool:

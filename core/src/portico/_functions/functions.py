@@ -33,6 +33,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[0-9A-Za-z_]+")
 _MARK = "__portico_function__"
 SEARCH_TAG = "search"
+RESULTS_TAG = "results"
+"""The tag of each function that gives what a search found."""
+ANSWER_TAG = "answer"
+"""The tag of a function that answers a ``question`` in words from ``sources``, passages that searches found."""
 _SEPARATORS = re.compile(r"[-._:/ ]+")
 
 
@@ -241,6 +245,11 @@ class FunctionSpec:
     def is_search(self) -> bool:
         """Whether it searches a source with a query."""
         return SEARCH_TAG in self.tags
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers a question from passages. A planner whose model words the answer needs none."""
+        return ANSWER_TAG in self.tags
 
     def search_parameter(self, role: str) -> str:
         """Return what a search calls its parameter ``query``, ``count`` or ``skip``, by a tag like ``query=topic``."""

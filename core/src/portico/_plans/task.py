@@ -14,7 +14,7 @@ from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanError
 
 if TYPE_CHECKING:
-    from portico._chat.messages import Citation, Usage
+    from portico._chat.messages import Citation, Source, Usage
     from portico._functions.functions import FunctionSpec
     from portico._plans.findings import Finding
 
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 class Answer:
     """The goal is reached. ``value`` is the JSON result, if a plan gave one; ``text`` is for people.
 
-    ``warnings`` are sentences: a source failed, or no result backs a citation.
+    ``warnings`` are sentences: a source failed, or no result backs a citation. ``sources`` are the passages that a
+    planner made it from, where these are not all that its searches found.
     """
 
     text: str
     citations: tuple[Citation, ...] = ()
     value: Any = None
     warnings: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @staticmethod
     def of(value: Any) -> Answer:
@@ -45,6 +47,12 @@ class Infeasible:
 
     reason: str
     missing: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The outcome in words, for people."""
+        lacking = f" Missing: {'; '.join(self.missing)}." if self.missing else ""
+        return f"This cannot be done: {self.reason}{lacking}"
 
     @staticmethod
     def from_call(arguments: Mapping[str, Any], *, said: str = "") -> Infeasible:
@@ -107,7 +115,8 @@ class Task:
     they ended. ``refused`` are the proposals refused since the last one that ran. ``notes`` are those of the last plan,
     ``notes_before`` those of earlier plans. ``context`` comes from the application; under ``messages`` it has the
     conversation before the goal, each ``{"role": "user", "text": …}``. ``input`` is the JSON value that came with the
-    goal, or None; plans refer to it as to the step ``input``.
+    goal, or None; plans refer to it as to the step ``input``. ``sources`` are the passages in the results of steps;
+    an answer cites them by these numbers.
     """
 
     goal: str
@@ -119,6 +128,7 @@ class Task:
     context: Mapping[str, Any] | None = None
     input: Any = None
     notes_before: tuple[Any, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     def result_of(self, step: str) -> Any:
         """Return a finished step's JSON result; ``KeyError`` when there is none."""

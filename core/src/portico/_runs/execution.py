@@ -8,6 +8,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from portico._chat.passages import CURRENT, Passages
+from portico._functions.functions import RESULTS_TAG
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, From, Plan, PlanTemplate, Step, Value, evaluate, put_together, size_of
@@ -98,6 +100,9 @@ class Execution:
     warnings: list[str] = field(default_factory=list)
     """The warnings for the answer."""
     recording: Recording | None = None
+    passages: Passages = field(default_factory=Passages)
+    """The passages in the results of all steps, with their numbers."""
+    searched: bool = False
     composed: int = 0
     """The bytes of all that the steps put together."""
     promised: int = 0
@@ -195,9 +200,19 @@ class Execution:
             recorded = self.recording is not None and step.id in self.recording.taken
             await self.note("step-finished", step=step.id, result=result, **({"recorded": True} if recorded else {}))
         self.records.append(StepRecord(step, result))
+        self.take(self.records[-1])
         if self.listener is not None:
             self.tell(Event.StepFinished(step, result))
         return result
+
+    def take(self, record: StepRecord) -> None:
+        """Give numbers to the passages in a step's result."""
+        if type(record.result) not in (list, dict):
+            return
+        spec = self.kernel.specs.get(record.step.function) if isinstance(record.step.function, str) else None
+        found = spec is not None and RESULTS_TAG in spec.tags
+        name = spec.name.partition("-")[0] if spec is not None else None
+        self.searched |= bool(self.passages.take(record.result, found=found, name=name)) or found
 
     async def _record_failure(self, step: Step, error: BaseException) -> None:
         message = str(error) or type(error).__name__
@@ -274,7 +289,7 @@ class Execution:
     async def _attempt(self, step: Step, name: str, arguments: dict[str, Any], attempt: int) -> Any:
         seconds = self.budget.step_seconds if step.seconds is None else step.seconds
         runner = self.kernel.runner
-        token = CURRENT_STEP.set((self.run, step.id, attempt))
+        token, other = CURRENT_STEP.set((self.run, step.id, attempt)), CURRENT.set(self.passages)
         try:
             if seconds is None and runner is None:
                 return await self.kernel.invoke_json(name, arguments)
@@ -287,6 +302,7 @@ class Execution:
             return await (action() if runner is None else runner.execute(self.run, step.id, action))
         finally:
             CURRENT_STEP.reset(token)
+            CURRENT.reset(other)
 
     async def _call_plan(
         self, step: Step, name: str, plan: Plan, arguments: dict[str, Any], attempts: int | None

@@ -61,7 +61,7 @@ class RunState:
     ``started`` those that began and did not end, by id, ``called`` those that templates called. ``inner`` are the plans
     of functions that steps began to run, by step; ``reviewed`` are the steps whose inner plan was approved.
     ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application that began the run, ``context``
-    the conversation before the goal. Times are UTC.
+    the conversation before the goal. ``passing`` is a failure that time may mend. Times are UTC.
     """
 
     goal: str
@@ -86,6 +86,7 @@ class RunState:
     warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
+    passing: bool = False
     outcome: FinalOutcome | None = None
     reason: str = ""
     step: str | None = None
@@ -133,6 +134,14 @@ class RunState:
             for step, begun in self.started.items()
             if begun.effects and not any(around in ended for around in _around(step))
         )
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it helps to resume the run.
+
+        One that failed has to have a result that need not be made again, or a failure that time may mend.
+        """
+        return self.state not in FINAL and (self.state != "failed" or self.passing or bool(self.results))
 
     @property
     def results(self) -> dict[str, Any]:
@@ -196,6 +205,7 @@ class _Reading:
             outcome=outcome_of(last),
             reason=str(last.get("reason", "")) if ended else "",
             step=last.get("step") if ended else None,
+            passing=bool(last.get("passing")),
         )
 
     def take(self, each: Mapping[str, Any]) -> None:

@@ -12,16 +12,28 @@ from portico._chat.messages import Usage
 from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate
+from portico._plans.plan import INPUT, Expression, From, Plan, Step, TextOf, Value, evaluate, references
 from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
 from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
+from portico._search.results import TextSearchResult
 from portico._selection.offering import select_functions
 from portico._selection.selection import FunctionsOffered
-from portico.errors import ConfigurationError, FunctionNotFound, LimitExceeded, PlanInvalid, StepFailed, StoreError
+from portico.errors import (
+    ConfigurationError,
+    FunctionNotFound,
+    LimitExceeded,
+    PlanInvalid,
+    RateLimited,
+    ServiceTimeout,
+    ServiceUnavailable,
+    StepFailed,
+    StoreError,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Mapping, Sequence
@@ -36,6 +48,7 @@ if TYPE_CHECKING:
     _Records = Sequence[StepRecord]
 
 
+_PASSING = (RateLimited, ServiceTimeout, ServiceUnavailable, StoreUnavailable)
 FIXED = "plan"
 """The journal's name for the planner of a plan that runs by itself."""
 
@@ -162,6 +175,8 @@ class Loop:
         execution.past = state
         execution.records = list(state.records)
         execution.warnings += state.warnings
+        for record in execution.records:
+            execution.take(record)
         execution.results |= {step: result for step, result in state.results.items() if "/" not in step}
         self.plans = list(state.plans)
         self.refused = list(state.refused)
@@ -195,8 +210,10 @@ class Loop:
         try:
             if isinstance(outcome, Answer):
                 await self._save_plan()
+                outcome = self._cite(outcome)
                 warnings = tuple(dict.fromkeys((*execution.warnings, *outcome.warnings)))
                 outcome = replace(outcome, warnings=warnings) if warnings else outcome
+            read = getattr(outcome, "sources", ()) or execution.passages.sources
             if execution.journal is not None:
                 await execution.note("outcome", **outcome_body(outcome))
             if execution.listener is not None:
@@ -214,13 +231,29 @@ class Loop:
             tuple(dict.fromkeys(self.services)),
             self.input,
             self.selection,
+            tuple(TextSearchResult(each.text, each.name, each.link) for each in read),
         )
+
+    def _cite(self, answer: Answer) -> Answer:
+        """Return an answer with what it cites of the passages that were found, and with what is wrong with that.
+
+        A planner that asks no model has cited its sources by itself.
+        """
+        execution = self.execution
+        by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
+        if answer.citations or by_planner or not execution.searched or not isinstance(answer.value, str | None):
+            return answer
+        check = execution.passages.cite(answer.text)
+        text, cited = check.renumber(answer.text)
+        value = text if answer.value == answer.text else answer.value
+        return replace(answer, text=text, citations=cited, value=value, warnings=(*answer.warnings, *check.remarks))
 
     async def _fail(self, error: Exception) -> None:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
         reason = str(error) or type(error).__name__
         with suppress(Broken):
-            await self.execution.note("outcome", kind="failed", reason=reason, error=type(error).__name__)
+            passing = {"passing": True} if _may_pass(error) else {}
+            await self.execution.note("outcome", kind="failed", reason=reason, error=type(error).__name__, **passing)
         with suppress(Broken):
             self.execution.tell(Event.Ended(self.execution.run, "failed", reason))
 
@@ -350,6 +383,7 @@ class Loop:
             self.context,
             self.input,
             tuple(plan.notes for plan in self.plans[:-1]),
+            self.execution.passages.sources,
         )
 
     def _check(self, plan: Plan, specs: _Specs | None = None) -> list[Finding]:
@@ -405,8 +439,31 @@ class Loop:
                 raise PlanInvalid([finding]) from error
             await self._refuse(Refusal(plan, (finding,)), ran=True)
             return None
+        if (answering := self._answering(plan, answer.value)) is not None:
+            return await self._accept(answering)
         self.result = plan.result
         return answer
+
+    def _answering(self, plan: Plan, value: Any) -> Plan | None:
+        """Return the plan that answers in words, where a planner's plan gave nothing but what its searches found.
+
+        None where no function can do that, or no step is left.
+        """
+        execution = self.execution
+        if self.planner is None or plan.result is None or len(execution.records) >= self.budget.steps:
+            return None
+        name = next((spec.name for spec in self.catalogue().values() if spec.is_answer), None)
+        found = [From(each.step, each.path) for each in dict.fromkeys(references(plan.result)) if each.step != INPUT]
+        answered = any(step.function == name and step.id in {each.step for each in found} for step in plan.steps)
+        nothing = execution.searched and value == []
+        if name is None or answered or not found or not (nothing or execution.passages.holds(value)):
+            return None
+        id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
+        sources = TextOf(tuple(part for each in found for part in (each, "\n")))
+        step = Step(
+            id, name, {"question": Value(self.goal), "sources": sources}, reason="What was found is put into words."
+        )
+        return replace(plan, steps=(step,), result=From(id))
 
     def _observe(self, plan: Plan) -> None:
         specs, results = self.execution.kernel.specs, self.execution.results
@@ -435,3 +492,10 @@ class Loop:
             self.selection = event.selection
         if self.execution.listener is not None:
             self.execution.listener(event)
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Tell whether the failure of a run is a time limit, or a service or a store that is away."""
+    if isinstance(error, StepFailed):
+        error = error.__cause__
+    return isinstance(error, _PASSING) or isinstance(getattr(error, "__cause__", None), TimeoutError)

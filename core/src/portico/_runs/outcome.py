@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from portico._plans.plan import Plan
     from portico._plans.task import Emit
     from portico._ports.planner import Planner
+    from portico._search.results import TextSearchResult
     from portico._selection.selection import Selection
 
 
@@ -48,6 +49,11 @@ class Paused:
     reason: str
     step: str | None = None
     uncertain: bool = False
+
+    @property
+    def text(self) -> str:
+        """The outcome in words, for people."""
+        return f"Paused{f' at the step {self.step}' if self.step else ''}: {self.reason}"
 
 
 FinalOutcome: TypeAlias = Answer | Infeasible
@@ -82,6 +88,8 @@ class Run:
     input: Any = None
     selection: Selection | None = None
     """Which functions the planner's model saw and why, where a function selector left some out."""
+    passages: tuple[TextSearchResult, ...] = ()
+    """The passages that the answer was made from: what the searches found, or what the planner took of it."""
 
     @staticmethod
     def check_name(run: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_origin
 
-from portico._functions.functions import SEARCH_TAG, Function, FunctionPlugin, Parameter
+from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, Function, FunctionPlugin, Parameter
 from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar
 from portico._search.results import (
     SearchCapabilities,
@@ -115,7 +115,7 @@ def search_plugin(
     if unknown := (names or {}).keys() - _NAMES.keys():
         raise ValueError(f"{min(unknown)!r} cannot be renamed: only {', '.join(_NAMES)}")
     names = {**_NAMES, **(names or {})}
-    tags = frozenset(f"{role}={called}" for role, called in names.items() if role != called)
+    tags = frozenset((RESULTS_TAG, *(f"{role}={called}" for role, called in names.items() if role != called)))
     if isinstance(functions, str):
         functions = (functions,)
     chosen = dict(functions) if isinstance(functions, Mapping) else {function: function for function in functions}

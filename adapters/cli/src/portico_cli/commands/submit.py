@@ -224,6 +224,7 @@ async def read_outcome(invocation: Invocation, store: RunStore, status: JobStatu
     records = [record for record in state.records if "/" not in record.step.id]
     if outcome is None:
         if STATES[state.state].code != HELD:
+            invocation.resumable = state.resumable
             invocation.failed = next((record.step.id for record in records if record.error is not None), None)
             raise RunFailed(state.reason or f"The run {status.name} ended without an outcome.")
         outcome = Paused(state.reason, state.step, uncertain=state.state == "uncertain")

@@ -216,9 +216,9 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
 def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
     done = f"{count_words(len(run.plan.steps), 'step')} done"
     line = f"Answered by {', '.join(run.services)}" if run.services else done
-    if reports:
-        passages = count_words(sum(report.passages for report in reports.values()), "passage")
-        line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"
+    if run.passages:
+        documents = {(each.link or "").partition("#")[0] or each.name for each in run.passages}
+        line += f" from {count_words(len(run.passages), 'passage')} in {count_words(len(documents), 'document')}"
     problems = sum(len(report.problems) for report in reports.values())
     advice = f" {count_words(problems, 'problem')} while reading: `portico index PATH` shows why." if problems else ""
     return f"{plain(line)}.{advice}"

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from portico.plans import Step, plan_to_json
+from portico.plans import Answer, Step, plan_to_json
 from portico.plugins import RunState
 from portico_cli.invocation import short_name
 from portico_cli.runs import RunEntry, host_of, parse_time
@@ -69,7 +69,7 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
         yield Hanging(safe_text(body["reason"], "bold"), "  ")
     if body.get("answer") is not None:
         yield Hanging(safe_text(body["answer"]), "  = ")
-    if state is not None and STATES[each.state].resumable:
+    if state is not None and STATES[each.state].resumable and (each.state != "failed" or state.resumable):
         command = f"portico resume {short_name(each.name)}"
         if each.state == "failed":
             failed = (step["id"] for step in body["steps"] if "error" in step and "/" not in step["id"])
@@ -119,7 +119,7 @@ def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
             "input": state.input,
             "step": state.step,
             "uncertain": list(state.uncertain) if each.state != "running" else [],
-            "answer": getattr(state.outcome, "text", None),
+            "answer": state.outcome.text if isinstance(state.outcome, Answer) else None,
             "value": getattr(state.outcome, "value", None),
             "plan": plan_to_json(state.plan) if state.plan is not None else None,
             "steps": _steps_to_json(each, state),

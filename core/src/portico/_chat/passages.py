@@ -1,0 +1,255 @@
+"""The passages that searches found, with the numbers by which an answer cites them."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextvars import ContextVar
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from portico._chat.citations import Citations
+from portico._chat.messages import Citation, Source, ToolResult
+from portico._search.results import TextSearchResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+    from portico._chat.messages import ChatReply
+    from portico._functions.middleware import ToolCallInvocation
+    from portico._kernel_like import KernelLike
+
+_GREATEST = 999
+"""The greatest number that a mark may have; see `portico._chat.citations.cited_numbers`."""
+_MOST_VALUES = 20_000
+"""Values of a result among which passages are looked for."""
+_DEEPEST = 20
+"""Levels of a value that are looked at."""
+_SHORTEST_QUOTE = 20
+_JSON = re.compile(r'\[\s*[\[{"]|\{\s*"')
+_TEXTS = ("value", "text", "content", "snippet", "extract", "description")
+_NAMES = ("name", "title", "path")
+_LINKS = ("link", "url")
+
+
+class Passages:
+    """Number what searches find in one conversation; a passage that is found again keeps its number.
+
+    >>> passages = Passages()
+    >>> first = passages.add([TextSearchResult("Ports are protocols.", "Ports"), TextSearchResult("Plans are data.")])
+    >>> again = passages.add([TextSearchResult("Plans are data."), TextSearchResult("Turns end.")])
+    >>> [source.number for source in again], passages.find(1).name
+    ([2, 3], 'Ports')
+
+    An answer of an earlier turn stands in the conversation with its marks; would a number mean another passage in the
+    next turn, no one could tell which is meant. After 999 the numbers begin anew, and what was numbered is forgotten.
+    """
+
+    def __init__(self, *, first: int = 1, sources: Iterable[Source] = ()) -> None:
+        """Begin with ``first``, or go on after ``sources`` that have their numbers."""
+        self._by_number = {source.number: source for source in sources}
+        self._next = max(first if 1 <= first <= _GREATEST else 1, max(self._by_number, default=0) + 1)
+        self._numbers = {(source.link, source.text): source.number for source in self._by_number.values()}
+        self._by_text = {source.text: source for source in self._by_number.values()}
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All that were numbered, in the order of their numbers."""
+        return tuple(self._by_number.values())
+
+    def find(self, number: int) -> Source | None:
+        """Return the passage of a number."""
+        return self._by_number.get(number)
+
+    def add(self, results: Iterable[TextSearchResult | Mapping[str, Any]]) -> tuple[Source, ...]:
+        """Give numbers to passages as a search gives them, or in the JSON form of functions; each comes once."""
+        found = {(source.link, source.text): source for source in Citations.number(results)}
+        new = sum(key not in self._numbers for key in found)
+        if self._next + new > _GREATEST + 1:
+            self._next, self._by_number, self._numbers, self._by_text = 1, {}, {}, {}
+        made = []
+        for key, source in found.items():
+            number = self._numbers.get(key)
+            if number is None:
+                number, self._next = self._next, self._next + 1
+                self._numbers[key] = number
+                self._by_number[number] = replace(source, number=number)
+                self._by_text.setdefault(source.text, self._by_number[number])
+            made.append(self._by_number[number])
+        return tuple(made)
+
+    def take(self, result: Any, *, found: bool = True, name: str | None = None) -> tuple[Source, ...]:
+        """Give numbers to the passages in a JSON result, in its order.
+
+        >>> passages = Passages()
+        >>> [source.number for source in passages.take([{"value": "Ports.", "name": "Ports", "link": None}, "Plans."])]
+        [1, 2]
+        >>> passages.take({"value": 5, "unit": "km"}, found=False)
+        ()
+
+        Passages are objects with ``value``, ``name`` and ``link``. In what a search ``found`` texts and the records of
+        a source are passages too; ``name`` is for texts. A text of a passage that is known is that passage.
+        """
+        every = islice(_read(result, found, name), _GREATEST)
+        kept = [each if each.link or not (known := self._by_text.get(each.value)) else known for each in every]
+        return self.add(
+            TextSearchResult(each.text, each.name, each.link) if isinstance(each, Source) else each for each in kept
+        )
+
+    def show(self, result: Any) -> Any:
+        """Return a JSON result with the numbers of its passages, for a model to cite them by.
+
+        >>> passages = Passages()
+        >>> found = [{"value": "Ports.", "name": "Ports", "link": None}]
+        >>> _ = passages.take([*found, "Plans."])
+        >>> passages.show([*found, "Plans."])
+        [{'number': 1, 'value': 'Ports.', 'name': 'Ports', 'link': None}, '[2] Plans.']
+        """
+        return self._show(result, _DEEPEST)
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a JSON value is nothing but known passages, or a text in which such a value is written."""
+        if isinstance(value, str):
+            return any(self._holds(part, _DEEPEST) for part in _json_in(value))
+        return self._holds(value, _DEEPEST)
+
+    def cite(self, text: str) -> Citations:
+        """Check what an answer cites, see `Citations.check`; it also cites a passage whose whole text stands in it."""
+        check = Citations.check(text, self.sources)
+        whole = [each for each in check.uncited if len(each.text) >= _SHORTEST_QUOTE and each.text.strip() in text]
+        if not whole:
+            return check
+        numbers = {each.number for each in whole}
+        cited = (*check.cited, *(Citation(each.number, each.name, each.link, each.text) for each in whole))
+        return replace(check, cited=cited, uncited=tuple(each for each in check.uncited if each.number not in numbers))
+
+    def _show(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            known = self._by_text.get(value)
+            return value if known is None else f"[{known.number}] {value}"
+        if isinstance(value, list) and depth:
+            return [self._show(part, depth - 1) for part in value]
+        if not isinstance(value, dict) or not depth:
+            return value
+        record = self._find_record(value)
+        if record is not None:
+            return {"number": record.number, **value}
+        return {name: self._show(part, depth - 1) for name, part in value.items()}
+
+    def _holds(self, value: Any, depth: int) -> bool:
+        if isinstance(value, str):
+            return value in self._by_text
+        if not value or not depth:
+            return False
+        if isinstance(value, list):
+            return all(self._holds(part, depth - 1) for part in value)
+        if not isinstance(value, dict):
+            return False
+        return self._find_record(value) is not None or all(self._holds(part, depth - 1) for part in value.values())
+
+    def _find_record(self, value: dict[str, Any]) -> Source | None:
+        record = _record(value)
+        number = None if record is None else self._numbers.get((record.link, record.value))
+        return None if number is None else self._by_number[number]
+
+    def check(self, reply: ChatReply) -> Citations:
+        """Check what a reply cites; a service that cites by itself knows its own marks."""
+        if not reply.citations:
+            return Citations.check(reply.text, self.sources)
+        numbers = {citation.number for citation in reply.citations}
+        uncited = tuple(source for source in self.sources if source.number not in numbers)
+        return Citations(tuple(dict.fromkeys(reply.citations)), uncited=uncited)
+
+    @staticmethod
+    def of_run() -> Passages:
+        """Return the passages of the run that the calling function runs for; new ones outside of a run."""
+        return CURRENT.get() or Passages()
+
+    @staticmethod
+    def number_results(
+        kernel: KernelLike, passages: Callable[[], Passages]
+    ) -> Callable[[ToolCallInvocation, Callable[[], Awaitable[ToolResult]]], Awaitable[ToolResult]]:
+        """Return a tool call filter that numbers the passages which search functions give to a model, for it to cite.
+
+        Where a function with the search tag returns passages with ``value``, ``name`` and ``link``, as
+        ``GetTextSearchResults`` does, each gets the ``number`` that it has in the conversation. Anything else stays as
+        it is. ``passages`` gives those of the conversation that the call is made in.
+        """
+
+        async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+            result = await proceed()
+            spec = kernel.specs.get(context.call.name)
+            if result.error or spec is None or not spec.is_search:
+                return result
+            try:
+                found = json.loads(result.content)
+            except ValueError:
+                return result
+            if not isinstance(found, list) or not found or not all(map(_is_passage, found)):
+                return result
+            numbered = [
+                {"number": source.number, "name": source.name, "link": source.link, "value": source.text}
+                for source in passages().add(found)
+            ]
+            return replace(result, content=json.dumps(numbered, ensure_ascii=False))
+
+        return filter
+
+
+def _read(result: Any, found: bool, name: str | None) -> Iterator[TextSearchResult]:
+    """Yield the passages in a JSON result, in its order."""
+    waiting = list(_json_in(result)) or [result] if isinstance(result, str) else [result]
+    waiting.reverse()
+    for _ in range(_MOST_VALUES):
+        if not waiting:
+            return
+        value = waiting.pop()
+        if isinstance(value, TextSearchResult):
+            yield value
+        elif isinstance(value, list):
+            waiting += reversed(value)
+        elif isinstance(value, str):
+            if found and value.strip():
+                yield TextSearchResult(value, name)
+        elif isinstance(value, dict):
+            whole = _is_passage(value) and len(value) > 1
+            record = _record(value) if found or whole else None
+            if record is not None:
+                yield record
+            else:
+                waiting += reversed([part for part in value.values() if isinstance(part, list | dict)])
+
+
+def _record(value: dict[str, Any]) -> TextSearchResult | None:
+    """Return a passage, or what is one in a source's own record."""
+    text, name, link = (
+        next((said for key in keys if isinstance(said := value.get(key), str) and said.strip()), None)
+        for keys in (_TEXTS, _NAMES, _LINKS)
+    )
+    return None if text is None else TextSearchResult(text, name, link)
+
+
+def _json_in(text: str) -> Iterator[Any]:
+    """Yield the lists and objects that are written as JSON in a text."""
+    decoder, end = json.JSONDecoder(), 0
+    for match in islice(_JSON.finditer(text), _GREATEST):
+        if match.start() >= end:
+            try:
+                value, end = decoder.raw_decode(text, match.start())
+            except (ValueError, RecursionError):
+                continue
+            yield value
+
+
+CURRENT: ContextVar[Passages | None] = ContextVar("portico_passages", default=None)
+"""The passages of the run whose step runs now; functions read them with `Passages.of_run`."""
+
+
+def _is_passage(found: object) -> bool:
+    return (
+        isinstance(found, dict)
+        and isinstance(found.get("value"), str)
+        and all(found.get(name) is None or isinstance(found[name], str) for name in ("name", "link"))
+        and found.keys() <= {"value", "name", "link"}
+    )
