@@ -15,7 +15,7 @@ def test_functions_are_listed_by_plugin(in_process: Any, configured: Path) -> No
     out = in_process("functions").out
     assert "shelf\n  Search(query, [count], [skip])\n" in out
     names = [function["name"] for function in in_process("functions", "--json").json["functions"]]
-    assert names == ["shelf-Search", "shelf-GetTextSearchResults", "shelf-GetSearchResults"]
+    assert names == ["shelf-Search", "shelf-GetTextSearchResults", "shelf-GetSearchResults", "answers-FromSources"]
 
 
 def test_the_manual_is_the_indented_one(in_process: Any, configured: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_other_manuals_are_json_for_people_and_programs_alike(
 ) -> None:
     listed = in_process("functions", "--json").json["functions"]
     schemas = in_process("functions", "--manual", "schema", *as_json).json["functions"]
-    assert [list(each) for each in schemas] == [["name", "description", "parameters", "responses"]] * 3
+    assert [list(each) for each in schemas] == [["name", "description", "parameters", "responses"]] * 4
     for told, function in zip(schemas, listed, strict=True):
         assert (told["name"], told["parameters"]) == (function["name"], function["parameters"])
         response = told["responses"]["200"]

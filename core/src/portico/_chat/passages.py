@@ -27,7 +27,7 @@ _MOST_VALUES = 20_000
 _DEEPEST = 20
 """Levels of a value that are looked at."""
 _SHORTEST_QUOTE = 20
-_JSON = re.compile(r'\[\s*[\[{"]|\{\s*"')
+_JSON = re.compile(r'\[\s*[\[{"\]]|\{\s*"')
 _TEXTS = ("value", "text", "content", "snippet", "extract", "description")
 _NAMES = ("name", "title", "path")
 _LINKS = ("link", "url")
@@ -91,11 +91,15 @@ class Passages:
         Passages are objects with ``value``, ``name`` and ``link``. In what a search ``found`` texts and the records of
         a source are passages too; ``name`` is for texts. A text of a passage that is known is that passage.
         """
-        every = islice(_read(result, found, name), _GREATEST)
-        kept = [each if each.link or not (known := self._by_text.get(each.value)) else known for each in every]
-        return self.add(
-            TextSearchResult(each.text, each.name, each.link) if isinstance(each, Source) else each for each in kept
-        )
+        if isinstance(result, str):
+            written, alone = _json_in(result)
+            result = [part for part in written if self._holds(part, _DEEPEST)] or (written if alone else [result])
+        taken: dict[int, Source] = {}
+        for each in islice(_read(result, found, name), _GREATEST):
+            known = None if each.link else self._by_text.get(each.value)
+            source = known or self.add([each])[0]
+            taken[source.number] = source
+        return tuple(taken.values())
 
     def show(self, result: Any) -> Any:
         """Return a JSON result with the numbers of its passages, for a model to cite them by.
@@ -111,7 +115,7 @@ class Passages:
     def holds(self, value: Any) -> bool:
         """Tell whether a JSON value is nothing but known passages, or a text in which such a value is written."""
         if isinstance(value, str):
-            return any(self._holds(part, _DEEPEST) for part in _json_in(value))
+            return any(self._holds(part, _DEEPEST) for part in _json_in(value)[0])
         return self._holds(value, _DEEPEST)
 
     def cite(self, text: str) -> Citations:
@@ -199,8 +203,7 @@ class Passages:
 
 def _read(result: Any, found: bool, name: str | None) -> Iterator[TextSearchResult]:
     """Yield the passages in a JSON result, in its order."""
-    waiting = list(_json_in(result)) or [result] if isinstance(result, str) else [result]
-    waiting.reverse()
+    waiting = [result]
     for _ in range(_MOST_VALUES):
         if not waiting:
             return
@@ -230,16 +233,19 @@ def _record(value: dict[str, Any]) -> TextSearchResult | None:
     return None if text is None else TextSearchResult(text, name, link)
 
 
-def _json_in(text: str) -> Iterator[Any]:
-    """Yield the lists and objects that are written as JSON in a text."""
-    decoder, end = json.JSONDecoder(), 0
+def _json_in(text: str) -> tuple[list[Any], bool]:
+    """Return the lists and objects that are written as JSON in a text, and whether they stand alone."""
+    decoder, end, around = json.JSONDecoder(), 0, ""
+    values = []
     for match in islice(_JSON.finditer(text), _GREATEST):
         if match.start() >= end:
             try:
-                value, end = decoder.raw_decode(text, match.start())
+                value, after = decoder.raw_decode(text, match.start())
             except (ValueError, RecursionError):
                 continue
-            yield value
+            values.append(value)
+            around, end = around + text[end : match.start()], after
+    return values, bool(values) and not (around + text[end:]).strip()
 
 
 CURRENT: ContextVar[Passages | None] = ContextVar("portico_passages", default=None)
