@@ -162,7 +162,7 @@ def test_people_see_the_answer_and_addresses(portico: Any, configure: Any, web: 
     assert (done.code, done.err) == (0, "")
     assert "Maud Ellering (1829–1903) was an engineer of lighthouses and harbours." in done.out
     assert f"[1] {web.url}/wiki/Maud_Ellering  Maud Ellering" in done.out
-    assert done.out.splitlines()[-1] == "Answered by extractive."
+    assert done.out.splitlines()[-1] == "Answered by extractive from 3 passages in 3 documents."
 
 
 def test_a_configured_source_needs_no_naming(portico: Any, configure: Any) -> None:
