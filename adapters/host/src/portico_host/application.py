@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 _MASK = "********"
-_ANSWERS = "answers"
-"""The function source that is used without being configured where there is something to search."""
+_ANSWERS = "answers"  # used where there is something to search
 _LOG = logging.getLogger("portico_host")
 
 

@@ -148,20 +148,11 @@ class Citations:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is wrong with the citations, in sentences: those that no passage backs, or that there are none at all.
-
-        >>> Citations.check("It is white [4].", [Source(1, "The tower is 31 metres high.")]).remarks
-        ('The answer cites [4], which no passage backs.',)
-        >>> Citations.check("It is white.", [Source(1, "The tower is 31 metres high.")]).remarks
-        ('The answer does not cite the one passage that was read.',)
-        """
-        if self.unbacked:
+        """What is wrong with the citations, in sentences: those that no passage backs, or that there are none."""
+        if self.unbacked or self.cited or not self.uncited:
             return tuple(map(_describe_unbacked, self.unbacked))
-        if self.cited or not self.uncited:
-            return ()
-        if len(self.uncited) == 1:
-            return ("The answer does not cite the one passage that was read.",)
-        return (f"The answer cites none of the {len(self.uncited)} passages that were read.",)
+        passages = f"none of the {len(self.uncited)} passages" if len(self.uncited) > 1 else "nothing of the passage"
+        return (f"The answer cites {passages} that {'were' if len(self.uncited) > 1 else 'was'} read.",)
 
     def renumber(self, text: str) -> tuple[str, tuple[Citation, ...]]:
         """Return the answer and what it cites, with numbers in the order in which the answer cites them.

@@ -31,6 +31,7 @@ _JSON = re.compile(r'\[\s*[\[{"\]]|\{\s*"')
 _TEXTS = ("value", "text", "content", "snippet", "extract", "description")
 _NAMES = ("name", "title", "path")
 _LINKS = ("link", "url")
+_PASSAGE = {"value", "name", "link"}
 
 
 class Passages:
@@ -51,7 +52,7 @@ class Passages:
         self._by_number = {source.number: source for source in sources}
         self._next = max(first if 1 <= first <= _GREATEST else 1, max(self._by_number, default=0) + 1)
         self._numbers = {(source.link, source.text): source.number for source in self._by_number.values()}
-        self._by_text = {source.text: source for source in self._by_number.values()}
+        self._by_text = {source.text: source for source in reversed(self._by_number.values())}
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -82,12 +83,6 @@ class Passages:
     def take(self, result: Any, *, found: bool = True, name: str | None = None) -> tuple[Source, ...]:
         """Give numbers to the passages in a JSON result, in its order.
 
-        >>> passages = Passages()
-        >>> [source.number for source in passages.take([{"value": "Ports.", "name": "Ports", "link": None}, "Plans."])]
-        [1, 2]
-        >>> passages.take({"value": 5, "unit": "km"}, found=False)
-        ()
-
         Passages are objects with ``value``, ``name`` and ``link``. In what a search ``found`` texts and the records of
         a source are passages too; ``name`` is for texts. A text of a passage that is known is that passage.
         """
@@ -102,14 +97,7 @@ class Passages:
         return tuple(taken.values())
 
     def show(self, result: Any) -> Any:
-        """Return a JSON result with the numbers of its passages, for a model to cite them by.
-
-        >>> passages = Passages()
-        >>> found = [{"value": "Ports.", "name": "Ports", "link": None}]
-        >>> _ = passages.take([*found, "Plans."])
-        >>> passages.show([*found, "Plans."])
-        [{'number': 1, 'value': 'Ports.', 'name': 'Ports', 'link': None}, '[2] Plans.']
-        """
+        """Return a JSON result with the numbers of its passages, for a model to cite them by."""
         return self._show(result, _DEEPEST)
 
     def holds(self, value: Any) -> bool:
@@ -146,11 +134,11 @@ class Passages:
             return value in self._by_text
         if not value or not depth:
             return False
-        if isinstance(value, list):
-            return all(self._holds(part, depth - 1) for part in value)
-        if not isinstance(value, dict):
-            return False
-        return self._find_record(value) is not None or all(self._holds(part, depth - 1) for part in value.values())
+        if isinstance(value, dict) and self._find_record(value) is None:
+            value = list(value.values())
+        return isinstance(value, dict) or (
+            isinstance(value, list) and all(self._holds(part, depth - 1) for part in value)
+        )
 
     def _find_record(self, value: dict[str, Any]) -> Source | None:
         record = _record(value)
@@ -190,13 +178,10 @@ class Passages:
                 found = json.loads(result.content)
             except ValueError:
                 return result
-            if not isinstance(found, list) or not found or not all(map(_is_passage, found)):
+            known = passages()
+            if not known.take(found, found=False):
                 return result
-            numbered = [
-                {"number": source.number, "name": source.name, "link": source.link, "value": source.text}
-                for source in passages().add(found)
-            ]
-            return replace(result, content=json.dumps(numbered, ensure_ascii=False))
+            return replace(result, content=json.dumps(known.show(found), ensure_ascii=False))
 
         return filter
 
@@ -216,9 +201,8 @@ def _read(result: Any, found: bool, name: str | None) -> Iterator[TextSearchResu
             if found and value.strip():
                 yield TextSearchResult(value, name)
         elif isinstance(value, dict):
-            whole = _is_passage(value) and len(value) > 1
-            record = _record(value) if found or whole else None
-            if record is not None:
+            record = _record(value)
+            if record is not None and (found or ({"name", "link"} & value.keys() and value.keys() <= _PASSAGE)):
                 yield record
             else:
                 waiting += reversed([part for part in value.values() if isinstance(part, list | dict)])
@@ -250,12 +234,3 @@ def _json_in(text: str) -> tuple[list[Any], bool]:
 
 CURRENT: ContextVar[Passages | None] = ContextVar("portico_passages", default=None)
 """The passages of the run whose step runs now; functions read them with `Passages.of_run`."""
-
-
-def _is_passage(found: object) -> bool:
-    return (
-        isinstance(found, dict)
-        and isinstance(found.get("value"), str)
-        and all(found.get(name) is None or isinstance(found[name], str) for name in ("name", "link"))
-        and found.keys() <= {"value", "name", "link"}
-    )

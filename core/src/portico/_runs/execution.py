@@ -45,7 +45,7 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 
 
-def may_pass(error: Exception) -> bool:
+def may_pass(error: BaseException | None) -> bool:
     """Return whether a function that failed so may succeed when it is called again with the same arguments.
 
     >>> may_pass(ServiceUnavailable("down")), may_pass(PorticoError("no such function"))

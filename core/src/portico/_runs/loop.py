@@ -16,6 +16,7 @@ from portico._plans.plan import INPUT, Expression, From, Plan, Step, TextOf, Val
 from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
 from portico._runs.checking import check, review_plan, with_fingerprints
+from portico._runs.execution import may_pass
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
@@ -24,15 +25,12 @@ from portico._selection.offering import select_functions
 from portico._selection.selection import FunctionsOffered
 from portico.errors import (
     ConfigurationError,
+    FunctionFailed,
     FunctionNotFound,
     LimitExceeded,
     PlanInvalid,
-    RateLimited,
-    ServiceTimeout,
-    ServiceUnavailable,
     StepFailed,
     StoreError,
-    StoreUnavailable,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     _Records = Sequence[StepRecord]
 
 
-_PASSING = (RateLimited, ServiceTimeout, ServiceUnavailable, StoreUnavailable)
 FIXED = "plan"
 """The journal's name for the planner of a plan that runs by itself."""
 
@@ -252,7 +249,8 @@ class Loop:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
         reason = str(error) or type(error).__name__
         with suppress(Broken):
-            passing = {"passing": True} if _may_pass(error) else {}
+            cause = error.__cause__ if isinstance(error, StepFailed) else error
+            passing = {"passing": True} if may_pass(cause) and not isinstance(cause, FunctionFailed) else {}
             await self.execution.note("outcome", kind="failed", reason=reason, error=type(error).__name__, **passing)
         with suppress(Broken):
             self.execution.tell(Event.Ended(self.execution.run, "failed", reason))
@@ -460,9 +458,7 @@ class Loop:
             return None
         id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
         sources = TextOf(tuple(part for each in found for part in (each, "\n")))
-        step = Step(
-            id, name, {"question": Value(self.goal), "sources": sources}, reason="What was found is put into words."
-        )
+        step = Step(id, name, {"question": Value(self.goal), "sources": sources}, reason="It puts this into words.")
         return replace(plan, steps=(step,), result=From(id))
 
     def _observe(self, plan: Plan) -> None:
@@ -492,10 +488,3 @@ class Loop:
             self.selection = event.selection
         if self.execution.listener is not None:
             self.execution.listener(event)
-
-
-def _may_pass(error: BaseException | None) -> bool:
-    """Tell whether the failure of a run is a time limit, or a service or a store that is away."""
-    if isinstance(error, StepFailed):
-        error = error.__cause__
-    return isinstance(error, _PASSING) or isinstance(getattr(error, "__cause__", None), TimeoutError)

@@ -11,7 +11,7 @@ from portico_basics.retrieval.answering import answer_from
 
 
 class Answers:
-    """Answers in words, with citations."""
+    """Answer in words, with citations."""
 
     def __init__(self, settings: AnswersSettings, services: Services) -> None:
         self._settings = settings

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from portico import Citations, FunctionSpec
+from portico import Citations, FunctionSpec, Passages
 from portico.errors import ConfigurationError, PlanError, PluginError
 from portico.plans import Answer, Emit, Event, Infeasible, Plan, Step, StepRecord, Task, Value
 from portico.plugins import Services
 from portico.ports import ChatService, Planner, TextSearch
 from portico.search import FusedSearch, SearchCapabilities
 from portico_basics.config import RetrievalSettings
-from portico_basics.retrieval.answering import answer_from, cite
+from portico_basics.retrieval.answering import answer_from
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 # A filter that the application fixed may become a part of the query.
@@ -115,8 +115,11 @@ class RetrievalPlanner(Planner):
         sources = Citations.number(passage for passage, _ in passages[:most])
         chat = self._services.get(ChatService, self._settings.chat)
         reply = await answer_from(chat, task.goal, sources, emit)
-        text, citations, remarks = cite(chat, reply, sources)
-        return Answer(text, citations, warnings=(*warnings, *remarks), sources=sources)
+        check = Passages(sources=sources).check(reply)
+        text, citations = check.renumber(reply.text)
+        # A service that only quotes found nothing to quote where it cites nothing.
+        warnings += check.remarks if chat.capabilities.language_model else ()
+        return Answer(text, citations, warnings=tuple(warnings), sources=sources)
 
     def _describe_shortening(self, record: StepRecord, query: object) -> str:
         bounds = self._capabilities(_function(record)).query_bounds()
