@@ -157,11 +157,9 @@ class Citations:
     def renumber(self, text: str) -> tuple[str, tuple[Citation, ...]]:
         """Return the answer and what it cites, with numbers in the order in which the answer cites them.
 
-        >>> sources = [Source(number, f"Passage {number}.") for number in (1, 2, 3)]
-        >>> answer = "White [3], and high [1-3]."
-        >>> text, cited = Citations.check(answer, sources).renumber(answer)
-        >>> text, [(citation.number, citation.quote) for citation in cited]
-        ('White [1], and high [2, 3, 1].', [(1, 'Passage 3.'), (2, 'Passage 1.'), (3, 'Passage 2.')])
+        >>> answer, sources = "White [3], and high [1-3].", [Source(number, "A passage.") for number in (1, 2, 3)]
+        >>> Citations.check(answer, sources).renumber(answer)[0]
+        'White [1], and high [2, 3, 1].'
 
         The numbers stay as they are where one of them has no source. What the answer quotes stays as it is too.
         """

@@ -88,7 +88,7 @@ class Passages:
         """
         if isinstance(result, str):
             written, alone = _json_in(result)
-            result = [part for part in written if self._holds(part, _DEEPEST)] or (written if alone else [result])
+            result = list(filter(self._holds, written)) or (written if alone else [result])
         taken: dict[int, Source] = {}
         for each in islice(_read(result, found, name), _GREATEST):
             known = None if each.link else self._by_text.get(each.value)
@@ -96,15 +96,23 @@ class Passages:
             taken[source.number] = source
         return tuple(taken.values())
 
-    def show(self, result: Any) -> Any:
+    def show(self, result: Any, *, depth: int = _DEEPEST) -> Any:
         """Return a JSON result with the numbers of its passages, for a model to cite them by."""
-        return self._show(result, _DEEPEST)
+        if isinstance(result, str):
+            known = self._by_text.get(result)
+            return result if known is None else f"[{known.number}] {result}"
+        if isinstance(result, list) and depth:
+            return [self.show(part, depth=depth - 1) for part in result]
+        if not isinstance(result, dict) or not depth:
+            return result
+        record = self._find_record(result)
+        if record is not None:
+            return {"number": record.number, **result}
+        return {name: self.show(part, depth=depth - 1) for name, part in result.items()}
 
     def holds(self, value: Any) -> bool:
         """Tell whether a JSON value is nothing but known passages, or a text in which such a value is written."""
-        if isinstance(value, str):
-            return any(self._holds(part, _DEEPEST) for part in _json_in(value)[0])
-        return self._holds(value, _DEEPEST)
+        return any(map(self._holds, _json_in(value)[0])) if isinstance(value, str) else self._holds(value)
 
     def cite(self, text: str) -> Citations:
         """Check what an answer cites, see `Citations.check`; it also cites a passage whose whole text stands in it."""
@@ -116,29 +124,13 @@ class Passages:
         cited = (*check.cited, *(Citation(each.number, each.name, each.link, each.text) for each in whole))
         return replace(check, cited=cited, uncited=tuple(each for each in check.uncited if each.number not in numbers))
 
-    def _show(self, value: Any, depth: int) -> Any:
-        if isinstance(value, str):
-            known = self._by_text.get(value)
-            return value if known is None else f"[{known.number}] {value}"
-        if isinstance(value, list) and depth:
-            return [self._show(part, depth - 1) for part in value]
-        if not isinstance(value, dict) or not depth:
-            return value
-        record = self._find_record(value)
-        if record is not None:
-            return {"number": record.number, **value}
-        return {name: self._show(part, depth - 1) for name, part in value.items()}
-
-    def _holds(self, value: Any, depth: int) -> bool:
+    def _holds(self, value: Any, depth: int = _DEEPEST) -> bool:
         if isinstance(value, str):
             return value in self._by_text
-        if not value or not depth:
-            return False
-        if isinstance(value, dict) and self._find_record(value) is None:
-            value = list(value.values())
-        return isinstance(value, dict) or (
-            isinstance(value, list) and all(self._holds(part, depth - 1) for part in value)
-        )
+        if isinstance(value, dict) and self._find_record(value) is not None:
+            return True
+        parts = list(value.values()) if isinstance(value, dict) else value
+        return bool(parts and depth) and isinstance(parts, list) and all(self._holds(part, depth - 1) for part in parts)
 
     def _find_record(self, value: dict[str, Any]) -> Source | None:
         record = _record(value)

@@ -209,10 +209,10 @@ class Execution:
         """Give numbers to the passages in a step's result."""
         if type(record.result) not in (list, dict):
             return
-        spec = self.kernel.specs.get(record.step.function) if isinstance(record.step.function, str) else None
-        found = spec is not None and RESULTS_TAG in spec.tags
-        name = spec.name.partition("-")[0] if spec is not None else None
-        self.searched |= bool(self.passages.take(record.result, found=found, name=name)) or found
+        function = str(record.step.function)
+        found = function in self.kernel.specs and RESULTS_TAG in self.kernel.specs[function].tags
+        taken = self.passages.take(record.result, found=found, name=function.partition("-")[0])
+        self.searched |= found or bool(taken)
 
     async def _record_failure(self, step: Step, error: BaseException) -> None:
         message = str(error) or type(error).__name__

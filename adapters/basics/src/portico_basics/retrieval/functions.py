@@ -30,9 +30,6 @@ class Answers:
         Args:
             question: The question, in the user's words.
             sources: The passages that searches found.
-
-        Returns:
-            The answer.
         """
         passages = Passages.of_run().take(sources)
         if not passages:
