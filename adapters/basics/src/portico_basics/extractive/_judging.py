@@ -22,20 +22,25 @@ _ALONE = 0.85
 _MOST_RARE = 2.5
 """The weight of a term that is in no source."""
 _LEAST_RARE = 0.4
+_LONG = 450
+"""Characters from which a sentence is long."""
 
 _NAME = re.compile(
     r"(?:(?<![.!?]\s)(?<!^)\b[A-Z][\w.+-]*(?:\s+[A-Z][\w.+-]*)*|(?<!\w)--?[a-zA-Z][\w-]+|\w+_\w+|\w*\d\w*|`[^`]+`)"
 )
 _EXACT = re.compile(r"`[^`]+`|(?<!\w)--?[a-zA-Z][\w-]+|\w*[a-zA-Z]\w*_\w+")
 _NOT = re.compile(r"(?:\b(?:not|never|cannot|no)|n['’]t)\s+(?:be\s+)?([\w-]+)", re.IGNORECASE)
-_HOW = re.compile(r"\b(?:how (?:do|can|to|should|would|could)|example|command|code|snippet)\b", re.IGNORECASE)
+_HOW = re.compile(r"\bhow (?:do|can|to|should|would|could)\b", re.IGNORECASE)
+_CODE = re.compile(r"\b(?:how|example|command|code|snippet)\b", re.IGNORECASE)
 _WHAT_IS = re.compile(
     r"\s*(?:(?:what|who)(?:['’]s|\s+(?:is|are|was|were))|define|explain|what does it mean (?:that|to be|for)|"
     r"(?:what is )?the (?:meaning|definition) of)\s+(?:meant by\s+|called\s+)?(?P<subject>.+)",
     re.IGNORECASE,
 )
 _WHAT_DOES = re.compile(
-    r"\s*what\s+(?:does|do|did)\s+(?P<subject>.+?)\s+(?:do|mean|stand for|refer to)\b", re.IGNORECASE
+    r"\s*what\s+(?:does|do|did)\s+(?P<subject>.+?)\s+"
+    r"(?:do|mean|stand for|refer to|returns?|show|prints?|contain|control|specify|represent|indicate|hold|give)\b",
+    re.IGNORECASE,
 )
 _PREPOSITION = re.compile(r"\s+(?:of|in|under|for|on|with|by|that|which|from|to|at|when|if|and)\s+", re.IGNORECASE)
 _NUMBER = re.compile(
@@ -55,7 +60,7 @@ _DIGITS = re.compile(
 _DEFAULT = re.compile(r"\bdefault", re.IGNORECASE)
 _OPTION_MARK = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 _ADVICE = re.compile(
-    r"\W*(?:to|use|set|run|call|add|type|press|you (?:can|may|need|must|have|should))\b"
+    r"\W*(?:to|use|set|run|call|add|type|press|you (?:can|may|need|must|should))\b"
     r"|.*\b(?:use|using|set|setting|pass|specify|add|run|call|with)\s+(?:the\s+|an?\s+)?[`'\"‘“$-]|.*\bby \w+ing\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -64,6 +69,12 @@ _IS = re.compile(
     r"|(?P<means>means?|refers? to|denotes?|stands? for|describes?|consists? of|represents?)\b)"
 )
 _VERB = re.compile(r"(?!is$|has$|was$|does$|this$|its$|as$)[a-z]{2,}[^sui]s")
+_CALLED = re.compile(
+    r"(?<!which are )(?<!which is )\b(?:called|known as|termed|named|referred to as)\s+(?:an?\s+|the\s+)?(.{3,60})",
+    re.IGNORECASE,
+)
+_FRAGMENT = re.compile(r"[^(\[]{2,40}[)\]]")
+"""What is the rest of a sentence that another passage began."""
 _CONDITION = re.compile(r"\W*(?:if|when|whether|while|unless|because|since|although|once|there|where)\b", re.IGNORECASE)
 _POINTS = re.compile(
     r"\W*(?:(?:please )?(?:see|refer to|read|click|consult|check out|visit)\b"
@@ -72,21 +83,11 @@ _POINTS = re.compile(
     r"|as (?:described|explained|mentioned)\b|new in|changed in|deprecated since|table \d|figure \d)",
     re.IGNORECASE,
 )
-_SYMBOLS = {
-    "exclamation mark": "!",
-    "question mark": "?",
-    "asterisk": "*",
-    "slash": "/",
-    "backslash": "\\",
-    "ampersand": "&",
-    "at sign": "@",
-    "dollar sign": "$",
-    "percent sign": "%",
-    "hash": "#",
-    "tilde": "~",
-    "semicolon": ";",
-    "pipe": "|",
-}
+_SYMBOL_NAMES = (
+    "exclamation mark ! question mark ? asterisk * slash / backslash \\ ampersand & at sign @ dollar sign $ "
+    "percent sign % hash # tilde ~ semicolon ; pipe |"
+)
+_SYMBOLS = {name.strip(): symbol for name, symbol in re.findall(r"([a-z ]+) (\W)(?= |$)", _SYMBOL_NAMES)}
 _KIND_WORDS = (
     "option command function variable method parameter flag keyword file class directive shell attribute argument "
     "module value field section term word concept program builtin tool"
@@ -107,7 +108,6 @@ class Candidate:
     text: str
     terms: frozenset[str]
     pairs: frozenset[tuple[str, str]]
-    negated: frozenset[str]
     context: frozenset[str]
     title: frozenset[str]
     entry: frozenset[str]
@@ -115,7 +115,6 @@ class Candidate:
     around: frozenset[str]
     document: str
     label: str
-    plain: bool
     leading: bool
 
 
@@ -146,6 +145,7 @@ class Asked:
     symbols: tuple[tuple[frozenset[str], re.Pattern[str]], ...]
     does: bool
     practical: bool
+    code: bool
     number: bool
     default: bool
     option: bool
@@ -176,7 +176,7 @@ class Asked:
             subject,
             kinds,
             exact=tuple(match.group().strip("`").casefold() for match in _EXACT.finditer(question)),
-            pairs=_pairs(words.terms(question)),
+            pairs=frozenset(itertools.pairwise(words.terms(question))),
             negated=_negated(question, words),
             symbols=tuple(
                 (frozenset(words.terms(name)), re.compile(rf"(?<!\w)[\"'`“‘(]*{re.escape(symbol)}[\"'`”’)]*(?!\w)"))
@@ -185,6 +185,7 @@ class Asked:
             ),
             does=bool(_WHAT_DOES.match(question)),
             practical=bool(_HOW.search(question)),
+            code=bool(_CODE.search(question)),
             number=bool(_NUMBER.search(question)),
             default=bool(_DEFAULT.search(question)),
             option=bool(_OPTION.search(question)),
@@ -196,22 +197,21 @@ def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], word
     found: list[Candidate] = []
     for place, (passage, every) in enumerate(zip(passages, units, strict=True)):
         parts = every[: MOST_CANDIDATES - len(found)]
-        name = passage.name or ""
-        named = frozenset(words.terms(name))
-        last = frozenset(words.terms(name.rpartition(" › ")[2])) if " › " in name else frozenset[str]()
+        document, _, path = (passage.name or "").partition(" › ")
+        last = words.terms(path.rpartition(" › ")[2])
+        named = frozenset(words.terms(passage.name or ""))
         texts = [as_read(passage.text[unit.start : unit.end]) for unit in parts]
+        labels = [passage.text[slice(*unit.term)] if unit.term else "" for unit in parts]
         listed = [words.terms(text) for text in texts]
         own = [frozenset(terms) for terms in listed]
         around = frozenset[str]().union(*own)
-        outer = _pairs(words.terms(name.rpartition(" › ")[2]))
         for number, unit in enumerate(parts):
             nearby: frozenset[str] = frozenset()
             for other in (number - 1, number + 1):
                 if 0 <= other < len(parts) and (parts[other].block == unit.block or other < number):
                     nearby |= own[other]
-            above = frozenset(words.terms(unit.heading))
-            entry = frozenset(words.terms(passage.text[slice(*unit.term)])) if unit.term else frozenset[str]()
-            leading = number == 0 or parts[number - 1].heading != unit.heading
+            above = words.terms(unit.heading)
+            entry = words.terms(labels[number])
             found.append(
                 Candidate(
                     passage=place,
@@ -219,26 +219,20 @@ def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], word
                     unit=unit,
                     text=texts[number],
                     terms=own[number],
-                    pairs=_pairs(listed[number])
-                    | outer
-                    | (_pairs(words.terms(passage.text[slice(*unit.term)])) if unit.term else frozenset()),
-                    negated=_negated(texts[number], words),
-                    context=named | above,
-                    title=above or last,
-                    entry=entry,
+                    pairs=frozenset(
+                        pair for each in (listed[number], last, entry) for pair in itertools.pairwise(each)
+                    ),
+                    context=named.union(above),
+                    title=frozenset(above or last),
+                    entry=frozenset(entry),
                     nearby=nearby,
                     around=around,
-                    document=name.partition(" › ")[0],
-                    plain=unit.kind != "code" and _is_sentence(texts[number], words),
-                    label=passage.text[slice(*unit.term)] if unit.term else "",
-                    leading=leading,
+                    document=document,
+                    label=labels[number],
+                    leading=number == 0 or parts[number - 1].heading != unit.heading,
                 )
             )
     return found
-
-
-def _pairs(terms: Sequence[str]) -> frozenset[tuple[str, str]]:
-    return frozenset(itertools.pairwise(terms))
 
 
 def _negated(text: str, words: Words) -> frozenset[str]:
@@ -251,7 +245,7 @@ def with_meaning(judged: Sequence[Judged], cosines: Mapping[int, float]) -> list
     for position, cosine in cosines.items():
         one = judged[position]
         relevance = min(1.0, one.relevance + 0.2 * max(0.0, cosine - 0.3)) if one.relevance else 0.0
-        result[position] = Judged(one.candidate, relevance, one.score + 0.8 * max(0.0, cosine))
+        result[position] = Judged(one.candidate, relevance, one.score + 0.6 * max(0.0, cosine))
     return result
 
 
@@ -284,6 +278,10 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
     ]
     judged = []
     for candidate in found:
+        own = candidate.terms | candidate.entry
+        if not candidate.leading and all(own.isdisjoint(known[term]) for term in terms):
+            judged.append(Judged(candidate, 0.0, 0.0))
+            continue
         document = documents[candidate.document]
         matches = {term: _match(known[term], candidate, document) for term in terms}
         for name, symbol in asked.symbols:
@@ -298,7 +296,8 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
         if named and len(rest) > 1 and sum(weights[term] * (matches[term] > 0.3) for term in rest) < 0.2 * total_rest:
             # It has the name, but not what is asked of it.
             covered *= 0.6
-        if candidate.unit.kind == "sentence" and not candidate.plain:
+        plain = candidate.unit.kind != "code" and _is_sentence(candidate.text, words)
+        if candidate.unit.kind == "sentence" and not plain:
             covered *= 0.7
         if any(not around.keys() & (candidate.around | candidate.context) for around in common):
             # It is about something else than most of what was found.
@@ -307,22 +306,18 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
         exact = sum(each in lowered for each in asked.exact)
         if exact < len(asked.exact):
             covered *= 0.7
-        own = candidate.terms | candidate.entry
-        direct = any(not own.isdisjoint(known[term]) for term in terms)
-        relevance = covered if direct or candidate.leading else 0.0
         score = 1.5 * covered + 0.2 / (1 + 0.3 * candidate.passage)
         if asked.pairs:
             score += 0.4 * len(asked.pairs & candidate.pairs) / len(asked.pairs)
-        if not relevance:
-            judged.append(Judged(candidate, 0.0, score))
-            continue
         score += _form(asked, candidate, words) + (0.5 if asked.subject else 1.0) * _titled(
             candidate, terms, known, weights, total
         )
         if not candidate.terms.difference(*known.values()) and not candidate.entry:
             # It has no word that the question has not, such as a heading.
             score -= 0.3
-        judged.append(Judged(candidate, relevance, score))
+        if candidate.unit.kind != "row" and not plain:
+            score -= 0.4
+        judged.append(Judged(candidate, covered, score))
     return judged
 
 
@@ -371,7 +366,7 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
     if asked.subject:
         score += 1.3 * _explains(asked, candidate, words)
     if asked.negated:
-        score += 0.3 if asked.negated & candidate.negated else -0.3
+        score += 0.3 if asked.negated & _negated(text, words) else -0.3
     if asked.number:
         score += 0.3 if _DIGITS.search(text) or (asked.default and "`" in text) else -0.15
     if asked.default and (_DEFAULT.search(text) or any("default" in term for term in candidate.entry)):
@@ -380,11 +375,14 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
         marked = bool(_OPTION_MARK.search(candidate.label))
         score += 0.4 if unit.first and marked else 0.2 if unit.first or _OPTION_MARK.search(text) else -0.1
     if asked.practical:
-        score += 0.3 if _ADVICE.match(text) else 0.1 if _OPTION_MARK.search(text) or "`" in text else 0.0
-    if unit.kind == "code" and not asked.practical:
+        told = _ADVICE.match(text) or (unit.first and _OPTION_MARK.search(candidate.label))
+        score += 0.3 if told else 0.1 if _OPTION_MARK.search(text) or "`" in text else 0.0
+    if unit.kind == "code" and not asked.code:
         score -= 0.5
-    if unit.kind != "row" and not candidate.plain:
-        score -= 0.4
+    if candidate.position == 0 and not candidate.label and _FRAGMENT.match(text):
+        score -= 0.5
+    if len(text) > _LONG:
+        score -= 0.2
     if _POINTS.match(text):
         score -= 0.5
     if text.endswith("?"):
@@ -415,16 +413,20 @@ def _explains(asked: Asked, candidate: Candidate, words: Words) -> float:
     if candidate.leading and candidate.title:
         best = max(best, (0.6 if subject & candidate.terms else 0.3) * _same(subject, candidate.title, kinds))
     if _CONDITION.match(text):
-        return best
+        return best - 0.2
+    if called := _CALLED.search(text):
+        named = frozenset(words.terms(" ".join(called.group(1).split()[: len(subject) + 1])))
+        best = max(best, 0.8 * _same(subject, named, free))
     if copula := _IS.search(text[:160]):
         head = frozenset(words.terms(text[: copula.start()]))
-        form = 1.0 if copula.group("noun") or copula.group("means") else 0.35
+        strong = 0.6 if asked.does else 1.0
+        form = strong if copula.group("noun") or copula.group("means") else 0.5 if head == subject else 0.35
         best = max(best, form * _same(subject, head, free, candidate.terms))
     parts = text.split()
     for count in range(1, min(len(subject) + 4, len(parts))):
         if _VERB.fullmatch(parts[count]) and subject <= frozenset(words.terms(" ".join(parts[:count]))):
             head = frozenset(words.terms(" ".join(parts[:count])))
-            return max(best, (0.9 if asked.does else 0.4) * _same(subject, head, kinds))
+            return max(best, (1.0 if asked.does else 0.4) * _same(subject, head, kinds))
     return best
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from portico_basics.extractive._words import stop_words
@@ -61,6 +61,8 @@ _LEAD = re.compile(
 )
 """What a list item begins with that explains a term."""
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
+_SIGNATURE = re.compile(r"\s*(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
+_NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?\s+\w")
 _LONGEST_TERM = 100
 _PARAGRAPHS_OF_TERM = 3
 
@@ -207,6 +209,13 @@ class _Terms:
             paragraph = paragraph[1:]
         else:
             after = next((line.text for line in lines[stop : stop + 2] if line.text.strip()), "")
+            signatures = list(takewhile(lambda line: _SIGNATURE.match(line.text), paragraph))
+            if signatures and re.match(
+                r"\s*[A-Z][a-z]+ ", "".join(one.text for one in paragraph[len(signatures) :][:1])
+            ):
+                self._begin(signatures[0], indent, indent, deeper=False)
+                self.term = (signatures[0].start + indent, signatures[-1].end)
+                paragraph = paragraph[len(signatures) :]
             for _ in range(2):  # A title may stand above the first term.
                 if not paragraph or not (start := self._find(paragraph, after, indent)):
                     break
@@ -229,6 +238,8 @@ class _Terms:
                 begins = word.lstrip("“\"'`(*").isidentifier() and word.lstrip("“\"'`(*")[:1].isupper()
                 if (deeper and len(short) <= 70) or (begins and (len(first) + len(word) + 1) * 5 < room * 4):
                     self._begin(paragraph[0], indent, indent, deeper=deeper)
+                    if _NUMBERED.match(short):  # a title of a page, which has no marks
+                        self.end()
                     return len(paragraph[0].text)
         if (match := _INLINE_TERM.match(first)) and match.group(1) not in stop_words("english"):
             self._begin(paragraph[0]._replace(text=match.group(1)), match.start(1), indent, deeper=False)

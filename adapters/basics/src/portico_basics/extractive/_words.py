@@ -59,56 +59,15 @@ STOP_WORDS = {
 """Words without a topic, by Snowball's name of the language."""
 
 IRREGULAR_ENGLISH = """
-began begun begin
-bought buy
-broke broken break
-brought bring
-built build
-caught catch
-children child
-chose chosen choice choose
-data datum
-drew drawn draw
-failure fail
-fell fallen fall
-felt feel
-forgot forgotten forget
-found find
-gone went go
-grew grown growth grow
-held hold
-hidden hide
-indices index
-kept keep
-knew known knowledge know
-led lead
-left leave
-lost loss lose
-made make
-men man
-met meet
-paid payment pay
-people person
-ran run
-said say
-saw seen see
-sent send
-shown show
-sold sell
-spent spend
-spoke spoken speak
-stood stand
-taught teach
-thought think
-threw thrown throw
-told tell
-took taken take
-understood understand
-women woman
-won win
-wrote written write
+began begun begin, bought buy, broke broken break, brought bring, built build, caught catch, children child, chose
+chosen choice choose, data datum, drew drawn draw, failure fail, fell fallen fall, felt feel, forgot forgotten forget,
+found find, gone went go, grew grown growth grow, held hold, hidden hide, indices index, kept keep, knew known
+knowledge know, led lead, left leave, lost loss lose, made make, men man, met meet, paid payment pay, people person,
+ran run, said say, saw seen see, sent send, shown show, sold sell, spent spend, spoke spoken speak, stood stand,
+taught teach, thought think, threw thrown throw, told tell, took taken take, understood understand, women woman, won
+win, wrote written write
 """
-"""One group a line: the forms, then their base."""
+"""Groups: the forms, then their base."""
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
@@ -158,12 +117,12 @@ class Words:
     def terms(self, text: str) -> list[str]:
         """Return the terms of ``text`` in order, without stop words."""
         found: list[str] = []
-        for match in _WORD.finditer(text):
-            word = match.group()
-            terms = self._known.get(word)
+        known = self._known
+        for word in _WORD.findall(text):
+            terms = known.get(word)
             if terms is None:
-                terms = self._known[word] = tuple(self._terms_of(word))
-            found.extend(terms)
+                terms = known[word] = tuple(self._terms_of(word))
+            found += terms
         return found
 
     def is_small(self, word: str) -> bool:
@@ -195,7 +154,7 @@ class Words:
     def _bases(self) -> dict[str, str]:
         """Return the stem of the base by each irregular form and by its stem."""
         bases = {}
-        for group in IRREGULAR_ENGLISH.strip().splitlines():
+        for group in IRREGULAR_ENGLISH.split(","):
             *forms, base = group.split()
             stem = self._stemmer.stemWord(base)
             for form in forms:
