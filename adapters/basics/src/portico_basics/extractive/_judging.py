@@ -44,7 +44,8 @@ _WHAT_DOES = re.compile(
 )
 _PREPOSITION = re.compile(r"\s+(?:of|in|under|for|on|with|by|that|which|from|to|at|when|if|and)\s+", re.IGNORECASE)
 _NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|old|large|big|far|fast|high|few|soon)\b|\b(?:default|maximum|minimum|limit|number"
+    r"\bhow (?:many|much|long|often|old|large|big|far|fast|high|tall|deep|wide|heavy|few|soon)\b"
+    r"|\b(?:default|maximum|minimum|limit|number"
     r"|percentage|year)\b|\b(?:which|what) (?:\w+ )?(?:code|status|port|version|date)\b",
     re.IGNORECASE,
 )
@@ -53,7 +54,8 @@ _OPTION = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|hundred|thousand|none|never"
+    r"(?<!page )(?<!pages )(?<!section )(?<!p\. )(?<![\d.])\d"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|hundred|thousand|none|never"
     r"|unlimited|no limit|twice|once|daily|weekly)\b",
     re.IGNORECASE,
 )
@@ -245,7 +247,7 @@ def with_meaning(judged: Sequence[Judged], cosines: Mapping[int, float]) -> list
     for position, cosine in cosines.items():
         one = judged[position]
         relevance = min(1.0, one.relevance + 0.2 * max(0.0, cosine - 0.3)) if one.relevance else 0.0
-        result[position] = Judged(one.candidate, relevance, one.score + 0.6 * max(0.0, cosine))
+        result[position] = Judged(one.candidate, relevance, one.score + 0.6 * min(0.6, max(0.0, cosine)))
     return result
 
 
@@ -298,7 +300,7 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
             covered *= 0.6
         plain = candidate.unit.kind != "code" and _is_sentence(candidate.text, words)
         if candidate.unit.kind == "sentence" and not plain:
-            covered *= 0.7
+            covered *= 0.6
         if any(not around.keys() & (candidate.around | candidate.context) for around in common):
             # It is about something else than most of what was found.
             covered *= 0.7
@@ -352,7 +354,7 @@ def _titled(
     """Return what counts for the beginning of a section: more when its heading has most words of the question."""
     if not (candidate.leading or candidate.unit.first):
         return 0.0
-    above = candidate.context | candidate.entry
+    above = candidate.context | (candidate.entry | candidate.terms if candidate.unit.first else frozenset())
     share = sum(weights[term] for term in terms if not above.isdisjoint(known[term])) / total
     heading = candidate.entry or candidate.title
     whole = bool(heading) and heading <= frozenset(terms)
@@ -364,11 +366,11 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
     text, unit = candidate.text, candidate.unit
     score = 0.0
     if asked.subject:
-        score += 1.3 * _explains(asked, candidate, words)
+        score += 1.6 * _explains(asked, candidate, words)
     if asked.negated:
         score += 0.3 if asked.negated & _negated(text, words) else -0.3
     if asked.number:
-        score += 0.3 if _DIGITS.search(text) or (asked.default and "`" in text) else -0.15
+        score += 0.3 if _DIGITS.search(f"{candidate.label} {text}") or (asked.default and "`" in text) else -0.15
     if asked.default and (_DEFAULT.search(text) or any("default" in term for term in candidate.entry)):
         score += 0.3
     if asked.option and unit.kind != "row":
@@ -379,7 +381,7 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
         score += 0.3 if told else 0.1 if _OPTION_MARK.search(text) or "`" in text else 0.0
     if unit.kind == "code" and not asked.code:
         score -= 0.5
-    if candidate.position == 0 and not candidate.label and _FRAGMENT.match(text):
+    if not candidate.label and _FRAGMENT.match(text):
         score -= 0.5
     if len(text) > _LONG:
         score -= 0.2

@@ -17,7 +17,7 @@ _ITEM_WHOLE = 300
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _UNDERLINE = re.compile(r"\s*([=\-~^\"'`#*+])\1{2,}\s*$")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?=\S)")
+_ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?=\S)|(?=:[A-Za-z][^:\n`]{1,60}:\s+\S))")
 _ROW = re.compile(r"\s*[|│]")
 _CELLS = re.compile(r"(?<=\S) \| ?(?=\S)")
 _RULE = re.compile(r"[\s|:+=\-]*$")
@@ -57,7 +57,7 @@ _INLINE_TERM = re.compile(
     r"(?=(?:If|The|An?|When|This|Each|Any|Like|Same|Set|Specif|Return|Print|Enable|Display|Show|Use)\w*\s+[a-z])"
 )
 _LEAD = re.compile(
-    r"(\*\*[^*\n]{1,60}\*\*|`{1,2}[^`\n]{1,60}`{1,2}|[\"“][^\"”\n]{1,60}[\"”]|--?\w[\w=<>-]*)\s*(?:[:.—–]|-(?=\s))\s+(?=\S)"
+    r"(\*\*[^*\n]{1,60}\*\*|`{1,2}[^`\n]{1,60}`{1,2}|[\"“][^\"”\n]{1,60}[\"”]|--?\w[\w=<>-]*|:[A-Za-z][^:\n`]{1,60}(?=:))\s*(?:[:.—–]|-(?=\s))\s+(?=\S)"
 )
 """What a list item begins with that explains a term."""
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
