@@ -21,7 +21,7 @@ from tests.acceptance.environments import ROOT, Environment, new_environment
 from tests.support.pages import Block, agrees, blocks_of, commands_of, pasted_into, write
 from tests.support.services import recorded_services
 
-FOLDERS = ("tutorial", "how-to")
+FOLDERS = ("tutorial", "how-to", "plugins", "explanation")
 # A key or an address of the reader's: a recorded service stands for it. And what is done in a clone.
 NOT_ENTERED = re.compile(r"export |pip install uv |uv run ")
 END = "--end-of-block--"

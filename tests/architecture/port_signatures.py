@@ -56,8 +56,6 @@ def _lines(protocol: ast.ClassDef, source: list[str]) -> Iterator[str]:
     yield from (f"    {ast.unparse(node)}" for node in attributes)
     methods = [node for node in protocol.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for node in methods:
-        if attributes or node is not methods[0]:
-            yield ""
         yield from (f"    @{ast.unparse(decorator)}" for decorator in node.decorator_list)
         *lines, last = source[node.lineno - 1 : node.body[0].lineno - 1]
         yield from lines
