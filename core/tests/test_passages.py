@@ -78,6 +78,7 @@ def test_only_marks_are_renumbered(text: str, renumbered: str | None) -> None:
         ([TOWER, STONE], False, [TOWER["value"], STONE["value"]]),
         ({"results": [TOWER], "more": {"best": STONE}}, False, [TOWER["value"], STONE["value"]]),
         ({"value": "5", "unit": "km"}, False, []),
+        ([{"name": "colour", "value": "red"}], False, []),
         (["a", "b"], False, []),
         (["a", "b", " "], True, ["a", "b"]),
         ([RECORD], True, [TOWER["value"]]),

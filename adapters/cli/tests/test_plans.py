@@ -264,6 +264,20 @@ def test_a_failed_run_names_the_command_that_tries_again(in_process: Any, plan: 
     assert newest(in_process)["state"] == "done"
 
 
+def test_a_run_that_failed_before_any_result_is_not_offered_to_be_resumed(
+    in_process: Any, plan: Path, folder: Path
+) -> None:
+    (folder / "broken").touch()
+    first = {"id": "s1", "function": "tools-fetch", "arguments": {"text": {"value": "hey"}}}
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "steps": [first], "result": {"from": "s1"}}))
+    done = in_process("run", "plan.json")
+    assert done.code == 1
+    assert "the line is cut" in done.err
+    assert "portico resume" not in done.err
+    assert "portico resume" not in in_process("runs", "last").out
+    assert in_process("run", "plan.json", "--json").json["error"]["run"], "its journal can be read"
+
+
 @pytest.mark.parametrize("crash", ["before", "after"])
 def test_a_step_that_was_broken_off_waits_for_somebody_to_say_what_became_of_it(
     portico: Any, in_process: Any, plan: Path, folder: Path, crash: str

@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +130,8 @@ class Grounding:
         for plugin in self._kernel.plugins.values() if self.calls else ():
             searches = tuple(function for function in plugin if function.spec.is_search)
             if not searches:
-                offered.append(plugin)
+                # The model itself answers in words.
+                offered += [] if all(function.spec.is_answer for function in plugin) else [plugin]
                 continue
             offered.append(ChosenFunctions(searches))
             others = tuple(each for each in plugin if each.name not in _UNCITED and each not in searches)
@@ -163,12 +164,7 @@ class Grounding:
             return
         turn.citations = check.cited
         turn.warnings += [f"The source {name!r} failed: {why}" for name, why in failures.items()]
-        turn.warnings += [
-            f"The answer cites [{mark}], which no passage backs."
-            if isinstance(mark, int)
-            else f"The answer links to {mark}, which no passage has."
-            for mark in check.unbacked
-        ]
+        turn.warnings += replace(check, uncited=()).remarks
 
 
 @dataclass(slots=True)

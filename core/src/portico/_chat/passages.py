@@ -194,7 +194,7 @@ def _read(result: Any, found: bool, name: str | None) -> Iterator[TextSearchResu
                 yield TextSearchResult(value, name)
         elif isinstance(value, dict):
             record = _record(value)
-            if record is not None and (found or ({"name", "link"} & value.keys() and value.keys() <= _PASSAGE)):
+            if record is not None and (found or ("link" in value and value.keys() <= _PASSAGE)):
                 yield record
             else:
                 waiting += reversed([part for part in value.values() if isinstance(part, list | dict)])

@@ -209,7 +209,7 @@ class Execution:
         """Give numbers to the passages in a step's result."""
         if type(record.result) not in (list, dict):
             return
-        function = str(record.step.function)
+        function = record.step.function if isinstance(record.step.function, str) else ""
         found = function in self.kernel.specs and RESULTS_TAG in self.kernel.specs[function].tags
         taken = self.passages.take(record.result, found=found, name=function.partition("-")[0])
         self.searched |= found or bool(taken)
