@@ -316,3 +316,43 @@ async def test_closing_results_lets_go_of_what_they_are_made_from(read: int) -> 
             await anext(aiter(results))
         await results.aclose()
         assert closed, f"the source is still held after {read} results were read"
+
+
+async def _yielding(self: Library, query: str, options: TextSearchOptions) -> AsyncIterator[Book]:
+    yield Book(query, 2000)
+
+
+async def _returning(self: Library, query: str, options: TextSearchOptions) -> Any:
+    return [Book(query, 2000)]
+
+
+async def _of_dicts(self: Library, query: str, options: TextSearchOptions) -> SearchResults[Any]:
+    return SearchResults([{"title": query}])
+
+
+async def _mapping(self: Library, record: Book) -> TextSearchResult:
+    return TextSearchResult(record.title)
+
+
+@pytest.mark.parametrize(
+    ("method", "written", "said"),
+    [
+        ("fetch", _returning, "Wrong.fetch returned a list: return SearchResults"),
+        ("fetch", lambda self, query, options: SearchResults([]), "Wrong.fetch gave a SearchResults .*async def"),
+        ("fetch", _yielding, "Wrong.fetch gave an async_generator .* without `yield`"),
+        ("fetch", lambda self, query: None, r"Wrong.fetch must take \(self, query, options\)"),
+        ("fetch", _of_dicts, "Wrong.fetch gave a dict as a record: give Book"),
+        ("to_result", lambda self, record: {"value": record.title}, "Wrong.to_result returned a dict: return TextS"),
+        ("to_result", lambda self, record: None, "Wrong.to_result returned None: return TextSearchResult"),
+        ("to_result", _mapping, "Wrong.to_result returned a coroutine: write it with `def`"),
+        ("to_text", lambda self, record: record, "Wrong.to_text returned a Book: return str"),
+    ],
+)
+async def test_a_mistake_of_its_author_names_the_method_and_what_it_must_return(
+    method: str, written: Any, said: str
+) -> None:
+    written.__name__ = method
+    wrong: Library = type("Wrong", (Library,), {method: written})()
+    with pytest.raises(TypeError, match=said):
+        await (await wrong.search("q")).list()
+        await (await wrong.get_text_search_results("q")).list()

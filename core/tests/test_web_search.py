@@ -30,6 +30,7 @@ from portico.errors import (
     PorticoError,
     QuotaExceeded,
     ResponseInvalid,
+    ServiceError,
     ServiceUnavailable,
 )
 from portico_testkit.fakes.http_client import RecordedHttpClient
@@ -409,3 +410,27 @@ async def test_a_further_method_pages_as_the_first_does() -> None:
     results = await search.get_news("q", TextSearchOptions(top=12, skip=5))
     assert await results.list() == [f"news {number}" for number in range(5, 17)]
     assert {request.url for request in client.requests} == {"https://numbers.example/news"}
+
+
+async def test_a_connector_says_what_its_service_says_of_a_failure() -> None:
+    class Worded(Numbers):
+        def failure(self, response: HttpResponse, answer: Any) -> ServiceError:
+            return (QuotaExceeded if answer["code"] == 7 else ServiceError)(f"Code {answer['code']}.")
+
+    for code, status, kind in ((7, 200, QuotaExceeded), (8, 400, ServiceError), (8, 401, AuthenticationFailed)):
+        search, _ = numbers(
+            lambda request, code=code, status=status: HttpResponse(status, b'{"code": %d}' % code), Worded
+        )
+        with pytest.raises(ServiceError, match=f"It says: Code {code}.") as caught:
+            await search.search("q")
+        assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(("method", "wanted"), [("request", "HttpRequest"), ("read", "FoundPage")])
+async def test_a_method_that_returns_something_else_is_named_with_what_it_must_return(method: str, wanted: str) -> None:
+    def wrong(self: Numbers, given: Any) -> dict[str, str]:
+        return {}
+
+    search, _ = numbers(lambda request: {"items": []}, type("Wrong", (Numbers,), {method: wrong}))
+    with pytest.raises(TypeError, match=f"Made.{method} returned a dict: return {wanted}"):
+        await search.search("q")

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -41,8 +43,8 @@ OWN_NAMES = {"connector": "my-search", "planner": "my-way", "adapter": "my-words
 # What shows that the new package did it.
 SEEN: dict[str, Callable[[Any], bool]] = {
     "connector": lambda said: "ninety" in said["answer"] and "my-search.example" in said["citations"][0]["link"],
-    "planner": lambda said: said["planner"] == "my-way" and "red door" in said["answer"],
-    "adapter": lambda said: said["service"] == "my-words" and "red door" in said["answer"],
+    "planner": lambda said: said["planner"] == "my-way" and "door is red" in said["answer"],
+    "adapter": lambda said: said["service"] == "my-words" and "door is red" in said["answer"],
     "plugin": lambda said: "mine-define" in [function["name"] for function in said["functions"]],
 }
 
@@ -209,8 +211,9 @@ class TestMadePackages:
         made_here = {kind: in_process("new", kind, name, "--json").json for kind, name in OWN_NAMES.items()}
         # All are installed at once: what one brings is no matter of the others.
         environment = installed(tmp_path / "made", *(Path(each["folder"]) for each in made_here.values()))
-        (folder / "door.md").write_text("# The door\n\nThis is about the red door of the house.\n")
         for kind, each in made_here.items():
+            if (docs := Path(each["folder"]) / "docs").exists():
+                shutil.copytree(docs, folder / "docs", dirs_exist_ok=True)
             variables, command = re.split(r"(?=portico )", each["attempt"], maxsplit=1)
             own = dict(variable.split("=", 1) for variable in shlex.split(variables))
             done = portico(*shlex.split(command)[1:], "--json", env=environment | own)
@@ -222,6 +225,66 @@ class TestMadePackages:
             package = listed[each["distribution"]]
             assert (package["state"], package["problem"]) == ("ok", None)
             assert [offer["name"] for offer in package["offers"]] == [OWN_NAMES[kind]]
+
+
+SEARCH, PLUGIN, PROJECT = "search.py", "_plugin.py", "../../pyproject.toml"
+RETURN = "return SearchResults(found[options.skip : options.skip + options.top])"
+SITE = "self._settings.site"
+RESULT = f'return TextSearchResult(record.body, record.title, f"{{{SITE}}}/{{record.slug}}")'
+INIT = "__init__(self, settings: {name}Settings, services: Services | None)"
+# What an author writes instead of what the template has, and the sentence about it; {name} begins the classes.
+MISTAKES = {
+    "a list": (SEARCH, RETURN, "return found", "{name}Search.fetch returned a list: return SearchResults"),
+    "no async": (SEARCH, "async def fetch", "def fetch", "{name}Search.fetch gave a SearchResults .*`async def`"),
+    "a yield": (SEARCH, RETURN, "yield found[0]", "{name}Search.fetch gave an async_generator .*without `yield`"),
+    "dicts": (SEARCH, RETURN, "return SearchResults([{{}}])", "{name}Search.fetch gave a dict as a record: give"),
+    "no skip": (SEARCH, RETURN, "return SearchResults(found)", r"{name}Search must leave out options\.skip results"),
+    "a dict": (SEARCH, RESULT, "return {{}}", "{name}Search.to_result returned a dict: return TextSearchResult"),
+    "unset": (SEARCH, SITE, "self._settings.web", r"{name}Search.to_result raised .*'web'\. Add this setting"),
+    "odd init": (SEARCH, INIT, "__init__(self, key: str)", r"{name}Search.__init__.* with \(settings, services\)"),
+    "no name": (SEARCH, 'name = "', 'title = "', "{name}Search lacks name: say name ="),
+    "no base": (SEARCH, "(SearchConnector[{name}Page])", "", "{name}Search lacks capabilities.*: subclass SearchCon"),
+    "a stall": (
+        SEARCH,
+        "asked = _words",
+        "asked = __import__('time').sleep(0.01) or _words",
+        r"time\.sleep.*to_thread.*search.py",
+    ),
+    "misspelt": (PLUGIN, ":{name}Search", ":{name}Serch", "'portico_.*:{name}Serch', which is not there.* its hook"),
+    "odd hook": (PLUGIN, "portico_text_searches", "portico_searches", "portico_searches is no hook; is it portico_"),
+    "lost": (PROJECT, "._plugin", ".plugin", "No module named 'portico_.*plugin'. Correct it in pyproject.toml"),
+}
+
+
+def test_each_usual_mistake_of_an_author_is_one_failure_of_one_sentence(tmp_path: Path) -> None:
+    packages = {mistake: made(tmp_path, "connector", mistake.replace(" ", "-")) for mistake in MISTAKES}
+    for mistake, (file, written, wrong, _) in MISTAKES.items():
+        [folder] = packages[mistake].glob("src/*")
+        name = PackageName(mistake.replace(" ", "-"), KINDS["connector"]).class_prefix
+        text = (folder / file).read_text("utf-8")
+        right = written.replace("{name}", name)
+        assert right in text, mistake
+        (folder / file).write_text(text.replace(right, wrong.format(name=name)), "utf-8")
+    report = tmp_path / "report.xml"
+    # In the order of `testpaths`.
+    paths = [package / part for package in packages.values() for part in ("tests", "src")]
+    options = ["-p", "no:cacheprovider", "-c", packages["lost"] / "pyproject.toml", "--rootdir", tmp_path]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *options, f"--junit-xml={report}", *paths],
+        cwd=tmp_path,
+        env=installed(tmp_path / "site", *packages.values()),
+        capture_output=True,
+        timeout=110,
+        check=False,
+    )
+    failed: dict[str, list[str]] = {mistake: [] for mistake in MISTAKES}
+    for case in ET.parse(report).iter("testcase"):
+        mistake = case.attrib["classname"].partition(".")[0].removeprefix("portico-").replace("-", " ")
+        failed[mistake] += [(found.text or "") for kind in ("failure", "error") for found in case.findall(kind)]
+    for mistake, (*_, said) in MISTAKES.items():
+        name = PackageName(mistake.replace(" ", "-"), KINDS["connector"]).class_prefix
+        assert len(failed[mistake]) == 1, f"{mistake}: {failed[mistake]}"
+        assert re.fullmatch(f".*{said.format(name=name)}.*", failed[mistake][0]), f"{mistake}: {failed[mistake]}"
 
 
 class TestNames:

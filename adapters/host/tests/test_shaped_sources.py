@@ -167,15 +167,12 @@ async def test_a_setting_of_the_package_wins_over_the_hosts_key_of_that_name(wri
         ("count = 'x'\nmany = 3", "search.web.count: expected an integer"),
         ("[search.web.functions.a]\nuse = 3", "search.web.functions.a.use: expected a string, got 3"),
         ("[search.web.filter]\nyear = { from = 3 }", "search.web.filter.year.from: is not a setting here"),
-        ("filter = { author = 'x' }", "search.web.filter: Text search 'pages' cannot filter by 'author'"),
-        (
-            "filter = { year = { is_not = 3 } }",
-            "search.web.filter: Text search 'pages' cannot combine filters with Not",
-        ),
+        ("filter = { author = 'x' }", "search.web.filter: Text search 'web' cannot filter by 'author'"),
+        ("filter = { year = { is_not = 3 } }", "search.web.filter: Text search 'web' cannot combine filters with Not"),
         ("filter = { year = {} }", "search.web.filter: a Range needs at_least, at_most, above or below"),
         (
             "[search.web.functions.a]\nfilter = { author = 'x' }",
-            "search.web.functions.a: Text search 'pages' cannot filter by 'author'",
+            "search.web.functions.a: Text search 'web' cannot filter by 'author'",
         ),
         ("names = { topic = 'query' }", "search.web: 'topic' cannot be renamed: only query, count, skip"),
         ("functions = ['Find']", "search.web: there is no search function 'Find'"),

@@ -7,28 +7,11 @@ import time
 
 import pytest
 
-from portico_testkit.tasks import in_time, no_tasks_but, still_answers, with_patience
+from portico_testkit.tasks import in_time, no_tasks_but, with_patience
 
 
 async def never() -> None:
     await asyncio.Event().wait()
-
-
-async def test_a_call_that_ends_gives_its_result_or_its_error() -> None:
-    async def fails() -> None:
-        await asyncio.sleep(0)
-        raise ValueError("no")
-
-    assert await in_time(asyncio.sleep(0, "done"), "it has no end") == "done"
-    with pytest.raises(ValueError, match="no"):
-        await in_time(fails(), "it has no end")
-
-
-async def test_a_call_without_an_end_fails_and_is_cancelled() -> None:
-    before = asyncio.all_tasks()
-    with pytest.raises(pytest.fail.Exception, match=r"^it has no end after 0\.05 seconds$"):
-        await in_time(never(), "it has no end", seconds=0.05)
-    assert asyncio.all_tasks() == before
 
 
 async def test_patience_bounds_every_wait_within_its_block() -> None:
@@ -49,9 +32,3 @@ async def test_a_host_that_stops_the_process_takes_nothing_of_the_time() -> None
         return "done"
 
     assert await in_time(held_up(), "it has no end", seconds=0.08) == "done"
-
-
-async def test_a_call_without_an_answer_after_a_cancelled_one_fails_as_that() -> None:
-    assert await still_answers(asyncio.sleep(0, "here")) == "here"
-    with with_patience(0.02), pytest.raises(pytest.fail.Exception, match="after a cancelled call it never answers"):
-        await still_answers(never())

@@ -28,23 +28,11 @@ Requires-Dist: hypothesis; extra == "fuzz"
 """
 PLUGIN = """from portico.plugins import Registration
 
-
 def portico_text_searches():
-    return [
-        Registration(
-            name="acme",
-            factory="portico_acme.search:AcmeSearch",
-            settings="portico_acme.config:AcmeSettings",
-            summary="Acme.",
-        )
-    ]
+    return [Registration("acme", "portico_acme.search:AcmeSearch", "Acme.", "portico_acme.config:AcmeSettings")]
 """
-CONFIG = """from __future__ import annotations
-
-from attrs import field, frozen
-
+CONFIG = """from attrs import field, frozen
 from portico.plugins import Secret
-
 
 @frozen
 class AcmeSettings:
@@ -53,22 +41,19 @@ class AcmeSettings:
 """
 SEARCH = """import asyncio
 import os
-import threading
-from pathlib import Path
+from portico import SearchConnector, SearchResults, TextSearchResult
 
-from portico_acme.config import AcmeSettings
-
-LEFT = []
-
-
-class AcmeSearch:
+class AcmeSearch(SearchConnector[str]):
     name = "acme"
 
-    def __init__(self, settings: AcmeSettings, services: object) -> None:
-        self._settings = settings
+    def __init__(self, settings, services):
         self._services = services
 
-    async def aclose(self) -> None:
+    async def fetch(self, query, options): ...
+    def to_text(self, record): ...
+    def to_result(self, record): ...
+
+    async def aclose(self):
         await asyncio.sleep(0)
 """
 ENTRY = "[portico]\nacme = portico_acme._plugin\n"
@@ -78,13 +63,6 @@ BROKEN: dict[str, tuple[str, str, str, str]] = {
     "no core": ("METADATA", "Requires-Dist: portico-core>=0.1\n", "", "it_requires_core_and_lets_others_do_so_too"),
     "another name": ("entry_points.txt", "acme =", "acne =", "its_entry_point_is_named_for_it"),
     "a vendor": ("_plugin.py", "from portico", "import hypothesis\nfrom portico", "listing_it_imports_no_vendor"),
-    "no hook": (
-        "_plugin.py",
-        "def portico_text_searches",
-        "def portico_text_search",
-        "its_hooks_are_known_and_return_registrations",
-    ),
-    "no factory": ("_plugin.py", "AcmeSearch", "AcneSearch", "factories_and_settings_are_where_it_says"),
     "no doc": ("config.py", '{"doc": "The language."}', "{}", "every_setting_has_a_type_and_a_description"),
     "a bare key": ("config.py", "api_key: Secret", "api_key: str", "secrets_are_not_shown"),
     "a task": (

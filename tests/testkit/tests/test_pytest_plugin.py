@@ -72,3 +72,40 @@ def test_an_override_with_a_reason_is_collected_and_reported(run):
     result = run(body)
     result.assert_outcomes(passed=2, xfailed=1)
     assert any("it is prose" in line for line in result.outlines)
+
+
+def test_a_failure_in_a_kit_shows_both_sides_of_its_comparison_and_not_the_kit(run):
+    body = """
+from portico_testkit.fakes.plan_store import MemoryPlanStore
+from portico_testkit.plan_store import PlanStoreKit
+
+class Backwards(MemoryPlanStore):
+    async def plans(self):
+        return (await super().plans())[::-1]
+
+class TestBackwards(PlanStoreKit):
+    @pytest.fixture
+    def plan_store(self):
+        return Backwards()
+"""
+    result = run(body)
+    result.stdout.fnmatch_lines(["assert ['0', '1', '2', '3', '4', '5'] == ['5', '4', '3', '2', '1', '0']"])
+    result.stdout.no_fnmatch_line("*async def test_the_newest_come_first*")
+
+
+def test_what_fails_for_the_same_cause_is_told_once_with_its_place(run):
+    body = """
+    @pytest.fixture
+    async def poem(self):
+        return Poet().poem()
+
+class Poet:
+    def poem(self):
+        return {}["a title"]
+
+def test_beside_the_kit():
+    Poet().poem()
+"""
+    result = run(body)
+    result.assert_outcomes(errors=1, skipped=2)
+    result.stdout.fnmatch_lines(["Poet.poem raised KeyError: 'a title' (test_contract.py:*)"])

@@ -33,6 +33,7 @@ BUILT_IN = {
     "doctor": "Check the installation and say how to mend it.",
     "config": "Show, describe or begin a portico.toml.",
     "new": "Make your own package that works, with its tests.",
+    "completion": "Print what completes commands in a shell.",
 }
 
 """Our commands with what the help says of them, so that it imports none."""

@@ -360,7 +360,12 @@ class HostServices:
         raise failure
 
     def _restrict(self, prepared: Prepared, service: Any) -> Any:
-        """Apply the filter of `[search.NAME]` to the search itself, so that it holds wherever the source is reached."""
+        """Apply the filter of `[search.NAME]` to the search itself, so that it holds wherever the source is reached.
+
+        A `SearchConnector` also takes over the name, for its errors.
+        """
+        if hasattr(service, "use_filter"):
+            service.name = prepared.entry.name
         try:
             if (fixed := prepared.shape.fixed()) is None:
                 return service

@@ -29,7 +29,10 @@ from portico.errors import (
 
 _SENT = (str, int, float, bool, Secret, type(None))
 _WORDS_SHOWN = 300
-_PLACES = ("message", "msg", "detail", "description", "info", "error", "errors", "title")
+_PLACES = (
+    *("message", "msg", "error_message", "errorMessage", "error_description", "detail", "details", "description"),
+    *("info", "error", "errors", "reason", "title"),
+)
 _NESTED = 6
 _READ = 10_000
 
@@ -129,7 +132,7 @@ class HttpResponse:
     def error(
         self,
         service: str,
-        kind: type[ServiceError] | None = None,
+        kind: type[ServiceError] | ServiceError | None = None,
         *,
         hidden: Iterable[Secret] = (),
         advice: str | None = None,
@@ -137,8 +140,8 @@ class HttpResponse:
         """Return the error that an answer means, with the words of the service.
 
         ``service`` begins the message, as in ``"Text search 'brave'"``. The status decides (RFC 9110, section 15),
-        unless ``kind`` is given. ``hidden`` are secrets that the service may repeat. ``advice`` replaces the usual
-        advice.
+        unless ``kind`` is given; an error as ``kind`` has the words to show. ``hidden`` are secrets that the service
+        may repeat. ``advice`` replaces the usual advice.
 
         >>> raise HttpResponse(429, b'{"error": "Slowly!"}', {"retry-after": "7"}).error("Acme")
         Traceback (most recent call last):
@@ -146,8 +149,11 @@ class HttpResponse:
         portico.errors.RateLimited: Acme asks for fewer requests (429). Try again in 7 seconds. It says: Slowly!
         """
         status = self.status
+        given = str(kind) if isinstance(kind, ServiceError) else ""
+        if isinstance(kind, ServiceError):
+            kind = None if type(kind) is ServiceError and not self.ok else type(kind)
         kind = kind or _kind(status)
-        words = printable(_words_of(self), hidden := tuple(hidden))
+        words = printable(given or _words_of(self), hidden := tuple(hidden))
         said = f" It says: {words}" if words else ""
         # Some services fail with the status of success; showing it would puzzle.
         shown = "" if self.ok else f" ({status})"

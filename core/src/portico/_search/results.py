@@ -6,12 +6,12 @@ derived.
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
+from inspect import getdoc, isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from portico._search.filters import And, Filter, FilterSupport
@@ -219,17 +219,28 @@ class SearchConnector(ABC, Generic[Record]):
 
     async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
         """Find passages and return their texts."""
-        return (await self.get_search_results(query, options)).map(self.to_text)
+        return (await self.get_search_results(query, options)).map(partial(self._map, "to_text", str))
 
     async def get_text_search_results(
         self, query: str, options: TextSearchOptions | None = None
     ) -> SearchResults[TextSearchResult]:
         """Find passages and return them with name and link."""
-        return (await self.get_search_results(query, options)).map(self.to_result)
+        return (await self.get_search_results(query, options)).map(partial(self._map, "to_result", TextSearchResult))
 
     async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[Record]:
         """Find passages and return the source's own records."""
         return await _check_and_fetch(self, self.fetch, query, options)
+
+    def _map(self, mapper: str, wanted: type[Mapped], record: Record) -> Mapped:
+        """Call a mapper. Raise ``TypeError`` if it returns something else, or fails for a record of another type."""
+        name, kind = type(self).__name__, self.record_type
+        try:
+            made = getattr(self, mapper)(record)
+        except (AttributeError, LookupError, TypeError) as error:
+            if type(kind) is not type or isinstance(record, kind):
+                raise
+            raise TypeError(f"{name}.fetch gave {_kind(record)} as a record: give {kind.__name__}.") from error
+        return require_type(made, wanted, f"{name}.{mapper}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +312,7 @@ def search_methods(connector: object) -> tuple[SearchMethod, ...]:
             if mark := getattr(member, _MARK, ()):
                 returned = get_type_hints(member, include_extras=True).get("return")
                 record = (get_args(returned) or (Any,))[0]
-                about = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+                about = (getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
                 function = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
                 found[name] = SearchMethod(function, name, about, record, *mark)
     return tuple(found.values())
@@ -314,7 +325,7 @@ async def _check_and_fetch(
     options: TextSearchOptions | None,
     capabilities: SearchCapabilities | None = None,
 ) -> SearchResults[Mapped]:
-    """Check the options against what the connector or the method declares, and fetch."""
+    """Check the options against what the connector or the method declares, fetch, and check what was fetched."""
     options = options or TextSearchOptions()
     if connector.fixed_filter is not None:
         options = replace(options, filter=And.join(connector.fixed_filter, options.filter))
@@ -323,7 +334,20 @@ async def _check_and_fetch(
     counted = options.include_total_count and capabilities.total_count
     if not query.strip():
         return SearchResults([], total_count=0 if counted else None)
-    found = await fetch(query, options)
+    name = f"{type(connector).__name__}.{getattr(getattr(fetch, 'func', fetch), '__name__', 'fetch')}"
+    try:
+        found: Any = fetch(query, options)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        # The call itself does not fit.
+        raise TypeError(f"{name} must take (self, query, options): {error}.") from None
+    if not isawaitable(found):
+        mend = "write it with `async def`, without `yield`, and return SearchResults(records)"
+        raise TypeError(f"{name} gave {_kind(found)} and no coroutine: {mend}.")
+    found = await found
+    if not isinstance(found, SearchResults):
+        raise TypeError(f"{name} returned {_kind(found)}: return SearchResults(records).")
     return found._over(_first(found, options.top), found.total_count if counted else None)  # noqa: SLF001 - of this module
 
 
@@ -341,3 +365,24 @@ async def _first(results: SearchResults[Record], count: int) -> AsyncIterator[Re
                 return
     finally:
         await results.aclose()
+
+
+def require_type(made: object, wanted: type[Mapped], name: str) -> Mapped:
+    """Return what a method of a connector made, or raise ``TypeError`` if it is of another type."""
+    if isinstance(made, wanted):
+        return made
+    mend = f"return {wanted.__name__}"
+    if iscoroutine(made):
+        made.close()
+        mend = "write it with `def`, without `async`"
+    raise TypeError(f"{name} returned {_kind(made)}: {mend}.")
+
+
+def _kind(value: object) -> str:
+    """Return what a value is, for a message.
+
+    >>> _kind(None), _kind([]), _kind(1)
+    ('None', 'a list', 'an int')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -38,7 +38,7 @@ from portico._plugins.http import HttpRequest, HttpResponse, printable, secrets_
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
 from portico._search.filters import Filter, Scalar, Wanted, split_filter
-from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
+from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, require_type
 from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
 
 Record = TypeVar("Record")
@@ -264,11 +264,10 @@ class WebSearchConnector(SearchConnector[Record]):
     def read(self, answer: Any) -> FoundPage[Record]:
         """Return what the service's JSON holds. ``KeyError`` and ``TypeError`` mean that it has another form."""
 
-    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
-        """Return the kind of failure that the status does not show; None otherwise.
+    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | ServiceError | None:
+        """Return the kind of failure that the status does not show, or an error with the words to show; None otherwise.
 
-        It is called for every answer. ``answer`` is the body as JSON, None where it is not JSON. It may raise as `read`
-        does; the status decides then.
+        ``answer`` is the body as JSON, or None. The status decides for a plain ``ServiceError``, and if this raises.
         """
         return None
 
@@ -298,7 +297,7 @@ class WebSearchConnector(SearchConnector[Record]):
         if options.skip >= last:
             return SearchResults([])
         asked = self._first_page(_replace_surrogates(query), options, last, clauses)
-        made = request(asked)
+        made = require_type(request(asked), HttpRequest, f"{type(self).__name__}.request")
         hidden = (*made.secrets, *secrets_of(self.settings))
         with Secret.hiding(hidden):
             first = await self._ask(made, read, hidden)
@@ -378,11 +377,13 @@ class WebSearchConnector(SearchConnector[Record]):
         if answer is not None:
             try:
                 found = read(answer)
-                return replace(found, metadata={**found.metadata, "raw": answer})
             except PorticoError:
                 raise
             except _FORM_ERRORS as error:
                 why = printable(f"{type(error).__name__}: {error}", hidden)
+            else:
+                found = require_type(found, FoundPage, f"{type(self).__name__}.read")
+                return replace(found, metadata={**found.metadata, "raw": answer})
         # Outside of the handler: the error itself may quote a secret.
         raise ResponseInvalid(f"{service} answered in another form than agreed: {why}. Check its address.")
 

@@ -29,6 +29,7 @@ from packaging.requirements import Requirement
 from portico.errors import PluginNotInstalled, nearest
 from portico.plugins import Registration, Secret, Services
 from portico.ports import PORTS, PortInfo
+from portico_testkit._failing import require_port
 from portico_testkit.tasks import no_tasks_but
 
 __all__ = [
@@ -109,13 +110,20 @@ class Offered:
         return f"the {self.port.noun} {self.registration.name!r}"
 
     def factory(self) -> Any:
-        """Import the factory."""
-        return _imported(self.registration.factory)
+        """Import the factory, or fail the test."""
+        return self._imported("factory", self.registration.factory)
 
     def settings_class(self) -> Any:
-        """Import the settings class; None where there is nothing to set."""
+        """Import the settings class, or fail the test; None where there is nothing to set."""
         settings = self.registration.settings
-        return _imported(settings) if isinstance(settings, str) else settings
+        return self._imported("settings", settings) if isinstance(settings, str) else settings
+
+    def _imported(self, what: str, reference: str) -> Any:
+        try:
+            return _imported(reference)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            pytest.fail(f"the {what} of {self} is {reference!r}, which is not there: {why}. Correct it in its hook.")
 
 
 class InstalledPackage:
@@ -166,10 +174,20 @@ class InstalledPackage:
             if isinstance(registration, Registration)
         ]
 
+    def modules(self) -> Iterator[types.ModuleType]:
+        """Import the modules of its entry points, or fail the test."""
+        for point in self.entry_points:
+            try:
+                yield import_module(point.module)
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+                pytest.fail(
+                    f"{point.module!r} raises {why}. Correct it in pyproject.toml, and install the package again."
+                )
+
     def answers(self) -> Iterator[tuple[PortInfo, Any]]:
         """Yield what each of its hooks returns."""
-        for point in self.entry_points:
-            module = import_module(point.module)
+        for module in self.modules():
             for port in PORTS:
                 hook: Any = vars(module).get(port.hook)
                 if callable(hook):
@@ -180,7 +198,7 @@ class InstalledPackage:
 
         Fails the test with the traceback where the import or a hook raises.
         """
-        task = json.dumps({"path": sys.path, "modules": [point.module for point in self.entry_points]})
+        task = json.dumps({"path": sys.path, "modules": [module.__name__ for module in self.modules()]})
         known = {*sys.stdlib_module_names, "attr", "attrs", "portico", self.import_name}
         return [name for name in _listed(task) if name not in known]
 
@@ -398,8 +416,8 @@ class PackageKit:
     def test_its_hooks_are_known_and_return_registrations(self) -> None:
         package = self._package()
         hooks = [port.hook for port in PORTS]
-        for point in package.entry_points:
-            for name, value in vars(import_module(point.module)).items():
+        for module in package.modules():
+            for name, value in vars(module).items():
                 if name.startswith("portico_") and inspect.isfunction(value) and name not in hooks:
                     pytest.fail(f"{name} is no hook; is it {' or '.join(nearest(name, hooks, count=1)) or hooks}?")
         for port, returned in package.answers():
@@ -415,17 +433,10 @@ class PackageKit:
             written, here = offered.registration.port_version, offered.port.version
             assert written == here, f"{offered} is for version {written} of its port; core has {here}"
 
-    def test_factories_and_settings_are_where_it_says(self) -> None:
+    @pytest.mark.asyncio
+    async def test_factories_and_settings_are_where_it_says(self, services: Services) -> None:
         for offered in self._package().offers:
-            try:
-                factory, settings = offered.factory(), offered.settings_class()
-            except Exception as error:
-                pytest.fail(f"{offered}: {type(error).__name__}: {error}")
-            assert callable(factory), f"{offered}: {offered.registration.factory} cannot be called"
-            try:
-                inspect.signature(factory).bind(settings, None)
-            except TypeError as error:
-                pytest.fail(f"{offered}: its factory is not to be called with (settings, services): {error}")
+            require_port(offered.port, self._made(offered, services))
 
     def test_every_setting_has_a_type_and_a_description(self) -> None:
         for offered, cls in self._settings():
@@ -490,7 +501,13 @@ class PackageKit:
 
     def _made(self, offered: Offered, services: Services) -> Any:
         """Return what a factory makes."""
-        service = offered.factory()(self._settings_for(offered), services)
+        try:
+            service = offered.factory()(self._settings_for(offered), services)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            words = f"{offered.registration.factory} must take (settings, services): {error}"
+            raise TypeError(words) from None
         if inspect.iscoroutine(service):
             service.close()
             pytest.fail(f"the factory of {offered} is asynchronous; it is called and not awaited")

@@ -5,7 +5,8 @@ tests that subclasses a kit:
 
 - a standard test is overridden only with ``xfail(reason=…)``, so that what a service cannot do is on record;
 - asynchronous tests and fixtures run in whatever mode pytest-asyncio is;
-- each test has an end: after 120 seconds it fails, where `pytest-timeout` is installed and sets no other time-out.
+- each test has an end: after 120 seconds it fails, where `pytest-timeout` is installed and sets no other time-out;
+- a failure is a sentence, and others with the same cause are skipped. ``--tb=long`` shows each with all that is known.
 
 Tests of your own, fixtures, class attributes and other methods are free.
 """
@@ -13,10 +14,14 @@ Tests of your own, fixtures, class attributes and other methods are free.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import pytest
+
+from portico.ports import PORTS
+from portico_testkit._failing import pytest_runtest_makereport, require_port  # noqa: F401 - a hook
 
 # The package's `__init__.py` runs before this and has failures in kits explained; see there.
 
@@ -54,7 +59,12 @@ def pytest_fixture_setup(
         # A fixture that is pytest-asyncio's already may have a loop of its own.
         if not getattr(made, "_force_asyncio_fixture", False):
             pytest_asyncio.fixture(made)
-    return (yield)
+    value = yield
+    if request.node.getparent(KitClass) is not None:
+        for port in PORTS:
+            if fixturedef.argname == re.sub("(?<!^)(?=[A-Z])", "_", port.name).lower():
+                require_port(port, value)
+    return value
 
 
 class KitClass(pytest.Class):
@@ -84,28 +94,13 @@ class KitClass(pytest.Class):
 
 
 def is_kit(cls: type) -> bool:
-    """Return whether a class is a kit, or a part of one: each class of this package, and any that is named so.
-
-    >>> class PoemKit:
-    ...     def test_it_rhymes(self, poem): ...
-    >>> is_kit(PoemKit), is_kit(dict)
-    (True, False)
-    """
+    """Return whether a class is a kit, or a part of one: each class of this package, and any that is named so."""
     named = cls.__name__.endswith("Kit") and not cls.__name__.startswith("Test")
     return named or cls.__module__.partition(".")[0] == "portico_testkit"
 
 
 def mistakes_in(cls: type) -> Iterator[str]:
-    """Yield a sentence for each standard test that a class of tests overrides without a reason.
-
-    >>> class PoemKit:
-    ...     def test_it_rhymes(self, poem): ...
-    >>> class TestLimerick(PoemKit):
-    ...     __module__ = "test_contract"
-    ...     def test_it_rhymes(self, poem): ...
-    >>> print(*mistakes_in(TestLimerick))
-    test_it_rhymes overrides a standard test of PoemKit. Mark it with pytest.mark.xfail(reason="…"), or rename yours.
-    """
+    """Yield a sentence for each standard test that a class of tests overrides without a reason."""
     for name in {name for base in cls.__mro__ for name in vars(base) if name.startswith("test_")}:
         first, *others = _owners(cls, name)
         overridden = next((owner for owner in others if is_kit(owner)), None)

@@ -36,10 +36,7 @@ _TRIES = 3
 
 @contextmanager
 def with_patience(seconds: float) -> Iterator[None]:
-    """Have `in_time` and `no_tasks_but` wait no longer than so many seconds, within the block.
-
-    It is for implementations that are broken so that they have no end: a test of a kit is to find that soon.
-    """
+    """Have `in_time` and `no_tasks_but` wait no longer than so many seconds, within the block."""
     token = _least_patience.set(seconds)
     try:
         yield
@@ -73,18 +70,14 @@ async def in_time(work: Awaitable[_T], what: str, *, seconds: float = _PATIENCE)
 
 
 def _turns(seconds: float) -> int:
-    """Return how many pauses these are. They are counted, not the seconds: a busy host stops the process at times.
-
-    While it does, nothing that is waited for comes to its end either.
-    """
+    """Return how many pauses these are. They are counted, not the seconds: a busy host stops the process at times."""
     return max(1, math.ceil(seconds / _PAUSE))
 
 
 async def give_up(start: Callable[[], Awaitable[Any]], *, turns: int = 0, seconds: float = 0.0) -> None:
     """Start a call and cancel it after so many turns of the event loop and seconds; fail unless it takes notice.
 
-    It may be done before. If not, it ends with ``CancelledError``: one that goes on holds up who gave it up, one that
-    raises another error is taken for a failure, and one that returns makes a time-out of the caller's have no effect.
+    It may be done before. If not, it ends with ``CancelledError``, and with nothing else.
     """
     for _ in range(_TRIES):
         call = asyncio.ensure_future(start())
@@ -106,10 +99,7 @@ async def give_up(start: Callable[[], Awaitable[Any]], *, turns: int = 0, second
 
 
 async def still_answers(work: Awaitable[_T]) -> _T:
-    """Return what a call gives that is made after another one was cancelled; fail when it has no end.
-
-    The cancelled one keeps something then: a lock that is not released in a ``finally``, or a place in a queue.
-    """
+    """Return what a call gives after another one was cancelled; fail when it has no end, as behind a kept lock."""
     return await in_time(work, "after a cancelled call it never answers: there is nothing", seconds=_LONGEST_ANSWER)
 
 

@@ -211,7 +211,10 @@ class TextSearchKit:
         for skip, top in itertools.product((0, 1, 2, last), (1, 2)):
             page = await found_by(text_search, self.query, TextSearchOptions(top=top, skip=skip))
             expected = every[skip : skip + top]
-            assert page == expected, f"skip={skip}, top={top} gave {page}, not {expected}"
+            name = type(text_search).__name__
+            assert page == expected, (
+                f"{name} must leave out options.skip results: skip={skip} gave {page}, not {expected}"
+            )
         beyond = await found_by(text_search, self.query, TextSearchOptions(top=2, skip=10_000))
         assert beyond == [], f"beyond the last result there is {beyond}"
 

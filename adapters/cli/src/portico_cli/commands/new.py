@@ -42,8 +42,8 @@ class Kind:
 
 
 _SEARCH = 'portico ask "How many pounds does the big anvil weigh?" --source {name}'
-_PLAN = 'portico ask "What is this about?" --docs . --planner {name}'
-_CHAT = 'portico ask "What is this about?" --docs . --chat {name}'
+_PLAN = 'portico ask "Which colour is the door?" --docs docs --planner {name}'
+_CHAT = 'portico ask "Which colour is the door?" --docs docs --chat {name}'
 _FUNCTIONS = "PORTICO_FUNCTIONS__MINE__USE={name} portico functions"
 
 KINDS: Mapping[str, Kind] = {
