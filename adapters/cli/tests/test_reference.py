@@ -67,7 +67,7 @@ def test_the_options_of_every_command_are_described(sections: dict[str, str]) ->
         assert f"`{option}" in section or f" {option}`" in section
     for name, command in commands():
         assert {"--config", "--debug"} <= options_of(command), name
-        assert ("--json" in options_of(command)) == (name not in {"config schema", "config init"})
+        assert ("--json" in options_of(command)) == (name not in {"config schema", "config init", "completion"})
 
 
 def test_every_exit_code_is_described(sections: dict[str, str]) -> None:

@@ -18,11 +18,7 @@ _VALUE_BYTES = 10_000_000
 
 
 def clean_argument(argument: str) -> str:
-    r"""Return an argument as text that can be encoded; bytes that are not UTF-8 become U+FFFD.
-
-    >>> clean_argument("caf\udce9")
-    'caf\ufffd'
-    """
+    r"""Return an argument as text that can be encoded; bytes that are not UTF-8 become U+FFFD."""
     return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -39,9 +35,6 @@ def read_goal(argument: str) -> str:
 
 def read_value(argument: str, option: str) -> Any:
     """Return the value of an option: JSON, a plain text, or JSON from ``@FILE`` or from standard input for ``-``.
-
-    >>> read_value('{"days": 3}', "--input"), read_value("3", "--input"), read_value("Berlin", "--input")
-    ({'days': 3}, 3, 'Berlin')
 
     A value that begins like an object, an array or a string and is not JSON raises ``Misused``.
     """

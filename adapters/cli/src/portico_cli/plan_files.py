@@ -112,9 +112,6 @@ def place_findings(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
 def json_place(text: str, step: str | None, place: str) -> tuple[int, int]:
     r"""Return the line and column, from 1, where a plan in JSON has what a finding is about.
 
-    >>> json_place('{"steps": [\n  {"id": "s1", "arguments": {}}\n]}', "s1", "arguments.city")
-    (2, 16)
-
     The text is searched for the step and then for each name of the place. That is exact where a step begins with its
     id, as plans are written; otherwise it may be the place of the step, or of the same name nearby.
     """

@@ -379,10 +379,6 @@ def require_type(made: object, wanted: type[Mapped], name: str) -> Mapped:
 
 
 def _kind(value: object) -> str:
-    """Return what a value is, for a message.
-
-    >>> _kind(None), _kind([]), _kind(1)
-    ('None', 'a list', 'an int')
-    """
+    """Return what a value is, for a message: "None", "a list", "an int"."""
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -7,17 +7,15 @@ from click.shell_completion import get_completion_class
 
 from portico_cli.invocation import common_options
 
-_VARIABLE = "_PORTICO_COMPLETE"
-
 
 @click.command(name="completion")
-@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @common_options
 def command(shell: str) -> None:
     """Print the script that completes commands and options in a shell.
 
-    For bash, add to ~/.bashrc: eval "$(portico completion bash)"
+    SHELL is bash, zsh or fish. For bash, add to ~/.bashrc: eval "$(portico completion bash)"
     """
     made = get_completion_class(shell)
     assert made is not None  # noqa: S101 - click has these three
-    click.echo(made.source_template % made(click.Command("portico"), {}, "portico", _VARIABLE).source_vars())
+    click.echo(made.source_template % made(click.Command("portico"), {}, "portico", "_PORTICO_COMPLETE").source_vars())

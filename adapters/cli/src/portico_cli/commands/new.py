@@ -109,14 +109,7 @@ def _lines(made: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True, slots=True)
 class PackageName:
-    """A registered name and the names that follow from it: to install, to import, and of the classes.
-
-    >>> name = PackageName("my-search", KINDS["connector"])
-    >>> name.distribution, name.module, name.class_prefix
-    ('portico-my-search', 'portico_my_search', 'My')
-    >>> PackageName("acme", KINDS["planner"]).distribution
-    'portico-acme-planner'
-    """
+    """A registered name and the names that follow from it: to install, to import, and of the classes."""
 
     registered: str
     kind: Kind
@@ -144,11 +137,6 @@ class PackageName:
 
 def package_name(given: str, kind: Kind) -> PackageName:
     """Return the names for a name as people write it: of the distribution, of the module, or the bare one.
-
-    >>> package_name("Portico_My.Search", KINDS["connector"]).registered
-    'my-search'
-    >>> package_name("portico-acme-planner", KINDS["planner"]).registered
-    'acme'
 
     Case, hyphens, underscores, dots and spaces make no difference. Raises `Misused` for a name that a
     distribution or a module cannot have.

@@ -123,9 +123,6 @@ def result_lines(query: str, results: Sequence[TextSearchResult], *, first: int 
 def snippet(query: str, passage: str) -> Text:
     r"""Return a part of a passage around the first word of the query, with the words of the query marked.
 
-    >>> snippet("retry", "First this.\nThen retry it.").plain
-    'First this. Then retry it.'
-
     A word of the query is marked in other forms too: those with the same beginning.
     """
     text = " ".join(plain(passage).split())

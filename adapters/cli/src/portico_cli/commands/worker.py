@@ -168,11 +168,7 @@ def _listener(*, json: bool) -> Listener:
 
 
 def event_words(event: Mapping[str, Any]) -> str:
-    """Return an event on one line for people.
-
-    >>> event_words({"event": "job-ended", "at": "2026-11-21", "state": "done", "seconds": 1.234, "reason": None})
-    'job-ended  state: done  seconds: 1.2'
-    """
+    """Return an event on one line for people."""
     said = {key: value for key, value in event.items() if key not in ("event", "at") and value not in (None, "")}
     words = (f"{key}: {f'{value:.1f}' if isinstance(value, float) else value}" for key, value in said.items())
     return " ".join("  ".join((event["event"], *words)).split("\n"))

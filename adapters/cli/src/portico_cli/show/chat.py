@@ -233,11 +233,7 @@ def help_lines(commands: Mapping[str, str]) -> Iterator[RenderableType]:
 
 
 def call_words(call: ToolCall) -> str:
-    """Return a call on one line.
-
-    >>> call_words(ToolCall("1", "docs-Search", '{"query": "ports"}'))
-    'docs-Search {"query": "ports"}'
-    """
+    """Return a call on one line."""
     return " ".join(f"{call.name} {call.arguments}".split())
 
 

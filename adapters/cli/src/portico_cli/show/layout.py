@@ -62,20 +62,12 @@ def markdown(text: str) -> RenderableType:
 
 
 def count_words(number: int, word: str) -> str:
-    """Return a number with its noun.
-
-    >>> count_words(1, "step"), count_words(1200, "step")
-    ('1 step', '1,200 steps')
-    """
+    """Return a number with its noun."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def place_head(name: str | None, link: str | None, style: str = "") -> Text:
-    """Return the place of a passage and its title on one line; the place opens the link in terminals that can.
-
-    >>> place_head("x.md › Writing", "file:///nowhere/x.md#L12").plain
-    '/nowhere/x.md:12  Writing'
-    """
+    """Return the place of a passage and its title on one line; the place opens the link in terminals that can."""
     title, target = _on_one_line(name or ""), plain(link or "").replace("\n", "")
     try:
         parts = urlsplit(target)
