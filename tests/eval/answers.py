@@ -243,7 +243,10 @@ def file_of(link: str | None, texts: Path) -> str:
 
 
 def lines_of(judgements: Sequence[Judgement]) -> Iterator[str]:
-    """Yield the judgements as Markdown: the question, the verdict, the answer as it is shown."""
+    """Yield the judgements as Markdown: the figures, then each question, its verdict, the answer as it is shown."""
+    yield "# What was answered\n"
+    yield from (f"- {name}: {count}" for name, count in Column(list(judgements)).figures().items())
+    yield ""
     for each in judgements:
         source = "right" if each.right_source else "wrong"
         yield f"## {each.question.id}: {each.question.question}\n"

@@ -61,6 +61,12 @@ def test_there_are_sixty_questions_a_third_without_an_answer() -> None:
     assert all(each.good and each.subject for each in questions if each.files)
 
 
+def test_the_judgement_has_every_question() -> None:
+    judged = (answers.SET / "judgement.md").read_text("utf-8")
+    lines = (answers.SET / "questions.jsonl").read_text("utf-8").splitlines()
+    assert [each for line in lines if f"## {(each := json.loads(line)['id'])}: " not in judged] == []
+
+
 def test_the_texts_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     from tests.eval.__main__ import main
 

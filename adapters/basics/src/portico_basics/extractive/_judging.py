@@ -17,7 +17,7 @@ MOST_CANDIDATES = 10_000
 _MOST_TERMS = 64
 _BEGINNING = 5
 """Letters that two terms must share to be alike."""
-_ALONE = 0.85
+_ALONE = 0.8
 """The weight of a candidate that has one word of several."""
 _MOST_RARE = 2.5
 """The weight of a term that is in no source."""
@@ -379,6 +379,8 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
     if asked.practical:
         told = _ADVICE.match(text) or (unit.first and _OPTION_MARK.search(candidate.label))
         score += 0.3 if told else 0.1 if _OPTION_MARK.search(text) or "`" in text else 0.0
+    if asked.practical and (unit.kind == "row" or _CONDITION.match(text)):
+        score -= 0.1
     if unit.kind == "code" and not asked.code:
         score -= 0.5
     if not candidate.label and _FRAGMENT.match(text):

@@ -65,24 +65,20 @@ found find, gone went go, grew grown growth grow, held hold, hidden hide, indice
 knowledge know, led lead, left leave, lost loss lose, made make, men man, met meet, paid payment pay, people person,
 ran run, said say, saw seen see, sent send, shown show, sold sell, spent spend, spoke spoken speak, stood stand,
 taught teach, thought think, threw thrown throw, told tell, took taken take, understood understand, women woman, won
-win, wrote written write
+win, wrote written write,
+displays displayed displaying display show, deletes deleted deleting delete erases erased erase remove, permits permit
+allow, modifies modified modifying modify change
 """
-"""Groups: the forms, then their base."""
+"""Groups: the forms, and what means the same, then their base."""
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SCRIPTS = {
-    "Japanese": "\u3040-\u30ff",
-    "Korean": "\uac00-\ud7af",
-    "Chinese": "\u4e00-\u9fff",
-    "Russian": "\u0400-\u04ff",
-    "Greek": "\u0370-\u03ff",
-    "Arabic": "\u0600-\u06ff",
-    "Hebrew": "\u0590-\u05ff",
-    "Hindi": "\u0900-\u097f",
-    "Thai": "\u0e00-\u0e7f",
-}
+_LETTERS = (
+    "Japanese \u3040-\u30ff Korean \uac00-\ud7af Chinese \u4e00-\u9fff Russian \u0400-\u04ff Greek \u0370-\u03ff "
+    "Arabic \u0600-\u06ff Hebrew \u0590-\u05ff Hindi \u0900-\u097f Thai \u0e00-\u0e7f"
+)
+_SCRIPTS: dict[str, str] = dict(re.findall(r"(\S+) (\S+)", _LETTERS))
 """A language of each script, and its letters."""
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 

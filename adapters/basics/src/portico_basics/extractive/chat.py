@@ -239,6 +239,9 @@ def paragraph(quote: Quote, citation: Citation, passages: Sequence[Source]) -> s
     if quote.lines:
         parts = _FENCED.split(citation.quote)  # Code stays as it is.
         shown = "".join(part if number % 2 else as_read(part) for number, part in enumerate(parts))
+        lead, gap, rest = shown.partition("\n\n")
+        if gap and lead.endswith(":") and "|" not in lead:
+            shown = f"{' '.join(lead.split())}\n\n{rest}"
         return f"{shown}\n[{citation.number}]"
     if quote.term:
         term, said = text[slice(*quote.term)].strip("*`:"), text[quote.term[1] : quote.end].lstrip("*`:.—– \n")
