@@ -26,11 +26,9 @@ from typing import Any
 from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.doctest import DocTestEvaluator
 from sybil.parsers.abstract.doctest import DocTestStringParser
-from sybil.parsers.markdown import CodeBlockParser, SkipParser
 from tests.support.pages import Block, agrees, blocks_of, commands_of, pasted_into, statements_of, write
 from tests.support.services import recorded_services
 
-DOCS = Path(__file__).parent
 RUNNER = "__runner__"
 LEAVING = "__leaving__"
 SERVICES = "__services__"
@@ -57,8 +55,11 @@ def run_python(example: Example, block: Block) -> None:
         if inspect.iscoroutine(result):
             await result
 
+    manner = pasted_into(example.document.text)
     for code in compiled(example, block):
-        if code.co_flags & inspect.CO_COROUTINE or pasted_into(example.document.text) == "python -m asyncio":
+        awaits = code.co_flags & inspect.CO_COROUTINE
+        assert not (awaits and manner == "python"), "a block that awaits goes into `python -m asyncio`"
+        if awaits or manner == "python -m asyncio":
             example.namespace[RUNNER].run(entered(code))
         else:
             eval(code, example.namespace)  # noqa: S307
@@ -117,15 +118,6 @@ def blocks(document: Document) -> Iterator[Region]:
             yield Region(block.start, block.end, parsed=block, evaluator=evaluate)
 
 
-def hidden(document: Document) -> Iterator[Region]:
-    """Find the blocks that a reader does not see."""
-    for region in CodeBlockParser("python", evaluate)(document):
-        if document.text[region.start : region.start + 3] != "```":
-            text = region.parsed
-            region.parsed = Block(region.start, region.end, "python", str(text), "", None)
-            yield region
-
-
 @contextlib.contextmanager
 def variables_set(variables: dict[str, str]) -> Iterator[None]:
     """Have these variables, and take them back; those that the page set itself too."""
@@ -151,9 +143,6 @@ def imported_from(folder: str) -> Iterator[None]:
 def enter(namespace: dict[str, Any]) -> None:
     """Move to a fresh folder."""
     folder = tempfile.mkdtemp(prefix="portico-docs-")
-    shutil.copytree(DOCS, Path(folder) / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    for recorded in DOCS.parent.glob("connectors/*/tests/recorded"):
-        shutil.copytree(recorded, Path(folder) / "recorded" / recorded.parent.parent.name)
     namespace[LEAVING] = leaving = contextlib.ExitStack()
     leaving.callback(shutil.rmtree, folder)
     leaving.enter_context(contextlib.chdir(folder))
@@ -179,9 +168,5 @@ def leave(namespace: dict[str, Any]) -> None:
 
 
 pytest_collect_file = Sybil(
-    parsers=[blocks, hidden, SkipParser()],
-    patterns=["*.md"],
-    fixtures=["own_home", "no_network"],
-    setup=enter,
-    teardown=leave,
+    parsers=[blocks], patterns=["*.md"], fixtures=["own_home", "no_network"], setup=enter, teardown=leave
 ).pytest()

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.acceptance.pages import pages_with_code
+from tests.support.pages import blocks_of, pasted_into
 
 from portico import errors
 from portico.plugins import Registration
@@ -182,3 +184,17 @@ def test_the_readme_has_what_a_newcomer_looks_for():
     for other in ("Semantic Kernel", "LangChain", "LlamaIndex", "Haystack", "pydantic-ai", "llm"):
         assert f"| [{other}](" in beside, f"{other} is not in the table"
     assert "better" in beside, "an honest table says where the others are better"
+
+
+@pytest.mark.parametrize("page", list(pages_with_code()), ids=lambda page: page.stem)
+def test_a_page_says_what_to_install_and_where_its_python_goes(page):
+    text = page.read_text("utf-8")
+    assert re.search(r"^pip install (portico-|uv )", text, re.MULTILINE)
+    assert "](../tutorial/first-steps.md#install)" in text or page.parent.name == "tutorial"
+    loose = [block for block in blocks_of(text) if block.language == "python" and not block.file]
+    assert pasted_into(text) or not loose, f"nothing says where this goes:\n{loose[0].text}"
+
+
+def test_a_page_hides_nothing_from_its_reader():
+    hidden = [page.name for page in DOCS.rglob("*.md") if "invisible-code-block" in page.read_text("utf-8")]
+    assert hidden == []
