@@ -87,9 +87,10 @@ class Environments:
         for name in ("VIRTUAL_ENV", "UV_PYTHON", "PYTHONPATH"):
             self._installing.pop(name, None)
 
-    def with_lines(self, lines: list[str]) -> Environment:
+    def with_lines(self, lines: list[str], page: str) -> Environment:
         """Return an environment in which these lines were entered, and nothing else."""
-        key = tuple(sorted(set(lines)))
+        # A page that installs what it makes has one for itself.
+        key = (*sorted(set(lines)), page if any(map(is_editable, lines)) else "")
         if key not in self._made:
             folder = self._place / f"environment-{len(self._made)}"
             self._made[key] = made = new_environment(folder, self._installing, self._installing)
@@ -108,7 +109,7 @@ class Reader:
         self._folder = folder
         self._blocks = list(blocks_of(self._text))
         lines = [line for block in self._blocks if block.language == "console" for line in commands_of(block)]
-        self._installed = environments.with_lines(list(filter(is_installation, lines)))
+        self._installed = environments.with_lines(list(filter(is_installation, lines)), page.name)
         self._home = folder / ".home"
         self._home.mkdir()
         home = {f"XDG_{kind}_HOME": str(self._home / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
