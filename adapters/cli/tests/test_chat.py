@@ -142,7 +142,14 @@ def test_the_embedded_default_quotes_the_documents(portico: Any, folder: Path) -
 def test_with_nothing_to_talk_about_it_says_what_to_give(portico: Any) -> None:
     done = portico("chat", stdin=lines("Hello"))
     assert (done.code, done.out) == (2, "")
-    assert "Give a folder, as in `portico chat --docs FOLDER`" in done.err
+    assert "Give `--docs FOLDER`, or name a language model" in done.err
+
+
+def test_a_model_needs_no_source(portico: Any, folder: Path) -> None:
+    (folder / "portico.toml").write_text('[chat]\nuse = "parrot"\n')
+    done = portico("chat", stdin=lines("Hello"))
+    assert done.code == 0, done.err
+    assert "Hello" in done.out
 
 
 def test_an_error_before_the_first_turn_is_one_object_on_a_line_too(portico: Any) -> None:

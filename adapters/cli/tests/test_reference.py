@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -108,3 +113,29 @@ def test_the_readme_lists_the_same_commands() -> None:
         (row,) = [line for line in text.splitlines() if re.match(rf"\| `portico {name}[ `]", line)]
         for option in options_of(command) - {"--config", "--debug"}:
             assert option in row, f"{name} {option}"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_fits_a_terminal_of_40_columns(name: str, in_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = in_process(*name.split(), "--help").out.splitlines()
+    # A column of long options leaves ten for the words beside it.
+    assert max(map(len, lines)) <= (44 if name in {"plan", "functions"} else 40)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_commands_and_options(portico: Any, folder: Path) -> None:
+    script = portico("completion", "bash").out
+    (folder / "complete.sh").write_text(
+        f"""PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH
+{script}
+for words in "portico compl" "portico ask --plann"; do
+    COMP_WORDS=($words) COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) COMPREPLY=()
+    _portico_completion portico
+    echo "${{COMPREPLY[@]}}"
+done
+""",
+        "utf-8",
+    )
+    done = subprocess.run(["bash", "complete.sh"], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["completion", "--planner"]

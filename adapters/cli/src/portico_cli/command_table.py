@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -118,8 +119,11 @@ def run_command(words: Sequence[str], *, json: bool) -> int:
     """
     use_utf8()
     invocation = Invocation(json=json)
+    columns = get_terminal_size().columns
+    # By itself, click takes 50 columns for the least.
+    extra: Any = {"terminal_width": max(columns - 1, 20)} if columns < 52 else {}
     try:
-        result = portico.main(args=list(words), prog_name="portico", standalone_mode=False, obj=invocation)
+        result = portico.main(args=list(words), prog_name="portico", standalone_mode=False, obj=invocation, **extra)
     except OutputClosed:
         return DONE
     except SystemExit as stop:

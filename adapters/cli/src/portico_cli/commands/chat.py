@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from portico_cli.arguments import clean_argument, read_bytes
+from portico_cli.failures import Misused
 from portico_cli.invocation import (
     Invocation,
     chat_option,
@@ -22,7 +23,7 @@ from portico_cli.invocation import (
 )
 from portico_cli.loops import keep_open, run_async
 from portico_cli.show.layout import count_words
-from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes
+from portico_cli.sources import Chosen, choose_sources, refuse_mistakes
 
 if TYPE_CHECKING:
     from portico_cli.conversation import ThreadFile
@@ -70,8 +71,6 @@ def command(
         words = content.decode("utf-8-sig", "replace").strip()
     chosen = choose_sources(invocation, docs, names, overrides_of(None, chat))
     refuse_mistakes(chosen.application)
-    if not chosen.sources and not (chosen.application.configuration.values.get("chat") or {}).get("use"):
-        raise nothing_to_search("chat")
     file = None if thread_file is None else ThreadFile(thread_file)
     click.get_current_context().exit(_talk(invocation, chosen, words, file, yes=yes))
 
@@ -92,6 +91,11 @@ def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: Threa
         assert services is not None  # noqa: S101 - a kernel of the host has services
         run_async(lambda: update_sources(invocation, services, chosen), runner)
         grounding = Grounding(kernel, chosen.sources)
+        if not chosen.sources and not getattr(grounding.service.capabilities, "language_model", True):
+            raise Misused(
+                f"The chat service {grounding.service.name!r} only quotes your sources, and there is none. "
+                "Give `--docs FOLDER`, or name a language model under [chat] of portico.toml."
+            )
         screen = TerminalScreen(sys.stdout) if at_terminal else JsonScreen() if invocation.json else PlainScreen()
         if not yes:
             kernel.middleware.function.append(ask_before_effects(person_at_terminal(kernel, invocation, screen.quiet)))

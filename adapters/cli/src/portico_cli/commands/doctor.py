@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from portico_cli.loops import run_async
 from portico_cli.namesakes import find_namesakes
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show, write_json
+from portico_cli.terminal.progress import Progress
 from portico_host.problems import problems_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def command(invocation: Invocation) -> None:
     Each line is ok, warn or fail, with what mends it. Exits with 1 when anything failed. With --debug the tracebacks
     of what packages raised follow.
     """
-    findings = run_async(lambda: _examine(invocation.config))
+    with Progress("Looking at the packages…") as progress:
+        findings = run_async(lambda: _examine(invocation.config, progress.say))
     failed = sum(finding.state == "fail" for finding in findings)
     if invocation.json:
         keys = ("state", "subject", "message")
@@ -84,7 +86,7 @@ def _lines(findings: list[Finding], failed: int) -> Iterator[RenderableType]:
     yield Text(f"{failed} failed, {warned} to note.", style="bold red" if failed else "bold green")
 
 
-async def _examine(config: Path | None) -> list[Finding]:
+async def _examine(config: Path | None, say: Callable[[str], None]) -> list[Finding]:
     """Examine everything that needs no request to a service; what is found is not raised."""
     diagnosis = portico_host.diagnose(config)
     application = diagnosis.application
@@ -105,7 +107,7 @@ async def _examine(config: Path | None) -> list[Finding]:
     findings.append(_cache_folder())
     if application is not None:
         known = {problem.message for problem in diagnosis.problems}
-        findings += [each for each in await _services(application) if each.message not in known]
+        findings += [each for each in await _services(application, say) if each.message not in known]
     return findings
 
 
@@ -141,7 +143,7 @@ def _cache_folder() -> Finding:
     return Finding("ok", "cache folder", os.fspath(folder))
 
 
-async def _services(application: Application) -> list[Finding]:
+async def _services(application: Application, say: Callable[[str], None]) -> list[Finding]:
     """Make each service that is in use, which opens nothing, and close it."""
     findings: list[Finding] = []
     services = application.services()
@@ -149,6 +151,7 @@ async def _services(application: Application) -> list[Finding]:
         port: Any = getattr(portico, info.name)
         names = services.names(port)
         for name in names if info.many else names[:1]:
+            say(f"Making the {info.noun} {name}…")
             try:
                 services.get(port, name)
             except PorticoError as error:
