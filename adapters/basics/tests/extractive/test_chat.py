@@ -224,6 +224,11 @@ def test_a_great_deal_of_anything_is_read_within_the_bounds(unit: str) -> None:
     assert len(reply.text) < 5_000
 
 
+def test_a_long_question_is_read_within_the_bounds() -> None:
+    for question in ("which " * 20_000, "A" * 50_000):
+        assert not answer(question, Source(1, "The lamp is lit.")).citations
+
+
 def test_only_so_much_is_read() -> None:
     late = "word " * 10_000 + "The cache is cleared at two."
     assert not answer("When is the cache cleared?", Source(1, late)).citations

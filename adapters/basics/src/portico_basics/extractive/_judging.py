@@ -23,12 +23,11 @@ _MOST_RARE = 2.5
 """The weight of a term that is in no source."""
 _LEAST_RARE = 0.4
 _LONG = 450
-"""Characters from which a sentence is long."""
 
 _NAME = re.compile(
-    r"(?:(?<![.!?]\s)(?<!^)\b[A-Z][\w.+-]*(?:\s+[A-Z][\w.+-]*)*|(?<!\w)--?[a-zA-Z][\w-]+|\w+_\w+|\w*\d\w*|`[^`]+`)"
+    r"(?:(?<![.!?]\s)(?<!^)\b[A-Z][\w.+-]*(?:\s+[A-Z][\w.+-]*)*|(?<!\w)--?[a-zA-Z][\w-]+|\b\w+_\w+|\b\w*\d\w*|`[^`]+`)"
 )
-_EXACT = re.compile(r"`[^`]+`|(?<!\w)--?[a-zA-Z][\w-]+|\w*[a-zA-Z]\w*_\w+")
+_EXACT = re.compile(r"`[^`]+`|(?<!\w)--?[a-zA-Z][\w-]+|\b\w+_\w+")
 _NOT = re.compile(r"(?:\b(?:not|never|cannot|no)|n['’]t)\s+(?:be\s+)?([\w-]+)", re.IGNORECASE)
 _HOW = re.compile(r"\bhow (?:do|can|to|should|would|could)\b", re.IGNORECASE)
 _CODE = re.compile(r"\b(?:how|example|command|code|snippet)\b", re.IGNORECASE)
@@ -76,7 +75,6 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 _FRAGMENT = re.compile(r"[^(\[]{2,40}[)\]]")
-"""What is the rest of a sentence that another passage began."""
 _CONDITION = re.compile(r"\W*(?:if|when|whether|while|unless|because|since|although|once|there|where)\b", re.IGNORECASE)
 _POINTS = re.compile(
     r"\W*(?:(?:please )?(?:see|refer to|read|click|consult|check out|visit)\b"
@@ -393,8 +391,6 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
         score -= 0.4
     if len(text.split()) < 6 and not candidate.entry and not _DIGITS.search(text):
         score -= 0.25
-    if unit.kind == "row" and len(candidate.terms) <= 2:
-        score -= 0.2
     return score
 
 

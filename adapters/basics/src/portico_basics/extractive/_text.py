@@ -59,7 +59,6 @@ _INLINE_TERM = re.compile(
 _LEAD = re.compile(
     r"(\*\*[^*\n]{1,60}\*\*|`{1,2}[^`\n]{1,60}`{1,2}|[\"“][^\"”\n]{1,60}[\"”]|--?\w[\w=<>-]*|:[A-Za-z][^:\n`]{1,60}(?=:))\s*(?:[:.—–]|-(?=\s))\s+(?=\S)"
 )
-"""What a list item begins with that explains a term."""
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
 _SIGNATURE = re.compile(r"\s*(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
 _NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?\s+\w")

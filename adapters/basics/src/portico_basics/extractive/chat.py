@@ -21,6 +21,8 @@ MOST_OF_ONE = 20_000
 """Characters read of one source."""
 MOST_OF_ALL = 500_000
 """Characters read of all sources together."""
+MOST_OF_QUESTION = 2_000
+"""Characters read of the question."""
 _MOST_EMBEDDED = 120
 """Candidates that the embedding generator compares."""
 _MOST_TRIED = 200
@@ -310,7 +312,7 @@ class ExtractiveChat:
         return ChatReply(message, model=self.name, service=self.name, citations=citations)
 
     async def _answer(self, request: ChatRequest) -> tuple[list[str], tuple[Citation, ...]]:
-        question = question_of(request)
+        question = question_of(request)[:MOST_OF_QUESTION]
         passages = passages_of(request)
         if not question.strip():
             return ["There is no question to answer."], ()
