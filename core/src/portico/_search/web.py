@@ -1,8 +1,4 @@
-"""Connectors of search services that answer over HTTP in JSON: all that their authors import.
-
-The author says how to ask for a page and how to read the answer. Pages, limits, filters, errors and the lazy stream are
-done here.
-"""
+"""Connectors of services that answer over HTTP in JSON: their pages, limits, filters and errors are done here."""
 
 from __future__ import annotations
 
@@ -366,7 +362,11 @@ class WebSearchConnector(SearchConnector[Record]):
         service = f"Text search {self.name!r}"
         client = self._own_client(service) if self._services is None else self._services.get(HttpClient)
         async with self._slot():
-            response = await client.send(request)
+            try:
+                response = await client.send(request)
+            except ServiceError as error:
+                error.args = (f"{service}: {error}",)
+                raise
         answer, kind, why = None, None, "it is not JSON"
         with suppress(ValueError):
             answer = response.json()
