@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._chat.citations import Citations, cited_numbers
-from portico._chat.messages import Source
+from portico._chat.messages import Citation, Source
 from portico._chat.passages import Passages
 from portico._functions.functions import function
 from portico._kernel import Kernel
@@ -70,6 +70,12 @@ def test_numbers_in_the_order_of_the_answer_cite_the_same_passages(cited: list[l
 )
 def test_only_marks_are_renumbered(text: str, renumbered: str | None) -> None:
     assert Citations.check(text, SOURCES).renumber(text)[0] == (text if renumbered is None else renumbered)
+
+
+def test_a_mark_that_a_quotation_brings_from_its_source_stays() -> None:
+    check = Citations((Citation(2, None, None, "Doors, see [1], are\nopen."), Citation(1, None, None, "Locks.")))
+    text = check.renumber("“Doors, see [1], are open.” [2]\n\n“Locks.” [1]")[0]
+    assert text == "“Doors, see [1], are open.” [1]\n\n“Locks.” [2]"
 
 
 @pytest.mark.parametrize(

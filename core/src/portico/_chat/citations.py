@@ -174,7 +174,11 @@ class Citations:
         prose = without_links(without_code(prose))
         pieces, end = [], 0
         marks = [*_mark_matches(_DEFINITION.sub(_blank, prose)), *_DEFINITION.finditer(prose)]
+        quoted = [match.span() for match in _QUOTED.finditer(text)]
         for match in sorted(marks, key=re.Match.start):
+            inside = any(start < match.start() < end for start, end in quoted)
+            if inside and any(match[0] in citation.quote for citation in self.cited):
+                continue  # the mark is the source's
             pieces += [text[end : match.start()], _renumber_mark(match[0], order)]
             end = match.end()
         cited = (replace(each, number=order[each.number]) for each in self.cited)
