@@ -409,7 +409,9 @@ def _explains(asked: Asked, candidate: Candidate, words: Words) -> float:
     free = kinds | candidate.context
     best = 0.0
     if unit.first and candidate.entry:
-        best = _same(subject, candidate.entry, asked.kinds | candidate.context)
+        # "git-update-ref" in its own manual explains "ref" less than the entry "ref" does.
+        more = sum(not term.isdigit() for term in candidate.entry - subject - kinds)
+        best = _same(subject, candidate.entry, asked.kinds | candidate.context) - 0.15 * more
     if candidate.leading and candidate.title:
         best = max(best, (0.6 if subject & candidate.terms else 0.3) * _same(subject, candidate.title, kinds))
     if _CONDITION.match(text):

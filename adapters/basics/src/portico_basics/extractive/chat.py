@@ -246,7 +246,10 @@ def paragraph(quote: Quote, citation: Citation, passages: Sequence[Source]) -> s
             shown = f"{' '.join(lead.split())}\n\n{rest}"
         return f"{shown}\n[{citation.number}]"
     if quote.term:
-        term, said = text[slice(*quote.term)].strip("*`:"), text[quote.term[1] : quote.end].lstrip("*`:.—– \n")
+        term, said = (
+            re.sub(r"\s[-–—]+$", "", text[slice(*quote.term)].strip("*`: ")),
+            text[quote.term[1] : quote.end].lstrip("*`:.—– \n"),
+        )
         return f"“{_flow(term)}: {_flow(said)}” [{citation.number}]"
     if _ANAPHOR.match(citation.quote) and " › " in (citation.name or ""):
         return f"{(citation.name or '').rpartition(' › ')[2]}: “{_flow(citation.quote)}” [{citation.number}]"
