@@ -34,8 +34,8 @@ LEAVING = "__leaving__"
 SERVICES = "__services__"
 # The templates are packages with tests of their own, each for a process of its own: three have one import name.
 # `pytest docs/template/connector` runs those of one, with its own settings.
-collect_ignore = ["template"]
-collect_ignore_glob = ["template/*"]
+collect_ignore = ["template", "theme"]
+collect_ignore_glob = ["template/*", "theme/*"]
 
 
 def compiled(example: Example, block: Block) -> Iterator[CodeType]:

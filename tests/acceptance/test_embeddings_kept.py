@@ -58,7 +58,7 @@ async def test_what_one_program_embedded_the_next_one_finds(file: Path) -> None:
 
 async def test_an_index_made_without_the_cache_stays_valid_with_it(file: Path) -> None:
     (file.parent / "docs").mkdir()
-    for number in range(40):
+    for number in range(150):
         (file.parent / "docs" / f"{number}.md").write_text(
             f"# Part {number}\n\nInstall part {number} first.\n", "utf-8"
         )
@@ -70,7 +70,7 @@ async def test_an_index_made_without_the_cache_stays_valid_with_it(file: Path) -
         assert (await kernel.run_goal("How is it installed?")).outcome.text  # type: ignore[union-attr]
         generator = kernel.service(EmbeddingGenerator)
         # The question, and the passages that the answer is quoted from.
-        assert 1 <= generator.embedded < 20, "the index was made anew"  # type: ignore[attr-defined]
+        assert 1 <= generator.embedded < 100, "the index was made anew"  # type: ignore[attr-defined]
 
 
 async def test_functions_that_are_chosen_among_are_embedded_once_for_all_programs(file: Path) -> None:

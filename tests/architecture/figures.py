@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 65_900,
+    "source lines": 66_000,
     "core lines": 22_650,
     "testkit lines, with its tests": 12_000,
     "public names of core": 220,

@@ -259,7 +259,7 @@ def test_a_server_that_fails_is_one_clear_error(portico: Any, configure: Any, mo
     done = portico("search", "lighthouse", "--source", "web")
     assert (done.code, done.out) == (1, "")
     assert len(done.err.splitlines()) == 1, done.err
-    assert all(word in done.err for word in ("Error: ", "'mediawiki'", *words)), done.err
+    assert all(word in done.err for word in ("Error: ", "'web'", *words)), done.err
     asked = portico("ask", QUESTION, "--source", "web", "--json")
     assert (asked.code, asked.err) == (1, "")
     assert all(word in asked.json["error"]["message"] for word in words), asked.out

@@ -143,9 +143,17 @@ def test_bookmarks_are_headings_where_their_lines_stand():
 def test_running_heads_page_numbers_and_contents_are_left_out():
     contents = "Contents\n1 Doors . . . . . . 2\n2 Locks ............. 3\n3 Keys ........ 5"
     pages = [f"The Manual\nThing {name}.\nSo {name} is described.\nPage {n} of 5" for n, name in enumerate("abcd")]
-    assert [s.text.strip() for s in _read(_pdf(contents, *pages))] == [
-        f"Thing {name}.\nSo {name} is described." for name in "abcd"
-    ]
+    shown = [f"Thing {name}.\nSo {name} is described." for name in "abcd"]
+    assert [s.text.strip() for s in _read(_pdf(contents, *pages))] == [f"The Manual\n{shown[0]}", *shown[1:]]
+
+
+def test_what_only_looks_like_a_running_head_stays():
+    bills = [f"Dear Ms Jones,\nyou owe {sum} euros." for sum in (20, 310, 44)]
+    text = "\n".join(section.text for section in _read(_pdf(*bills)))
+    assert all(f"you owe {sum} euros" in text for sum in (20, 310, 44))
+    assert "Dear Ms Jones" in text
+    assert "48213" in _read(_pdf("Your code is:\n48213"))[0].text
+    assert _read(_pdf("Wait....", "Wait....", "Wait...."))[0].text == "Wait...."
 
 
 def test_a_sentence_that_a_page_breaks_off_is_on_the_page_where_it_begins():

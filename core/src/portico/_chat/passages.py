@@ -24,6 +24,8 @@ _GREATEST = 999
 """The greatest number that a mark may have; see `portico._chat.citations.cited_numbers`."""
 _MOST_VALUES = 20_000
 """Values of a result among which passages are looked for."""
+_MOST_FAILED = 8
+"""Places of a text where JSON seems to begin and does not: each may take as long as the text."""
 _DEEPEST = 20
 """Levels of a value that are looked at."""
 _SHORTEST_QUOTE = 20
@@ -211,13 +213,16 @@ def _record(value: dict[str, Any]) -> TextSearchResult | None:
 
 def _json_in(text: str) -> tuple[list[Any], bool]:
     """Return the lists and objects that are written as JSON in a text, and whether they stand alone."""
-    decoder, end, around = json.JSONDecoder(), 0, ""
+    decoder, end, around, failed = json.JSONDecoder(), 0, "", 0
     values = []
     for match in islice(_JSON.finditer(text), _GREATEST):
         if match.start() >= end:
             try:
                 value, after = decoder.raw_decode(text, match.start())
             except (ValueError, RecursionError):
+                failed += 1
+                if failed == _MOST_FAILED:
+                    break
                 continue
             values.append(value)
             around, end = around + text[end : match.start()], after

@@ -210,7 +210,10 @@ class Execution:
         if type(record.result) not in (list, dict):
             return
         function = record.step.function if isinstance(record.step.function, str) else ""
-        found = function in self.kernel.specs and RESULTS_TAG in self.kernel.specs[function].tags
+        spec = self.kernel.specs.get(function)
+        found = spec is not None and RESULTS_TAG in spec.tags
+        if function and not found and (spec is None or not spec.is_search):
+            return  # what it returns is no passage, whatever its form
         taken = self.passages.take(record.result, found=found, name=function.partition("-")[0])
         self.searched |= found or bool(taken)
 

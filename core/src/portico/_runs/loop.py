@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Usage
-from portico._functions.functions import FunctionSpec
+from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, From, Plan, Step, TextOf, Value, evaluate, references
@@ -238,6 +238,8 @@ class Loop:
         """
         execution = self.execution
         by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
+        if self.planner is None:  # only an answering step of the plan writes for people
+            by_planner = not any(spec and spec.is_answer for plan in self.plans[-1:] for spec in self._specs_of(plan))
         if answer.citations or by_planner or not execution.searched or not isinstance(answer.value, str | None):
             return answer
         check = execution.passages.cite(answer.text)
@@ -453,13 +455,23 @@ class Loop:
         name = next((spec.name for spec in self.catalogue().values() if spec.is_answer), None)
         found = [From(each.step, each.path) for each in dict.fromkeys(references(plan.result)) if each.step != INPUT]
         answered = any(step.function == name and step.id in {each.step for each in found} for step in plan.steps)
-        nothing = execution.searched and value == []
+        searched = self._specs_of(plan, {each.step for each in found})
+        nothing = value == [] and any(spec and {SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in searched)
         if name is None or answered or not found or not (nothing or execution.passages.holds(value)):
             return None
         id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
         sources = TextOf(tuple(part for each in found for part in (each, "\n")))
         step = Step(id, name, {"question": Value(self.goal), "sources": sources}, reason="It puts this into words.")
         return replace(plan, steps=(step,), result=From(id))
+
+    def _specs_of(self, plan: Plan, steps: Collection[str] | None = None) -> list[FunctionSpec | None]:
+        """Return the functions of a plan's steps, or of those ``steps``."""
+        specs = self.execution.kernel.specs
+        return [
+            specs.get(step.function) if isinstance(step.function, str) else None
+            for step in plan.steps
+            if steps is None or step.id in steps
+        ]
 
     def _observe(self, plan: Plan) -> None:
         specs, results = self.execution.kernel.specs, self.execution.results

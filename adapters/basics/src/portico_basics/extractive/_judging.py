@@ -155,10 +155,10 @@ class Asked:
         """Read a question. The forms of questions are those of English."""
         terms = tuple(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
         # German nouns have capitals, and so do the words of some titles.
-        spoken = words.language == "german" or question.istitle()
+        spoken = words.language == "german" or question.istitle() or question.isupper()
         names = tuple(
             name
-            for match in _NAME.finditer(question)
+            for match in _NAME.finditer(_asking(question))
             if not (spoken and match.group().isalpha()) and (name := frozenset(words.terms(match.group())) & set(terms))
         )
         subject = kinds = frozenset[str]()
@@ -233,6 +233,11 @@ def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], word
                 )
             )
     return found
+
+
+def _asking(question: str) -> str:
+    """Return the sentences that ask, if any does: a greeting or a signature names nothing that must occur."""
+    return " ".join(each for each in re.split(r"(?<=[.!?])\s+|\n+", question) if each.endswith("?")) or question
 
 
 def _negated(text: str, words: Words) -> frozenset[str]:

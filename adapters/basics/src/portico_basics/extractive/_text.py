@@ -23,7 +23,7 @@ _CELLS = re.compile(r"(?<=\S) \| ?(?=\S)")
 _RULE = re.compile(r"[\s|:+=\-]*$")
 _INDENTED = re.compile(r" {4,}\S|\t+\S")
 _CODE_LINE = re.compile(
-    r"""\s*(?:
+    r"""\s*+(?:
         (?:def|class|import|from|return|async|await|elif|public|private|static|const|let|var|func|fn|struct)\s.*[\w:;{()}=\]"']\s*$
         | (?:\$|>>>|@)\s?[\w./-]+ .* $
         | [\w.\[\]"']+\s*[:+\-*/|]?=\s*\S.*$
@@ -60,7 +60,7 @@ _LEAD = re.compile(
     r"(\*\*[^*\n]{1,60}\*\*|`{1,2}[^`\n]{1,60}`{1,2}|[\"“][^\"”\n]{1,60}[\"”]|--?\w[\w=<>-]*|:[A-Za-z][^:\n`]{1,60}(?=:))\s*(?:[:.—–]|-(?=\s))\s+(?=\S)"
 )
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
-_SIGNATURE = re.compile(r"\s*(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
+_SIGNATURE = re.compile(r"\s*+(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
 _NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?\s+\w")
 _LONGEST_TERM = 100
 _PARAGRAPHS_OF_TERM = 3

@@ -32,10 +32,9 @@ _LONGEST_END = 6
 _NO_TITLE = re.compile(r"(?i)untitled|microsoft word|powerpoint|\.(?:docx?|pptx?|xlsx?|indd|qxd|tex|dvi|pdf|rtf|odt)\b")
 _SURROGATES_AND_CONTROLS = re.compile(r"[\ud800-\udfff\x00-\x08\x0e-\x1f\x7f\ufffe]")
 _HYPHENATED = re.compile(r"[\x02\ufffe](?:\r?\n)?(?=\w)")
-_LEADERS = re.compile(r"(?:\.[ \xa0]?){4,}\s*[\divxlc]*\s*$|(?:…\s*){2,}\d*\s*$")
-_NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b")
-_OUTER_NUMBER = re.compile(r"^\d{1,5}(?=\s)|(?<=\s)\d{1,5}$")
-_PAGE_NUMBER = re.compile(r"(?i)\W*(?:(?:page|seite|p\.)\s*)?(?:\d{1,5}|[ivxlc]{1,7})(?:\s*(?:of|/|von)\s*\d{1,5})?\W*")
+_LEADERS = re.compile(r"(?:\.[ \xa0]?){4,}\s*[\divxlc]+\s*$|(?:…\s*){2,}\d+\s*$")
+_OUTER_NUMBER = re.compile(r"^\W*\d{1,5}(?=\W*$|\s)|(?<=\s)\d{1,5}$|(?<=page )\d{1,5}", re.IGNORECASE)
+_ROMAN = re.compile(r"\W*[ivxlc]{1,7}\W*")
 _NUMBERING = re.compile(r"(?i)(?:(?:chapter|section|part)\s+)?(?:\d+(?:\.\d+)*|[a-z](?:\.\d+)*|[ivxlc]+)[.):]?\s+")
 _SENTENCE = re.compile(r"[.!?][)\"'’”]*(?=\s+[A-Z]|\s*$)")
 _END = re.compile(r"[.!?:][)\"'’”]*$")
@@ -199,24 +198,29 @@ def _edges(lines: Sequence[str]) -> set[int]:
     return {*places[:2], *places[-2:]}
 
 
-def _shape(line: str) -> str:
-    return _NUMBERS.sub("#", _clean(line[:300]).casefold())
-
-
 def _without_running_heads(texts: dict[int, list[str]]) -> dict[int, list[str]]:
-    """Leave out lines at the edge of a page that recur on others, or begin or end with the number of the page."""
+    """Leave out lines at the edge of a page that carry its number, or recur: of these, the first stays.
+
+    A page of nothing else stays as it is.
+    """
     edges = [(number, place, texts[number][place]) for number in texts for place in _edges(texts[number])]
-    shapes = Counter(shape for shape, _ in {(_shape(line), number) for number, _, line in edges})
+    lines = Counter(line for line, _ in {(_clean(line), number) for number, _, line in edges})
     offsets = Counter(offset for number, _, line in edges for offset in _offsets(line, number))
     offset, times = max(offsets.items(), key=lambda each: each[1], default=(0, 0))
-    pages = {number: list(lines) for number, lines in texts.items()}
-    for number, place, line in sorted(edges, reverse=True):
+    out: dict[int, set[int]] = {}
+    seen: set[str] = set()
+    for number, place, line in sorted(edges):
         numbered = times >= _RECURS and offset in _offsets(line, number)
-        if numbered or shapes[_shape(line)] >= _RECURS or _PAGE_NUMBER.fullmatch(line[:40]):
-            del pages[number][place]
+        if numbered or (lines[_clean(line)] >= _RECURS and _clean(line) in seen) or _ROMAN.fullmatch(line[:20]):
+            out.setdefault(number, set()).add(place)
+        seen.add(_clean(line))
+    pages = {}
+    for number, every in texts.items():
+        kept = [line for place, line in enumerate(every) if place not in out.get(number, ())]
+        pages[number] = kept if any(line and not line.isspace() for line in kept) else every
     return pages
 
 
 def _offsets(line: str, number: int) -> set[int]:
     """Return by how much the numbers at the ends of a line differ from that of the page."""
-    return {int(found) - number for found in _OUTER_NUMBER.findall(_clean(line[:300]))}
+    return {int("".join(filter(str.isdecimal, found))) - number for found in _OUTER_NUMBER.findall(_clean(line[:300]))}
