@@ -36,7 +36,7 @@ _TARGET = re.compile(
     rf"|(?<![A-Za-z0-9])(?P<bare>{_SCHEME}{_INSIDE}{{1,4000}})"
 )
 _LABELLED = re.compile(r"\[(?:[^\[\]\n]|\[[^\[\]\n]{0,100}\]){0,500}\]\([^\n)]{0,4000}\)")
-_SHORTEST_QUOTE = 20
+SHORTEST_QUOTE = 20
 """Characters; less may stand in an answer by chance."""
 _CLOSING = {")": "(", "]": "["}
 _DEFAULT_PORTS = {("http", 80), ("https", 443)}
@@ -171,7 +171,7 @@ class Citations:
         for source in self.uncited:
             order.setdefault(source.number, len(order) + 1)
         prose = text
-        for citation in (each for each in self.cited if len(each.quote) >= _SHORTEST_QUOTE):
+        for citation in (each for each in self.cited if len(each.quote) >= SHORTEST_QUOTE):
             prose = prose.replace(citation.quote, " " * len(citation.quote))
         prose = without_links(without_code(prose))
         pieces, end = [], 0

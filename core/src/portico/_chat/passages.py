@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.citations import Citations
+from portico._chat.citations import SHORTEST_QUOTE, Citations
 from portico._chat.messages import Citation, Source, ToolResult
 from portico._search.results import TextSearchResult
 
@@ -28,7 +28,6 @@ _MOST_FAILED = 8
 """Places of a text where JSON seems to begin and does not: each may take as long as the text."""
 _DEEPEST = 20
 """Levels of a value that are looked at."""
-_SHORTEST_QUOTE = 20
 _JSON = re.compile(r'\[\s*[\[{"\]]|\{\s*"')
 _TEXTS = ("value", "text", "content", "snippet", "extract", "description")
 _NAMES = ("name", "title", "path")
@@ -46,7 +45,7 @@ class Passages:
     ([2, 3], 'Ports')
 
     An answer of an earlier turn stands in the conversation with its marks; would a number mean another passage in the
-    next turn, no one could tell which is meant. After 999 the numbers begin anew, and what was numbered is forgotten.
+    next turn, it would be unclear which is meant. After 999 the numbers begin anew, and what was numbered is forgotten.
     """
 
     def __init__(self, *, first: int = 1, sources: Iterable[Source] = ()) -> None:
@@ -119,7 +118,7 @@ class Passages:
     def cite(self, text: str) -> Citations:
         """Check what an answer cites, see `Citations.check`; it also cites a passage whose whole text stands in it."""
         check = Citations.check(text, self.sources)
-        whole = [each for each in check.uncited if len(each.text) >= _SHORTEST_QUOTE and each.text.strip() in text]
+        whole = [each for each in check.uncited if len(each.text) >= SHORTEST_QUOTE and each.text.strip() in text]
         if not whole:
             return check
         numbers = {each.number for each in whole}
