@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:]
     json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     # A command makes a million objects and drops few: to look for circles among them takes a tenth of its time.
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     try:
         from portico_cli.command_table import run_command
 

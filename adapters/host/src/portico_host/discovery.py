@@ -35,8 +35,11 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None, 
     allowed = None if only is None else {fold(word): word for word in only}
     matched: set[str] = set()
     packages = []
-    with_commands = {fold(owner) for _, owner, _ in _entry_points(_COMMANDS)}
-    for entry, owner, version in sorted(_entry_points(_GROUP), key=lambda found: (found[0].name, found[1])):
+    points = sorted(_entry_points(_GROUP, _COMMANDS), key=lambda found: (found[0].name, found[1]))
+    with_commands = {fold(owner) for entry, owner, _ in points if entry.group == _COMMANDS}
+    for entry, owner, version in points:
+        if entry.group == _COMMANDS:
+            continue
         words = {fold(entry.name), *_names_of(owner)}
         matched |= words
         reason = None
@@ -62,8 +65,8 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None, 
     return Plugins(tuple(_with_conflicts(packages)), unmatched)
 
 
-def _entry_points(group: str) -> Iterator[tuple[EntryPoint, str, str]]:
-    """Yield the entry points of a group with name and version of the distribution, each distribution once.
+def _entry_points(*groups: str) -> Iterator[tuple[EntryPoint, str, str]]:
+    """Yield the entry points of some groups with name and version of the distribution, each distribution once.
 
     ``importlib.metadata.entry_points`` reads all distributions in one go, so that one unreadable file would
     hide every package.
@@ -71,9 +74,11 @@ def _entry_points(group: str) -> Iterator[tuple[EntryPoint, str, str]]:
     seen: set[str] = set()
     for distribution in distributions():
         try:
-            if group not in (distribution.read_text("entry_points.txt") or ""):
+            if _GROUP not in (distribution.read_text("entry_points.txt") or ""):
                 continue
-            points = [point for point in distribution.entry_points.select(group=group) if point.module]
+            points = [point for point in distribution.entry_points if point.group in groups and point.module]
+            if not points:
+                continue
             name, version = distribution.metadata["Name"], distribution.metadata["Version"] or "unknown"
         except Exception:  # noqa: BLE001, S112 - damaged metadata of others; pip reports it
             continue

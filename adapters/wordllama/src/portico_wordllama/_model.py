@@ -22,7 +22,7 @@ _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _PIECE = 4096
 _WAVE = 65_536
-_MANY = 64
+_MANY = 512
 
 Rows = npt.NDArray[np.float32]
 

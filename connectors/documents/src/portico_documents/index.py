@@ -225,7 +225,7 @@ class _Update:
     async def run(self) -> IndexReport:
         """Apply additions, changes and removals."""
         self.reporter.report(0, None)
-        total = await in_thread(self.scan.count)
+        total = await in_thread(self.scan.expected)
         self.reporter.report(0, total)
         if not await in_thread(_is_complete, self.connection, self.mirror.namespace):
             await self._begin()

@@ -35,7 +35,7 @@ class Found:
     nanoseconds since 1970. A name that is not UTF-8 holds surrogate escapes, as everywhere in Python.
     """
 
-    path: Path
+    path: str
     relative: str
     size: int
     modified_ns: int
@@ -128,7 +128,7 @@ def _judge_file(path: str, relative: str, state: os.stat_result, maximum_bytes: 
         return Skipped(relative, "too large")
     if not os.access(path, os.R_OK):
         return Skipped(relative, "unreadable")
-    return Found(Path(path), relative, state.st_size, state.st_mtime_ns)
+    return Found(path, relative, state.st_size, state.st_mtime_ns)
 
 
 def _pattern(globs: tuple[str, ...]) -> re.Pattern[str] | None:
@@ -204,9 +204,10 @@ class Scan:
         connection.execute("CREATE TEMP TABLE seen (path BLOB PRIMARY KEY) WITHOUT ROWID")
         self._walk = self._entries()
 
-    def count(self) -> int:
-        """Return how many files a walk finds to read."""
-        return sum(isinstance(entry, Found) for entry in self._entries())
+    def expected(self) -> int:
+        """Return about how many files the walk finds to read: those of the last time, or else it is walked for that."""
+        (known,) = self._connection.execute("SELECT count(*) FROM files").fetchone()
+        return known or sum(isinstance(entry, Found) for entry in self._entries())
 
     def next_batch(self) -> Batch:
         """Continue the walk until there is enough to write, or a moment has passed."""
@@ -327,9 +328,9 @@ class Scan:
     def _note_seen(self, path: bytes) -> None:
         self._connection.execute("INSERT OR IGNORE INTO seen VALUES (?)", (path,))
 
-    def _read(self, path: Path) -> tuple[bytes, int]:
+    def _read(self, path: str) -> tuple[bytes, int]:
         """Return the content with its time; an untrusted time has the file compared again."""
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             data = file.read(self._settings.maximum_bytes + 1)
             state = os.fstat(file.fileno())
         old_enough = abs(time.time_ns() - state.st_mtime_ns) > _RACY_NS

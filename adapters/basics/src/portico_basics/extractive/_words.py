@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import snowballstemmer
 
@@ -186,6 +187,7 @@ def likely_language(text: str) -> str | None:
     return best.capitalize() if clear else None
 
 
+@cache
 def stop_words(language: str) -> frozenset[str]:
     """Return the words without a topic of a language."""
     return frozenset(STOP_WORDS[language].split())

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -75,7 +74,12 @@ def place_head(name: str | None, link: str | None, style: str = "") -> Text:
         parts = urlsplit("")
     shown = target
     if parts.scheme == "file":
-        path, fragment = url2pathname(parts.path), unquote(parts.fragment)
+        path, fragment = unquote(parts.path), unquote(parts.fragment)
+        if os.name == "nt":
+            # It brings an HTTP client, which takes 20 ms, and elsewhere does no more than `unquote`.
+            from urllib.request import url2pathname
+
+            path = url2pathname(parts.path)
         line, page = _LINE.match(fragment), _PAGE.match(fragment)
         first, _, rest = title.partition(" › ")
         # The place shows the name of the file already.

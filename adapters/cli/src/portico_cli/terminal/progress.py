@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress as Display, SpinnerColumn, TextColumn
-from rich.table import Column
 from rich.text import Text
 
 from portico.errors import ConfigurationError
@@ -59,6 +57,8 @@ class Progress:
         """Begin to show the line that changes."""
         if not sys.stderr.isatty():
             return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress as Display, SpinnerColumn, TextColumn
+        from rich.table import Column
 
         column = Column(ratio=1 if self._bar else None, no_wrap=True, overflow="ellipsis")
         words = TextColumn("{task.description}", markup=False, table_column=column)
