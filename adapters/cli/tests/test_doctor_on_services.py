@@ -38,6 +38,28 @@ def test_a_service_that_cannot_be_made(package: Make, doctor: Any, search: str, 
     assert found["mend"] == mend
 
 
+WAITING = """
+from portico.errors import PluginNotInstalled
+from portico.plugins import Registration
+
+def make(settings, services):
+    raise PluginNotInstalled("Types of acme need more packages. Run `pip install acme[types]`.")
+
+def portico_type_codecs():
+    return [Registration(name="acme", factory="portico_acme:make", summary="Waits.")]
+"""
+
+
+@pytest.mark.parametrize(("configuration", "state"), [("", "warn"), ('[types.acme]\nuse = "acme"\n', "fail")])
+def test_what_waits_for_packages_is_a_fault_where_it_is_configured(
+    package: Make, doctor: Any, configuration: str, state: str
+) -> None:
+    package(WAITING)
+    found = doctor(configuration, healthy=state == "warn")["type codec acme"]
+    assert (found["state"], found["message"]) == (state, "Types of acme need more packages.")
+    assert found["mend"] == "Run `pip install acme[types]`."
+
+
 PLANNING = """
 from types import SimpleNamespace
 from portico.plugins import Registration

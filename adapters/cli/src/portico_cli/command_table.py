@@ -112,6 +112,11 @@ def portico() -> None:
     """Ask your documents, and build applications on language models."""
 
 
+class _NarrowHelp(click.HelpFormatter):
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl(rows, min(col_max, self.width // 2 - 4), col_spacing)
+
+
 def run_command(words: Sequence[str], *, json: bool) -> int:
     """Run the command that the words name and return its exit code; nothing is raised.
 
@@ -120,8 +125,11 @@ def run_command(words: Sequence[str], *, json: bool) -> int:
     use_utf8()
     invocation = Invocation(json=json)
     columns = get_terminal_size().columns
-    # By itself, click takes 50 columns for the least.
-    extra: Any = {"terminal_width": max(columns - 1, 20)} if columns < 52 else {}
+    extra: dict[str, Any] = {}
+    if columns < 52:
+        # By itself, click takes 50 columns for the least, and up to 30 for the names of options.
+        extra["terminal_width"] = max(columns - 1, 20)
+        click.Context.formatter_class = _NarrowHelp
     try:
         result = portico.main(args=list(words), prog_name="portico", standalone_mode=False, obj=invocation, **extra)
     except OutputClosed:

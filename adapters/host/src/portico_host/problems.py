@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Literal
 
-from portico.errors import ConfigurationError, PorticoError, nearest
+from portico.errors import ConfigurationError, PluginNotInstalled, PorticoError, nearest
 
 _LONGEST = 60
 _KNOWN_SHOWN = 12
@@ -67,7 +67,10 @@ def problems_of(error: PorticoError, subject: str = "configuration") -> list[Pro
     if isinstance(error, SettingsInvalid):
         problems = [replace(each, subject=write_key(each.key) or each.place) for each in error.problems]
     else:
-        known = error.args[0] if error.args and isinstance(error.args[0], Problem) else Problem(str(error))
+        cause, dot, mend = str(error).partition(". ") if isinstance(error, PluginNotInstalled) else (str(error), "", "")
+        known = (
+            error.args[0] if error.args and isinstance(error.args[0], Problem) else Problem(cause + dot.strip(), mend)
+        )
         problems = [replace(known, subject=subject, error=error.__cause__)]
     return [replace(each, mend=each.mend or "Correct the configuration.") for each in problems]
 

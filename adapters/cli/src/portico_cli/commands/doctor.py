@@ -17,7 +17,7 @@ from rich.text import Text
 
 import portico
 import portico_host
-from portico.errors import PluginBroken, PorticoError, StoreError
+from portico.errors import PluginBroken, PluginNotInstalled, PorticoError, StoreError
 from portico.ports import PORTS, ChatService, Planner, RunStore
 from portico_cli.command_table import load_command, usable_commands
 from portico_cli.failures import FAILED, write_traceback
@@ -155,7 +155,11 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
             try:
                 services.get(port, name)
             except PorticoError as error:
-                findings += _of_error(error, f"{info.noun} {name}")
+                found = list(_of_error(error, f"{info.noun} {name}"))
+                # What is there by default and waits for packages is no fault of who does not use it.
+                wanted = application.configuration.use(info) or application.configuration.entry(info, name)
+                waits = isinstance(error, PluginNotInstalled) and not wanted
+                findings += [each._replace(state="warn") for each in found] if waits else found
             else:
                 findings.append(Finding("ok", f"{info.noun} {name}", "can be made"))
     findings += _planning(services)
