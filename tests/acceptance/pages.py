@@ -77,13 +77,13 @@ class Interpreter:
 class Environments:
     """Environments by what is installed in them; pages that install the same share one."""
 
-    def __init__(self, place: Path, wheels: Path) -> None:
+    def __init__(self, place: Path, wheels: Path, variables: Mapping[str, str]) -> None:
         self._place = place
         self._made: dict[tuple[str, ...], Environment] = {}
         found = {"PIP_FIND_LINKS": str(wheels), "UV_FIND_LINKS": str(wheels)}
         pinned = {name: str(ROOT / "constraints.txt") for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT")}
         # As pip does: a first import that compiles would take seconds.
-        self._installing = {**os.environ, **found, **pinned, "UV_COMPILE_BYTECODE": "1"}
+        self._installing = {**variables, **found, **pinned, "UV_COMPILE_BYTECODE": "1"}
         for name in ("VIRTUAL_ENV", "UV_PYTHON", "PYTHONPATH"):
             self._installing.pop(name, None)
 
@@ -207,7 +207,7 @@ def main(names: list[str]) -> int:
     pages = [page for page in pages_with_code() if not names or page.stem in names or page.name in names]
     good = 0
     with tempfile.TemporaryDirectory(prefix="pages-") as name, built_wheels(Path(name)) as wheels:
-        environments = Environments(Path(name), wheels)
+        environments = Environments(Path(name), wheels, os.environ)
         for page in pages:
             folder = Path(name) / page.stem
             folder.mkdir()

@@ -101,7 +101,7 @@ def test_an_installed_connector_is_a_source_without_a_line_of_configuration(auth
     if editable:
         assert " passed" in author.follow(made)
     else:
-        author.outside.pip("install", made["folder"])
+        author.outside.install(made["folder"])
         shutil.rmtree(made["folder"])
 
     assert author.listed() == ["TextSearch acme"]
@@ -119,11 +119,11 @@ def test_an_installed_connector_is_a_source_without_a_line_of_configuration(auth
         assert "install the package that registers it" in author.refused(command, "--source", "acme", QUESTION)
 
 
-def test_an_installed_planner_is_used_by_changing_one_word(author: Author) -> None:
+def test_an_installed_planner_is_used_by_changing_one_word(author: Author, installer: str) -> None:
     author.configure('[planner]\nuse = "retrieval"\n')
     assert author.portico(*ABOUT_NOTES)["planner"] == "retrieval"
     made = author.new("planner")
-    assert " passed" in author.follow(made)
+    assert " passed" in author.follow(made, installer=installer)
 
     assert author.listed() == ["Planner acme"]
     author.configure('[planner]\nuse = "acme"\n')
@@ -132,7 +132,7 @@ def test_an_installed_planner_is_used_by_changing_one_word(author: Author) -> No
     assert "vinegar" in answer["answer"]
     assert answer["citations"][0]["name"].startswith("kettle.md")
 
-    author.outside.pip("uninstall", "--yes", "portico-acme-planner")
+    author.outside.uninstall("portico-acme-planner")
     assert author.listed() == []
     message = author.refused(*ABOUT_NOTES)
     assert "portico.toml" in message

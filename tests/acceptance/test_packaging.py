@@ -59,14 +59,19 @@ print(len(names))
     assert int(said) >= len(sources)
 
 
-def test_pip_installs_a_working_portico_from_a_clone(checkout: Path, tmp_path: Path, variables: dict[str, str]) -> None:
+@pytest.mark.parametrize("by_pip", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["uv", "pip"])
+def test_a_clone_installs_as_a_working_portico(
+    checkout: Path, tmp_path: Path, variables: dict[str, str], by_pip: bool
+) -> None:
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "LOCALAPPDATA": str(tmp_path / "cache")}
-    # As who has no uv does it.
-    environment = new_environment(tmp_path / "venv", variables, variables | home, by_python=True)
-    # What builds them is there once: pip would install it anew for each of forty folders, which doubles the time.
+    # Pip as who has no uv uses it. It takes five times as long.
+    environment = new_environment(tmp_path / "venv", variables, variables | home, by_python=by_pip)
+    # What builds them is there once: it would be installed anew for each of forty folders, which doubles the time.
     # Nor is all compiled of which little runs.
     environment.install("hatchling>=1.27")
-    environment.pip("install", "--no-compile", "--no-build-isolation", "-c", checkout / "constraints.txt", checkout)
+    installing = environment.pip if by_pip else environment.install
+    quick = ["--no-build-isolation", *(["--no-compile"] if by_pip else [])]
+    installing(*(["install"] if by_pip else []), *quick, "-c", checkout / "constraints.txt", checkout)
 
     documents = tmp_path / "documents"
     documents.mkdir()
