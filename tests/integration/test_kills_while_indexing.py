@@ -21,7 +21,7 @@ from portico.search import TextSearchOptions
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 
 WORKER = Path(__file__).with_name("indexing_worker.py")
-ROUNDS = 50
+ROUNDS = 20
 DOCUMENTS = 200
 CHANGES = 80
 State = dict[str, frozenset[str]]
@@ -86,7 +86,7 @@ async def found(worker: ModuleType, base: Path) -> State:
     return {name: frozenset(texts) for name, texts in state.items()}
 
 
-def test_fifty_kills_leave_an_index_that_opens_with_each_document_old_or_new(process, worker, tmp_path):
+def test_kills_leave_an_index_that_opens_with_each_document_old_or_new(process, worker, tmp_path):
     chance = random.Random(7)
     folder = tmp_path / "docs"
     folder.mkdir()
