@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import run_command
 
 from portico import From, Kernel, Plan, Step, Value, plan_to_json
 from portico.errors import PlanInvalid
@@ -135,17 +135,9 @@ def portico(site: Path, tmp_path: Path) -> Any:
 
     def run(plan: Plan, *arguments: str) -> tuple[int, Any]:
         (folder / "plan.json").write_text(json.dumps(plan_to_json(plan), indent=2))
-        done = subprocess.run(
-            [sys.executable, "-m", "portico_cli", *arguments, "--json"],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
+        code, out, err = run_command(*arguments, "--json", cwd=folder, env=environment)
+        assert out, err
+        return code, json.loads(out)
 
     return run
 

@@ -6,10 +6,7 @@ The model is scripted: at the port, and over HTTP by a server of OpenAI's form, 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +17,7 @@ import portico_host
 from portico import ChatCapabilities, ChatRequest, Message, Run, ToolCall
 from portico.plans import Answer
 from portico.ports import ChatService, TextSearch
+from portico_cli.main import main
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 
 QUESTION = "How high is the tower of Norrland?"
@@ -185,22 +183,19 @@ async def test_a_number_that_no_passage_has_is_said(application: Callable[..., P
 
 @PLANNERS
 def test_the_command_line_lists_the_citations(
-    application: Callable[..., Path], model: ReplayedModel, planner: str
+    application: Callable[..., Path],
+    model: ReplayedModel,
+    planner: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     model.sayings = searching(planner)
     model.apart = lambda shown: final(planner, read(shown))
-    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    done = subprocess.run(
-        [sys.executable, "-m", "portico_cli", "ask", QUESTION],
-        cwd=application(planner, model.configuration).parent,
-        env=kept | {"PYTHONWARNINGS": "error", "PYTHONUTF8": "1", "COLUMNS": "200"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=90,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answer, first, second, *_, footer = filter(None, map(str.strip, done.stdout.splitlines()))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["ask", QUESTION, "--config", str(application(planner, model.configuration))]) == 0
+    said, warned = capsys.readouterr()
+    assert warned == ""
+    answer, first, second, *_, footer = filter(None, map(str.strip, said.splitlines()))
     assert answer == ANSWER
     assert (first[:3], second[:3]) == ("[1]", "[2]")
     assert "stone.md" in first

@@ -1,16 +1,13 @@
 """The poem of the planner article, run by five planners: nothing changes but one word of the configuration.
 
 Everything is real but the model: the configuration file, prompts from a folder, the OpenAI adapter, HTTP, the command
-line in a process of its own. A server on loopback replays what a model says to each planner, in the form that this
+line. A server on loopback replays what a model says to each planner, in the form that this
 planner asks for; a prompt it answers by what it is asked to write.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from tests.support.replayed_model import ReplayedModel, Saying
 import portico_host
 from portico import Run, ToolCall
 from portico.plans import Answer, Event, From, Plan, RunEvent, references
+from portico_cli.main import main
 
 ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
 CHINESE = "写一首关于John Doe的诗，然后把它翻译成中文。"
@@ -227,22 +225,11 @@ async def test_without_a_schema_the_stepwise_planner_asks_in_lines_and_has_the_s
 
 @PLANNERS
 def test_the_command_line_takes_the_planner_by_its_name(
-    application: Callable[[str], Path], model: ReplayedModel, planner: str
+    application: Callable[[str], Path], model: ReplayedModel, planner: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model.sayings = SAYINGS[planner]
-    folder = application("retrieval").parent
-    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    done = subprocess.run(
-        [sys.executable, "-m", "portico_cli", "ask", ENGLISH, "--planner", planner, "--json"],
-        cwd=folder,
-        env=kept | {"PYTHONWARNINGS": "error", "PYTHONUTF8": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=90,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    assert main(["ask", ENGLISH, "--planner", planner, "--json", "--config", str(application("retrieval"))]) == 0
+    told = json.loads(capsys.readouterr().out)
     assert told["answer"].strip() == TRANSLATED
     assert told["planner"] == planner
     assert model.prompts[-1] == f"Translate this into Chinese:\n{POEM}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import portico_host
 from portico import Citation
 from portico.plans import Answer
 from portico.ports import TextSearch
+from portico_cli.main import main
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server's package has none for Windows")
 
@@ -78,12 +78,11 @@ async def test_faiss_and_pgvector_give_the_same_citations(configurations: Mappin
         assert here == there, question
 
 
-def test_the_command_says_the_same_too(configurations: Mapping[str, Path]) -> None:
+def test_the_command_says_the_same_too(configurations: Mapping[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     told = []
     for config in configurations.values():
-        command = [sys.executable, "-m", "portico_cli", "ask", QUESTIONS[0], "--json", "--config", str(config)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, cwd=config.parent)
-        answer = json.loads(done.stdout)
+        assert main(["ask", QUESTIONS[0], "--json", "--config", str(config)]) == 0
+        answer = json.loads(capsys.readouterr().out)
         assert answer["citations"]
         told.append((answer["answer"], answer["citations"]))
     assert told[0] == told[1]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.support import processes
+from tests.support.command_line import run_command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
 
@@ -56,20 +57,12 @@ class Workshop:
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run a command to its end and return what it wrote to standard output."""
-        done = subprocess.run(
-            [sys.executable, "-m", "portico_cli", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=processes.PATIENCE,
-            check=False,
-        )
-        assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        assert SECRET not in done.stdout + done.stderr
-        return done.stdout + (done.stderr if code else "")
+        ended, *written = run_command(*arguments, cwd=self.folder, env=self.environment, timeout=processes.PATIENCE)
+        out, err = (each.decode("utf-8") for each in written)
+        assert ended == code, f"{out}\n{err}"
+        assert "Traceback" not in err
+        assert SECRET not in out + err
+        return out + (err if code else "")
 
     def start(self, *arguments: str, until: Callable[[], object] | None = None) -> subprocess.Popen[str]:
         """Start a command, and wait until something is so."""

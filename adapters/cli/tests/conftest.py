@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.support import processes
+from tests.support.command_line import run_command
 from tests.support.terminal import Shown, at_terminal
 
 PACKAGES = Path(__file__).parent / "packages"
@@ -102,16 +103,8 @@ def portico(folder: Path, environment: dict[str, str]) -> Run:
     """Return what runs the command line in a process of its own."""
 
     def run(*arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "portico_cli", *arguments],
-            cwd=folder,
-            env=environment | dict(env or {}),
-            input=stdin,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+        code, out, err = run_command(*arguments, cwd=folder, env=environment | dict(env or {}), stdin=stdin)
+        return Done(code, out.decode("utf-8"), err.decode("utf-8"))
 
     return run
 

@@ -120,23 +120,6 @@ class TestTemplates:
         assert project["dependency-groups"]["test"] == ["portico-testkit>=0.1"]
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_its_readme_shows_installation_settings_and_a_program_that_runs(
-        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        folder = template_folder(KINDS[kind])
-        text = (folder / "README.md").read_text("utf-8")
-        assert "pip install portico-acme" in text
-        assert tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])
-        assert "| setting | default | meaning |" in text
-        (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-        environment = installed(tmp_path, folder)
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", program], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.strip()
-
-    @pytest.mark.parametrize("kind", KINDS)
     def test_every_setting_is_in_the_table_of_its_readme(self, kind: str) -> None:
         folder = template_folder(KINDS[kind])
         (config,) = folder.glob("src/*/config.py")
