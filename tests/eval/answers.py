@@ -155,7 +155,9 @@ async def measure(questions: Sequence[Question], texts: Path, index: Path, *, mo
 def opened(texts: Path, index: Path, chat: str) -> Any:
     """Open a kernel that answers from the texts with one chat service."""
     source = {"use": "documents", "path": str(texts), "index": str(index)}
-    settings = {"chat": {"use": chat}, "search": {"texts": source}, "planner": {"use": "retrieval"}}
+    # A small model may go round in circles until its last token.
+    of_model = {"llamacpp": {"max_tokens": 400, "seed": 1, "timeout": 1800}} if chat == "llamacpp" else {}
+    settings = {"chat": {"use": chat, **of_model}, "search": {"texts": source}, "planner": {"use": "retrieval"}}
     return portico_host.open(overrides=settings)
 
 
