@@ -66,14 +66,14 @@ def test_a_passage_keeps_its_number_and_no_number_means_two(searches: list[list[
             assert known.setdefault(source.number, (source.link, source.text)) == (source.link, source.text)
     assert sorted(known) == list(range(1, len(known) + 1))
     assert len(set(known.values())) == len(known)
-    assert passages.sources == tuple(passages.find(number) for number in sorted(known))
+    assert [source.number for source in passages.sources] == sorted(known)
 
 
-def test_numbers_begin_anew_where_a_mark_could_not_be_longer() -> None:
-    passages = Passages(first=998)
-    assert [source.number for source in passages.add([TextSearchResult("a"), TextSearchResult("b")])] == [998, 999]
-    assert [source.number for source in passages.add([TextSearchResult("a"), TextSearchResult("c")])] == [1, 2]
-    assert [source.text for source in passages.sources] == ["a", "c"]
+def test_a_number_means_one_passage_however_many_there_are_and_a_year_means_none() -> None:
+    passages = Passages()
+    passages.add(TextSearchResult(f"p{number}") for number in range(1, 1_201))
+    answer = passages.check("One [1150], two [1, 1200], in [2024], not [7, 1201].").renumber("")[1]
+    assert [(each.number, each.quote) for each in answer] == [(1, "p1150"), (2, "p1"), (3, "p1200")]
 
 
 def test_a_service_that_cites_by_itself_is_believed() -> None:

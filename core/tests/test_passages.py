@@ -114,7 +114,8 @@ def test_any_result_can_be_read_and_shown_again_with_the_same_numbers(value: Any
     again = Passages(sources=passages.sources)
     assert again.show(value) == passages.show(value)
     written = json.dumps(value)
-    assert not passages.holds(value) or not isinstance(value, list | dict) or passages.holds(f"Found: {written}!")
+    if isinstance(value, list | dict) and passages.around(value):
+        assert passages.around(f"Found: {written}!") == ("Found: ", "!"), "what stands around is not lost"
 
 
 def test_a_value_that_is_nested_without_end_is_no_passage() -> None:
@@ -123,7 +124,7 @@ def test_a_value_that_is_nested_without_end_is_no_passage() -> None:
         deep = [deep]
     passages = Passages()
     assert passages.take(deep) == ()
-    assert not passages.holds(deep)
+    assert passages.around(deep) is None
     passages.show(deep)
 
 
@@ -163,10 +164,27 @@ async def test_a_search_that_found_nothing_is_answered_too() -> None:
     assert run.outcome.text == "Nothing."
 
 
-@pytest.mark.parametrize("options", [{"exclude": ["words"]}, {"budget": Budget(steps=1)}])
-async def test_without_that_function_or_a_step_left_the_results_are_given_as_they_are(options: Any) -> None:
+@function(tags=["answer"])
+async def other(asked: str, notes: str) -> str:
+    """Answer something else."""
+    return "Never."
+
+
+@function(tags=["answer"])
+async def another(question: str, sources: str, tone: str) -> str:
+    """Answer where a tone is given."""
+    return "Never."
+
+
+@pytest.mark.parametrize(
+    ("answering", "options"),
+    [(words, {"exclude": ["words"]}), (words, {"budget": Budget(steps=1)}), (other, {}), (another, {})],
+)
+async def test_without_that_function_or_a_step_left_the_results_are_given_as_they_are(
+    answering: Any, options: Any
+) -> None:
     planner = ScriptedPlanner(Plan("So?", (search(),), From("s1")))
-    run = await kernel_with(words).run_goal("So?", planner=planner, **options)
+    run = await kernel_with(answering).run_goal("So?", planner=planner, **options)
     assert isinstance(run.outcome, Answer)
     assert run.outcome.value == [STONE, TOWER]
 

@@ -15,7 +15,7 @@ from tests.support.replayed_model import ReplayedModel, Saying
 
 import portico_host
 from portico import ChatCapabilities, ChatRequest, Message, Run, ToolCall
-from portico.plans import Answer
+from portico.plans import Answer, Event, RunEvent
 from portico.ports import ChatService, TextSearch
 from portico_cli.main import main
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
@@ -117,13 +117,13 @@ def application(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-async def ask(config: Path, *script: Line, capabilities: ChatCapabilities = CAN) -> Run:
-    chat = ScriptedChat(*script, capabilities=capabilities)
+async def ask(config: Path, *script: Line, emit: Callable[[RunEvent], None] | None = None) -> Run:
+    chat = ScriptedChat(*script, capabilities=CAN)
     async with portico_host.open(config, services={ChatService: chat}) as kernel:
         index = kernel.service(TextSearch, "docs").index
         assert index is not None
         await index.update()
-        run = await kernel.run_goal(QUESTION)
+        run = await kernel.run_goal(QUESTION, emit=emit)
     assert len(chat.requests) == len(script), "the model was not asked for everything"
     return run
 
@@ -143,8 +143,13 @@ def require_answer(run: Run) -> None:
 async def test_what_was_found_is_answered_in_words_with_the_citations_in_their_order(
     application: Callable[..., Path], planner: str, search: str
 ) -> None:
-    run = await ask(application(planner), *searching(planner, search), reader(planner))
+    events: list[RunEvent] = []
+    run = await ask(application(planner), *searching(planner, search), reader(planner), emit=events.append)
     require_answer(run)
+    shown = "".join(event.text for event in events if isinstance(event, Event.TextDelta))
+    assert re.sub(r"\d", "", shown).strip() == re.sub(r"\d", "", ANSWER), "it is shown as it comes"
+    proposed = [event.plan.steps for event in events if isinstance(event, Event.Proposed)]
+    assert [step.id for steps in proposed for step in steps] == [step.id for step in run.plan.steps]
     if search != "Search":
         assert isinstance(run.outcome, Answer)
         assert all((citation.link or "").startswith("file:") for citation in run.outcome.citations)
@@ -158,6 +163,17 @@ async def test_a_plan_may_end_with_the_answer_itself(
     run = await ask(application(planner), *searching(planner, search, answering=True), reader(planner))
     require_answer(run)
     assert [record.step.function for record in run.steps].count("answers-FromSources") == 1
+
+
+async def test_what_a_template_says_around_the_passages_stays(application: Callable[..., Path]) -> None:
+    (template,) = searching("handlebars")
+    run = await ask(application("handlebars"), str(template).replace("{{json", "# Tower\n{{json"), reader("handlebars"))
+    assert run.outcome.text.strip() == f"# Tower\n{ANSWER}"
+
+
+async def test_a_source_may_have_the_name_of_the_functions_that_answer(application: Callable[..., Path]) -> None:
+    source = '[search.answers]\nuse = "documents"\npath = "pages"\nindex = "other"'
+    require_answer(await ask(application("structured", source), *searching("structured"), reader("structured")))
 
 
 @PLANNERS

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, PorticoError
-from portico.plugins import Secret
+from portico.plugins import JsonSchema, Secret
 from portico.ports import PORTS
 from portico_host.configuration import (
     Configuration,
@@ -156,10 +156,11 @@ class Application:
                 )
                 _add(kernel, own, f"the application's {own.name}")
             searching = any(spec.is_search for spec in kernel.specs.values())
-            if searching and _ANSWERS not in kernel.plugins and _ANSWERS in self.plugins.names(FunctionSource.__name__):
+            answering = any(spec.is_answer for spec in kernel.specs.values())
+            if searching and not answering and _ANSWERS in self.plugins.names(FunctionSource.__name__):
                 answers = _if_usable(made, FunctionSource, _ANSWERS)
                 if answers is not None:
-                    kernel.add_plugin(await answers.load(_ANSWERS))
+                    kernel.add_plugin(await answers.load(JsonSchema.free_name(_ANSWERS, kernel.plugins)))
             yield kernel
 
     def settings(self) -> tuple[EffectiveSetting, ...]:

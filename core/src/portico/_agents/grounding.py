@@ -119,13 +119,11 @@ class SearchContextProvider:
 
     def latest(self, thread: Thread) -> Grounding:
         """Return what was searched for and found before a thread's last turn."""
-        known = self._threads.get(thread.id)
-        return Grounding() if known is None else known[1]
+        return self._threads.get(thread.id, (None, Grounding()))[1]
 
     def check(self, thread: Thread, reply: ChatReply) -> Citations:
         """Check what a reply cites against all passages that its thread was given, those of earlier turns too."""
-        known = self._threads.get(thread.id)
-        return (Passages() if known is None else known[0]).check(reply)
+        return self._threads.get(thread.id, (Passages(), None))[0].check(reply)
 
     def _shorten(self, query: str) -> str:
         """Return the beginning of a query as far as every source takes it."""

@@ -14,7 +14,7 @@ from portico._chat.messages import Citation, Source
 from portico._search.results import TextSearchResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 LinkInText = tuple[int, str]
 """The place of a link in a text, and its address as written."""
@@ -112,7 +112,7 @@ def _trim(link: str) -> str:
     return link
 
 
-_NUMBER = r"\^?\d{1,3}"
+_NUMBER = r"\^?\d{1,9}"
 _WORD = r"(?:[Ss]ources?|[Pp]assages?|[Dd]oc(?:ument)?s?|[Rr]ef(?:erence)?s?\.?)\s{0,2}[:#]?\s{0,2}"
 _MORE = rf"(?:\s{{0,2}}(?:[,;，、；]|[-–—]|and|und|&)\s{{0,2}}(?:{_WORD})?{_NUMBER}){{0,40}}"
 # [1]  [1, 2]  [1-3]  [^1]  [Source 1]  【1】  【1†source】  ［1］  (Source 1)
@@ -123,8 +123,8 @@ _MARK = re.compile(
 # What a mark is attached to, and what of it is a name in code: rows_2, $x, rowCount, sys.argv, rows2, x, a call.
 _ATTACHED = re.compile(r"[\w.$)\]\\'’=]+\Z")
 _NAME = re.compile(r"[_$\\\]=]|[a-z][A-Z]|[a-z]{2}\.[a-z]{2}|^[a-z]+\d+$|^[A-Za-z]?\)?$")
-_DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:(?=\s)", re.MULTILINE)
-_ENTRY = re.compile(r"^[ \t]{0,8}(?:[-*+][ \t]{1,3})?\**\[\^?(\d{1,3})\]\**:?[ \t]{0,3}(\S[^\n]*)$", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?\d{1,9}\]:(?=\s)", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]{0,8}(?:[-*+][ \t]{1,3})?\**\[\^?(\d{1,9})\]\**:?[ \t]{0,3}(\S[^\n]*)$", re.MULTILINE)
 """A line of a list of sources, such as models put at the end: [1] Its name, https://its.address/"""
 _WIDEST = 20
 """How many sources a range such as [1-3] may name."""
@@ -152,7 +152,8 @@ class Citations:
     def remarks(self) -> tuple[str, ...]:
         """What is wrong with the citations, in sentences: those that no passage backs, or that there are none."""
         if self.unbacked or self.cited or not self.uncited:
-            return tuple(map(_describe_unbacked, self.unbacked))
+            cites, links = "cites [{}], which no passage backs.", "links to {}, which no passage has."
+            return tuple(f"The answer {(cites, links)[isinstance(each, str)].format(each)}" for each in self.unbacked)
         passages = f"none of the {len(self.uncited)} passages" if len(self.uncited) > 1 else "nothing of the passage"
         return (f"The answer cites {passages} that {'were' if len(self.uncited) > 1 else 'was'} read.",)
 
@@ -175,7 +176,7 @@ class Citations:
             prose = prose.replace(citation.quote, " " * len(citation.quote))
         prose = without_links(without_code(prose))
         pieces, end = [], 0
-        marks = [*_mark_matches(_DEFINITION.sub(_blank, prose)), *_DEFINITION.finditer(prose)]
+        marks = [*_mark_matches(_DEFINITION.sub(_blank, prose), order), *_DEFINITION.finditer(prose)]
         quoted = [match.span() for match in _QUOTED.finditer(text)]
         for match in sorted(marks, key=re.Match.start):
             inside = any(start < match.start() < end for start, end in quoted)
@@ -210,7 +211,7 @@ class Citations:
         by_place = _group_by_place(sources)
         cited: dict[int, Source] = {}
         unbacked: dict[int | str, None] = {}
-        marks: list[tuple[int, int | str]] = [*_find_marks(prose), *find_links(prose)]
+        marks: list[tuple[int, int | str]] = [*_find_marks(prose, by_number), *find_links(prose)]
         entries = _find_entries(prose, by_number)
 
         @cache
@@ -277,25 +278,28 @@ def cited_numbers(text: str) -> tuple[int, ...]:
     (2, 1)
 
     Marks are ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[Source 1]``, ``(Source 1)``, and 【1】 with what services put
-    into it. A number has at most three digits, so ``[2024]`` is none. What is attached to a name (``rows_2[1]``) is
-    code; attached to a plain word it is a mark, for many models write ``as protocols[1].`` A mark that is a link's
-    label cites by that link.
+    into it; not ``[2024]``, for more than three digits need a source of that number. What is attached to a name
+    (``rows_2[1]``) is code; attached to a plain word it is a mark, for many models write ``as protocols[1].`` A mark
+    that is a link's label cites by that link.
     """
     return tuple(dict.fromkeys(number for _, number in _find_marks(without_code(text))))
 
 
-def _find_marks(prose: str) -> Iterator[tuple[int, int]]:
+def _find_marks(prose: str, known: Container[int] = ()) -> Iterator[tuple[int, int]]:
     """Yield the numbers of marks with their places, given a text without code."""
-    for match in _mark_matches(_DEFINITION.sub(_blank, without_links(prose))):
+    for match in _mark_matches(_DEFINITION.sub(_blank, without_links(prose)), known):
         for number in _parse_numbers(match["square"] or match["wide"] or match["round"]):
             yield match.start(), number
 
 
-def _mark_matches(prose: str) -> Iterator[re.Match[str]]:
+def _mark_matches(prose: str, known: Container[int]) -> Iterator[re.Match[str]]:
     """Yield the marks in a text without code, links and definitions."""
     end_of_last = -1
     for match in _MARK.finditer(prose):
         if prose.startswith("(", match.end()) or prose.startswith("](", match.end()):
+            continue
+        written = match["square"] or match["wide"] or match["round"]
+        if not all(int(number) in known for number in re.findall(r"\d{4,}", written)):
             continue
         if match.start() != end_of_last and _is_code(prose, match):
             continue
@@ -314,12 +318,6 @@ def _renumber_mark(mark: str, order: Mapping[int, int]) -> str:
         numbers = ", ".join(str(order.get(number, number)) for number in every)
         return written[: digits[0][0]] + numbers + written[digits[-1][1] :] + dagger + rest
     return re.sub(r"\d+", lambda one: str(order.get(int(one[0]), one[0])), written) + dagger + rest
-
-
-def _describe_unbacked(mark: int | str) -> str:
-    if isinstance(mark, int):
-        return f"The answer cites [{mark}], which no passage backs."
-    return f"The answer links to {mark}, which no passage has."
 
 
 def _is_code(prose: str, match: re.Match[str]) -> bool:
@@ -418,11 +416,8 @@ def find_quotations(text: str) -> Iterator[str]:
 
 
 def _count_words(quotation: str) -> int:
-    return sum(1 if word.isascii() else max(1, _count_wide(word) // 2) for word in quotation.split())
-
-
-def _count_wide(word: str) -> int:
-    return sum(unicodedata.east_asian_width(letter) in "WF" for letter in word)
+    wide = (sum(unicodedata.east_asian_width(letter) in "WF" for letter in word) for word in quotation.split())
+    return sum(max(1, count // 2) for count in wide)
 
 
 def _is_quoted_from(quotation: str, passage: str) -> bool:

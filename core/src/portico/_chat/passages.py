@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import islice
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from portico._functions.middleware import ToolCallInvocation
     from portico._kernel_like import KernelLike
 
-_GREATEST = 999
-"""The greatest number that a mark may have; see `portico._chat.citations.cited_numbers`."""
+_MOST = 999
+"""Passages that one result may give, and pieces of JSON in a text."""
 _MOST_VALUES = 20_000
 """Values of a result among which passages are looked for."""
 _MOST_FAILED = 8
@@ -41,17 +42,17 @@ class Passages:
     >>> passages = Passages()
     >>> first = passages.add([TextSearchResult("Ports are protocols.", "Ports"), TextSearchResult("Plans are data.")])
     >>> again = passages.add([TextSearchResult("Plans are data."), TextSearchResult("Turns end.")])
-    >>> [source.number for source in again], passages.find(1).name
+    >>> [source.number for source in again], passages.sources[0].name
     ([2, 3], 'Ports')
 
     An answer of an earlier turn stands in the conversation with its marks; would a number mean another passage in the
-    next turn, it would be unclear which is meant. After 999 the numbers begin anew, and what was numbered is forgotten.
+    next turn, it would be unclear which is meant.
     """
 
     def __init__(self, *, first: int = 1, sources: Iterable[Source] = ()) -> None:
         """Begin with ``first``, or go on after ``sources`` that have their numbers."""
         self._by_number = {source.number: source for source in sources}
-        self._next = max(first if 1 <= first <= _GREATEST else 1, max(self._by_number, default=0) + 1)
+        self._next = max(first, max(self._by_number, default=0) + 1)
         self._numbers = {(source.link, source.text): source.number for source in self._by_number.values()}
         self._by_text = {source.text: source for source in reversed(self._by_number.values())}
 
@@ -60,16 +61,9 @@ class Passages:
         """All that were numbered, in the order of their numbers."""
         return tuple(self._by_number.values())
 
-    def find(self, number: int) -> Source | None:
-        """Return the passage of a number."""
-        return self._by_number.get(number)
-
     def add(self, results: Iterable[TextSearchResult | Mapping[str, Any]]) -> tuple[Source, ...]:
         """Give numbers to passages as a search gives them, or in the JSON form of functions; each comes once."""
         found = {(source.link, source.text): source for source in Citations.number(results)}
-        new = sum(key not in self._numbers for key in found)
-        if self._next + new > _GREATEST + 1:
-            self._next, self._by_number, self._numbers, self._by_text = 1, {}, {}, {}
         made = []
         for key, source in found.items():
             number = self._numbers.get(key)
@@ -88,10 +82,10 @@ class Passages:
         a source are passages too; ``name`` is for texts. A text of a passage that is known is that passage.
         """
         if isinstance(result, str):
-            written, alone = _json_in(result)
-            result = list(filter(self._holds, written)) or (written if alone else [result])
+            written, around = _json_in(result)
+            result = list(filter(self._holds, written)) or ([result] if "".join(around).strip() else written)
         taken: dict[int, Source] = {}
-        for each in islice(_read(result, found, name), _GREATEST):
+        for each in islice(_read(result, found, name), _MOST):
             known = None if each.link else self._by_text.get(each.value)
             source = known or self.add([each])[0]
             taken[source.number] = source
@@ -111,18 +105,20 @@ class Passages:
             return {"number": record.number, **result}
         return {name: self.show(part, depth=depth - 1) for name, part in result.items()}
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a JSON value is nothing but known passages, or a text in which such a value is written."""
-        return any(map(self._holds, _json_in(value)[0])) if isinstance(value, str) else self._holds(value)
+    def around(self, value: Any) -> tuple[str, str] | None:
+        """Return what a text says around the known passages in it, which stand in one place; None for other values."""
+        written, around = _json_in(value) if isinstance(value, str) else ([value], ["", ""])
+        known = written and all(map(self._holds, written)) and not "".join(around[1:-1]).strip()
+        return (around[0], around[-1]) if known else None
 
-    def cite(self, text: str) -> Citations:
-        """Check what an answer cites, see `Citations.check`; it also cites a passage whose whole text stands in it."""
-        check = Citations.check(text, self.sources)
+    def check(self, reply: ChatReply | str) -> Citations:
+        """Check what an answer cites, by marks or a passage's whole text; a service that cites knows its own marks."""
+        text, own = (reply, ()) if isinstance(reply, str) else (reply.text, reply.citations)
+        check = Citations.check("" if own else text, self.sources)
         whole = [each for each in check.uncited if len(each.text) >= SHORTEST_QUOTE and each.text.strip() in text]
-        if not whole:
-            return check
-        numbers = {each.number for each in whole}
-        cited = (*check.cited, *(Citation(each.number, each.name, each.link, each.text) for each in whole))
+        quoted = own or [Citation(each.number, each.name, each.link, each.text) for each in whole]
+        cited = tuple(dict.fromkeys((*check.cited, *quoted)))
+        numbers = {each.number for each in cited}
         return replace(check, cited=cited, uncited=tuple(each for each in check.uncited if each.number not in numbers))
 
     def _holds(self, value: Any, depth: int = _DEEPEST) -> bool:
@@ -135,16 +131,7 @@ class Passages:
 
     def _find_record(self, value: dict[str, Any]) -> Source | None:
         record = _record(value)
-        number = None if record is None else self._numbers.get((record.link, record.value))
-        return None if number is None else self._by_number[number]
-
-    def check(self, reply: ChatReply) -> Citations:
-        """Check what a reply cites; a service that cites by itself knows its own marks."""
-        if not reply.citations:
-            return Citations.check(reply.text, self.sources)
-        numbers = {citation.number for citation in reply.citations}
-        uncited = tuple(source for source in self.sources if source.number not in numbers)
-        return Citations(tuple(dict.fromkeys(reply.citations)), uncited=uncited)
+        return None if record is None else self._by_number.get(self._numbers.get((record.link, record.value), 0))
 
     @staticmethod
     def of_run() -> Passages:
@@ -165,16 +152,11 @@ class Passages:
         async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
             result = await proceed()
             spec = kernel.specs.get(context.call.name)
-            if result.error or spec is None or not spec.is_search:
-                return result
-            try:
-                found = json.loads(result.content)
-            except ValueError:
-                return result
-            known = passages()
-            if not known.take(found, found=False):
-                return result
-            return replace(result, content=json.dumps(known.show(found), ensure_ascii=False))
+            with suppress(ValueError):
+                found = json.loads(result.content) if spec is not None and spec.is_search and not result.error else None
+                if (known := passages()).take(found, found=False):
+                    return replace(result, content=json.dumps(known.show(found), ensure_ascii=False))
+            return result
 
         return filter
 
@@ -210,11 +192,11 @@ def _record(value: dict[str, Any]) -> TextSearchResult | None:
     return None if text is None else TextSearchResult(text, name, link)
 
 
-def _json_in(text: str) -> tuple[list[Any], bool]:
-    """Return the lists and objects that are written as JSON in a text, and whether they stand alone."""
-    decoder, end, around, failed = json.JSONDecoder(), 0, "", 0
-    values = []
-    for match in islice(_JSON.finditer(text), _GREATEST):
+def _json_in(text: str) -> tuple[list[Any], list[str]]:
+    """Return the lists and objects that are written as JSON in a text, and what stands around them."""
+    decoder, end, failed = json.JSONDecoder(), 0, 0
+    values, around = [], []
+    for match in islice(_JSON.finditer(text), _MOST):
         if match.start() >= end:
             try:
                 value, after = decoder.raw_decode(text, match.start())
@@ -224,8 +206,9 @@ def _json_in(text: str) -> tuple[list[Any], bool]:
                     break
                 continue
             values.append(value)
-            around, end = around + text[end : match.start()], after
-    return values, bool(values) and not (around + text[end:]).strip()
+            around.append(text[end : match.start()])
+            end = after
+    return values, [*around, text[end:]]
 
 
 CURRENT: ContextVar[Passages | None] = ContextVar("portico_passages", default=None)

@@ -248,8 +248,8 @@ class FunctionSpec:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers a question from passages. A planner whose model words the answer needs none."""
-        return ANSWER_TAG in self.tags
+        """Whether it answers a ``question`` from ``sources``. A planner whose model words the answer needs none."""
+        return ANSWER_TAG in self.tags and {"question", "sources"} <= self.parameters.get("properties", {}).keys()
 
     def search_parameter(self, role: str) -> str:
         """Return what a search calls its parameter ``query``, ``count`` or ``skip``, by a tag like ``query=topic``."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
-from portico._plans.task import Emit, Event
+from portico._chat.passages import Passages
+from portico._plans.task import Emit, Event, Task
 from portico._ports.template_language import TemplateLanguage
 from portico._tool_loop.structured import ReplyProblem
 from portico._tool_loop.toolset import expand_calls
@@ -27,6 +28,10 @@ _LANGUAGES = dict.fromkeys((".hbs", ".handlebars"), "handlebars") | dict.fromkey
     (".j2", ".jinja2", ".jinja"), "jinja2"
 )
 """Template languages by the endings of files; any other file is in the language of Semantic Kernel."""
+_CITE = (
+    " Passages that a search gives have numbers: in the answer, put after each statement that rests on one its number "
+    "in square brackets, as in [1]."
+)
 _CUT = "The reply was cut short: it was too long. Write a shorter plan."
 
 T = TypeVar("T")
@@ -44,7 +49,7 @@ class Asking:
     ``Settings`` are the settings that say how a model writes; ``setting`` makes a field of one more. ``system``
     makes the first message of these settings, ``request`` a request. ``ask`` returns a whole reply, ``stream`` gives
     its words as they come, ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a reply
-    that was cut short. ``message`` shows a model what it wrote.
+    that was cut short. ``message`` shows a model what it wrote. ``in_words`` is for a model that words the answer.
     """
 
     setting = staticmethod(_setting)
@@ -102,6 +107,14 @@ class Asking:
             own = await _compile(settings.prompt, services, variables).render(variables, call=_call)
         more = settings.instructions.strip()
         return Message.of("system", f"{own.rstrip()}\n\n{more}" if more else own)
+
+    @staticmethod
+    def in_words(task: Task) -> tuple[Task, str]:
+        """Return the task with the numbers of passages and without functions that answer, and how a model cites."""
+        show = Passages(sources=task.sources).show
+        steps = tuple(replace(record, result=show(record.result)) for record in task.steps)
+        functions = tuple(spec for spec in task.functions if not spec.is_answer)
+        return replace(task, steps=steps, functions=functions), _CITE * any(spec.is_search for spec in functions)
 
     @staticmethod
     def request(messages: Iterable[Message], settings: Asking.Settings) -> ChatRequest:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from portico._chat.messages import Message
 from portico._plans.plan import Plan, Step, evaluate
@@ -14,6 +15,7 @@ from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanError
 
 if TYPE_CHECKING:
+    from portico._chat.citations import Citations
     from portico._chat.messages import Citation, Source, Usage
     from portico._functions.functions import FunctionSpec
     from portico._plans.findings import Finding
@@ -39,6 +41,12 @@ class Answer:
         if isinstance(value, str):
             return Answer(value, value=value)
         return Answer(json.dumps(value, ensure_ascii=False, indent=2), value=value)
+
+    def citing(self, check: Citations) -> Answer:
+        """Return the answer with what it cites, numbered in its order; its warnings say what is wrong with that."""
+        text, cited = check.renumber(self.text)
+        value = text if self.value == self.text else self.value
+        return replace(self, text=text, citations=cited, value=value, warnings=(*self.warnings, *check.remarks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +229,13 @@ def context_of(given: Any) -> Mapping[str, Any] | None:
 
 class Event:
     """The events of a run, `Event.StepStarted` and so on, in the order in which they happen."""
+
+    taker: ClassVar[ContextVar[Emit]] = ContextVar("portico_events", default=lambda event: None)
+
+    @staticmethod
+    def of_run() -> Emit:
+        """Return what takes what a function costs in a run, and its words where its step gives the answer."""
+        return Event.taker.get()
 
     @dataclass(frozen=True, slots=True)
     class RunStarted:

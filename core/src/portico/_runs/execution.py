@@ -396,10 +396,9 @@ class Execution:
 
     def tell(self, event: RunEvent) -> None:
         """Emit an event; an error of the listener is no failure of a step."""
-        if self.listener is None:
-            return
         try:
-            self.listener(event)
+            if self.listener is not None:
+                self.listener(event)
         except Exception as error:
             raise Broken(error) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Usage
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
+from portico._functions.middleware import CURRENT_STEP
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, From, Plan, Step, TextOf, Value, evaluate, references
@@ -191,7 +192,7 @@ class Loop:
         return recording.run(partial(self._to_outcome, first, approved))
 
     async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
-        execution = self.execution
+        execution, token = self.execution, Event.taker.set(self._emit_of_step)
         try:
             outcome = await self._in_time(first, approved)
         except Broken as stop:
@@ -204,6 +205,8 @@ class Loop:
             with suppress(Broken):
                 execution.tell(Event.Ended(execution.run, "interrupted"))
             raise
+        finally:
+            Event.taker.reset(token)
         try:
             if isinstance(outcome, Answer):
                 await self._save_plan()
@@ -213,8 +216,7 @@ class Loop:
             read = getattr(outcome, "sources", ()) or execution.passages.sources
             if execution.journal is not None:
                 await execution.note("outcome", **outcome_body(outcome))
-            if execution.listener is not None:
-                execution.tell(Event.Ended(execution.run, *state_of(outcome)))
+            execution.tell(Event.Ended(execution.run, *state_of(outcome)))
         except Broken as stop:
             raise stop.error from stop.error.__cause__
         return Run(
@@ -239,13 +241,10 @@ class Loop:
         execution = self.execution
         by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
         if self.planner is None:  # only an answering step of the plan writes for people
-            by_planner = not any(spec and spec.is_answer for plan in self.plans[-1:] for spec in self._specs_of(plan))
+            by_planner = not any(spec and spec.is_answer for spec in self.produced_by.values())
         if answer.citations or by_planner or not execution.searched or not isinstance(answer.value, str | None):
             return answer
-        check = execution.passages.cite(answer.text)
-        text, cited = check.renumber(answer.text)
-        value = text if answer.value == answer.text else answer.value
-        return replace(answer, text=text, citations=cited, value=value, warnings=(*answer.warnings, *check.remarks))
+        return answer.citing(execution.passages.check(answer.text))
 
     async def _fail(self, error: Exception) -> None:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
@@ -307,8 +306,7 @@ class Loop:
                 raise TypeError(f"the planner {self.planner.name!r} proposed {proposal!r}: no Plan, Answer, Infeasible")
             self.proposals += 1
             findings = tuple(map(offer.explain, self._check(proposal, offer.specs)))
-            if self.execution.listener is not None:
-                self.emit(Event.Proposed(proposal, findings))
+            self.emit(Event.Proposed(proposal, findings))
             if any(finding.severity == "error" for finding in findings):
                 await self._refuse(Refusal(proposal, findings))
                 continue
@@ -340,8 +338,7 @@ class Loop:
         if wrong:
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
-        if self.execution.listener is not None:
-            self.emit(Event.Proposed(plan, saved_at=saved_at))
+        self.emit(Event.Proposed(plan, saved_at=saved_at))
         edited = ", and edited since," if found.saved.edited else ""
         self.execution.warnings.append(f"A plan saved at {saved_at}{edited} was used again.")
         self.reuse = False
@@ -396,8 +393,7 @@ class Loop:
         self.refusals += 1
         if self.execution.journal is not None:
             await self.execution.note("refused", **refusal_body(refusal), **({"ran": True} if ran else {}))
-        if self.execution.listener is not None:
-            self.emit(Event.Refused(refusal.plan, refusal.findings))
+        self.emit(Event.Refused(refusal.plan, refusal.findings))
         if self.refusals > self.budget.refusals:
             if self.failures:
                 raise self.failures[0]
@@ -420,8 +416,7 @@ class Loop:
         if not approved and execution.kernel.middleware.plan:
             hold = await review_plan(execution.kernel, plan, execution.run)
             if hold is not None:
-                if execution.listener is not None:
-                    self.emit(Event.StepPaused(None, hold.reason))
+                self.emit(Event.StepPaused(None, hold.reason))
                 return Paused(hold.reason)
             await execution.note("approved")
         try:
@@ -440,6 +435,7 @@ class Loop:
             await self._refuse(Refusal(plan, (finding,)), ran=True)
             return None
         if (answering := self._answering(plan, answer.value)) is not None:
+            self.emit(Event.Proposed(answering))
             return await self._accept(answering)
         self.result = plan.result
         return answer
@@ -454,24 +450,17 @@ class Loop:
             return None
         name = next((spec.name for spec in self.catalogue().values() if spec.is_answer), None)
         found = [From(each.step, each.path) for each in dict.fromkeys(references(plan.result)) if each.step != INPUT]
-        answered = any(step.function == name and step.id in {each.step for each in found} for step in plan.steps)
-        searched = self._specs_of(plan, {each.step for each in found})
-        nothing = value == [] and any(spec and {SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in searched)
-        if name is None or answered or not found or not (nothing or execution.passages.holds(value)):
+        specs = [spec for each in found if (spec := self.produced_by.get(each.step)) is not None]
+        nothing = value == [] and any({SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in specs)
+        answered = any(spec.is_answer for spec in specs)
+        if name is None or answered or not found or not (nothing or execution.passages.around(value)):
             return None
         id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
-        sources = TextOf(tuple(part for each in found for part in (each, "\n")))
+        shown = TextOf(tuple(part for each in found for part in (each, "\n")))
+        sources = plan.result if isinstance(plan.result, TextOf) else shown
         step = Step(id, name, {"question": Value(self.goal), "sources": sources}, reason="It puts this into words.")
-        return replace(plan, steps=(step,), result=From(id))
-
-    def _specs_of(self, plan: Plan, steps: Collection[str] | None = None) -> list[FunctionSpec | None]:
-        """Return the functions of a plan's steps, or of those ``steps``."""
-        specs = self.execution.kernel.specs
-        return [
-            specs.get(step.function) if isinstance(step.function, str) else None
-            for step in plan.steps
-            if steps is None or step.id in steps
-        ]
+        answering = replace(plan, steps=(step,), result=From(id))
+        return None if any(each.severity == "error" for each in self._check(answering)) else answering
 
     def _observe(self, plan: Plan) -> None:
         specs, results = self.execution.kernel.specs, self.execution.results
@@ -488,6 +477,13 @@ class Loop:
             )
             self.execution.tell(Event.StepPaused(step, reasons[-1], uncertain=True))
         return Paused(" ".join(reasons), self.uncertain[0].id, uncertain=True)
+
+    def _emit_of_step(self, event: RunEvent) -> None:
+        """Take an event of a function; its words are for people where its step gives the answer."""
+        answering = From((CURRENT_STEP.get() or ("", ""))[1])
+        if not isinstance(event, Event.TextDelta) or answering in [plan.result for plan in self.plans[-1:]]:
+            with suppress(Exception):  # the end of the step meets the listener's error too
+                self.emit(event)
 
     def emit(self, event: RunEvent) -> None:
         """Take an event of the planner or the loop, and pass it to the listener."""

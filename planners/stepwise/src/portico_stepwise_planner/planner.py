@@ -28,7 +28,7 @@ from portico.plans import (
 )
 from portico.plugins import JsonSchema, Mismatch, Services, StrictForm
 from portico.ports import ChatService
-from portico_stepwise_planner._prompt import AIM, CITE, OBSERVATION_STOP, conversation, fault_message, form_of_turns
+from portico_stepwise_planner._prompt import AIM, OBSERVATION_STOP, conversation, fault_message, form_of_turns
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner.config import StepwiseSettings
 
@@ -170,13 +170,12 @@ class StepwisePlanner:
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the next call as a plan of one step, the answer, or why the goal is infeasible."""
         task.require_functions()
-        # The model itself answers in words.
-        task = replace(task, functions=tuple(spec for spec in task.functions if not spec.is_answer))
+        task, cite = Asking.in_words(task)
         self._give_up(task)
         chat = self._services.get(ChatService, self._settings.chat)
         offer = self._offer(task, chat)
         form = form_of_turns(offer.infeasible, objects=offer.schema is not None)
-        aim = AIM + (CITE if any(spec.is_search for spec in task.functions) else "")
+        aim = AIM + cite
         told = {"goal": task.goal, "rules": f"{aim}\n\n{form}", "functions": offer.fitted.text}
         own = f"{aim}\n\nThe functions:\n\n{offer.fitted.text}\n\n{form}"
         system = await Asking.system(own, self._settings, self._services, **told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from portico import FunctionPlugin, Passages, function
+from portico.plans import Event
 from portico.plugins import Services
 from portico.ports import ChatService
 from portico.search import TextSearchResult
@@ -31,8 +32,12 @@ class Answers:
             question: The question, in the user's words.
             sources: The passages that searches found.
         """
-        passages = Passages.of_run().take(sources)
-        if not passages:
+        passages, emit = Passages.of_run(), Event.of_run()
+        found, (before, after) = passages.take(sources), passages.around(sources) or ("", "")
+        if not found:
             return "Nothing was found."
+        emit(Event.TextDelta(before))
         chat = self._services.get(ChatService, self._settings.chat)
-        return (await answer_from(chat, question, passages, lambda event: None)).text
+        reply = await answer_from(chat, question, found, emit)
+        emit(Event.TextDelta(after))
+        return before + reply.text + after

@@ -115,11 +115,9 @@ class RetrievalPlanner(Planner):
         sources = Citations.number(passage for passage, _ in passages[:most])
         chat = self._services.get(ChatService, self._settings.chat)
         reply = await answer_from(chat, task.goal, sources, emit)
-        check = Passages(sources=sources).check(reply)
-        text, citations = check.renumber(reply.text)
+        check, answer = Passages(sources=sources).check(reply), Answer(reply.text, (), None, tuple(warnings), sources)
         # A service that only quotes found nothing to quote where it cites nothing.
-        warnings += check.remarks if chat.capabilities.language_model else ()
-        return Answer(text, citations, warnings=tuple(warnings), sources=sources)
+        return answer.citing(check) if check.cited or chat.capabilities.language_model else answer
 
     def _describe_shortening(self, record: StepRecord, query: object) -> str:
         bounds = self._capabilities(_function(record)).query_bounds()
