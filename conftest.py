@@ -24,7 +24,7 @@ settings.register_profile(
     "ci",
     settings.get_profile("dev"),
     derandomize=True,
-    max_examples=40,
+    max_examples=25,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # which goes by the clock: a busy host is no failure
 )
