@@ -26,7 +26,7 @@ from portico_testkit.fakes.run_store import MemoryRunStore
 TOWER = {"value": "The tower is 31 metres high.", "name": "tower.md", "link": "file:///tower.md#L1"}
 STONE = {"value": "The walls are of granite.", "name": "stone.md", "link": "file:///stone.md#L1"}
 RECORD = {"text": TOWER["value"], "title": "Tower", "url": TOWER["link"], "score": 0.5}
-SOURCES = [Source(number, f"Passage {number}.") for number in range(1, 8)]
+SOURCES = [Source(number, f"Passage {number}.", link=f"https://{number}.example/") for number in range(1, 8)]
 
 
 class Pages(SearchConnector[TextSearchResult]):
@@ -66,6 +66,10 @@ def test_numbers_in_the_order_of_the_answer_cite_the_same_passages(cited: list[l
         ("“Passage 3.” [3], and Passage [2].", "“Passage 3.” [1], and Passage [2]."),
         ("One [^3].\n\n[^3]: Passage 3.", "One [^1].\n\n[^1]: Passage 3."),
         ("One [1].", "One [1]."),
+        (
+            "[2], [1](https://1.example/), [3](https://b.example/).",
+            "[1], [2](https://1.example/), [3](https://b.example/).",
+        ),
     ],
 )
 def test_only_marks_are_renumbered(text: str, renumbered: str | None) -> None:

@@ -27,7 +27,7 @@ PAGE = """<!DOCTYPE html>
 <body class="x"
       id='>'>
 <nav><ul><li>Home</li></ul></nav>
-<h1>Guide<a class="headerlink" href="#g">¶</a></h1>
+<h1>Guide<a class="headerlink" href="#g">\uf0c1</a></h1>
 <p>First &amp; <b>bold</b>
 text.</p>
 <h2

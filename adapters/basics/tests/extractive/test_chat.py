@@ -136,12 +136,6 @@ def test_nothing_to_go_by_is_said_in_so_many_words() -> None:
     assert answer("What is it?", source, source).text == "Nothing relevant was found in the 2 passages searched."
 
 
-def test_a_name_that_no_source_has_is_not_answered_by_its_neighbours() -> None:
-    source = Source(1, "The store connects to a PostgreSQL database. Set the database in the settings.")
-    assert answer("How do I connect to PostgreSQL?", source).citations
-    assert not answer("How do I connect to Oracle?", source).citations
-
-
 def test_code_is_quoted_as_code_and_with_the_sentence_that_announces_it() -> None:
     fenced = "Clear the cache so:\n\n```\ncache.clear()\n```\n\nUnrelated words follow."
     assert answer("How do I clear the cache?", Source(1, fenced)).text == (

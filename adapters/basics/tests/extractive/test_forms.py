@@ -73,6 +73,7 @@ OTHERS = (
             "The lamp came from Hull. It was renewed in 1931.",
             "“The lamp came from Hull. It was renewed in 1931.” [1]",
         ),
+        ("Who paints it?", "6.5\n    The keeper paints it in May.\n", "“The keeper paints it in May.” [1]"),
         (
             "Which colour means fog?",
             "Colours of the flags.\n\n| Colour | Meaning |\n| --- | --- |\n| red | storm |\n| grey | fog |\n",
@@ -80,8 +81,8 @@ OTHERS = (
         ),
         (
             "How do I dim the lamp?",
-            "Call :meth:`~lamp.Lamp.dim` to dim the lamp, as `the manual <https://example.org>`_ says.",
-            "“Call `lamp.Lamp.dim` to dim the lamp, as the manual says.” [1]",
+            "Call :meth:`~lamp.Lamp.dim`, or :meth:`_lamp.dim`, to dim it, as `the manual <https://a.example>`_ says.",
+            "“Call `lamp.Lamp.dim`, or `_lamp.dim`, to dim it, as the manual says.” [1]",
         ),
     ],
 )
@@ -101,6 +102,25 @@ def test_a_sentence_at_the_beginning_of_a_section_is_shown_with_its_heading() ->
 def test_a_question_whose_subject_is_in_no_source_is_refused(question: str) -> None:
     reply = answer(question, "The lamp is lit by the keeper with a button.", *OTHERS)
     assert (reply.citations, reply.text) == ((), "Nothing relevant was found in the 5 passages searched.")
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "others"),
+    [
+        ("How Long are logs kept?", "Logs are kept for 30 days.", "The keeper is old."),
+        ("Where Do I Find The Lamps?", "You find the lamps on a shelf.", "The sea is deep."),
+        ("What is the WHO?", "The WHO is an agency.", "A keeper who is ill rests."),
+        ("Who leads IT?", "Ann leads IT.", "A path leads to it."),
+        ("How do I write a loop in C++?", "Write a loop in C++ with for.", "Write a loop in C with for."),
+        ("How do I write a loop in C#?", "Write a loop in C# with for.", "Write a loop in F# with for."),
+        ("How do I start .NET?", "Start .NET with a command.", "Start the net with a winch."),
+        ("How do I start MySQL?", "Start MySQL with a command.", "Start the SQL log with a pen."),
+        ("How do I connect to Oracle?", "Connect to Oracle with a key.", "Connect to PostgreSQL with a key."),
+        ("When may a lamp die?", "A lamp may die in winter.", "Lamps are heavy."),
+    ],
+)
+def test_a_name_is_told_from_a_word_and_from_other_names(question: str, answers: str, others: str) -> None:
+    assert [answer(question, text, *OTHERS).citations != () for text in (answers, others)] == [True, False]
 
 
 def test_another_language_is_named() -> None:

@@ -124,6 +124,7 @@ _MARK = re.compile(
 _ATTACHED = re.compile(r"[\w.$)\]\\'’=]+\Z")
 _NAME = re.compile(r"[_$\\\]=]|[a-z][A-Z]|[a-z]{2}\.[a-z]{2}|^[a-z]+\d+$|^[A-Za-z]?\)?$")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?\d{1,9}\]:(?=\s)", re.MULTILINE)
+_LINKED_MARK = re.compile(r"\[\^?(\d{1,9})\](?=\(<?([^\s<>]{1,4000}?)>?\))")
 _ENTRY = re.compile(r"^[ \t]{0,8}(?:[-*+][ \t]{1,3})?\**\[\^?(\d{1,9})\]\**:?[ \t]{0,3}(\S[^\n]*)$", re.MULTILINE)
 """A line of a list of sources, such as models put at the end: [1] Its name, https://its.address/"""
 _WIDEST = 20
@@ -164,7 +165,7 @@ class Citations:
         >>> Citations.check(answer, sources).renumber(answer)[0]
         'White [1], and high [2, 3, 1].'
 
-        The numbers stay as they are where one of them has no source. What the answer quotes stays as it is too.
+        The numbers stay as they are where one of them has no source, and in quotations and links to anything else.
         """
         order = {number: place for place, number in enumerate(dict.fromkeys(each.number for each in self.cited), 1)}
         if any(isinstance(mark, int) for mark in self.unbacked) or all(map(int.__eq__, order, order.values())):
@@ -174,9 +175,12 @@ class Citations:
         prose = text
         for citation in (each for each in self.cited if len(each.quote) >= SHORTEST_QUOTE):
             prose = prose.replace(citation.quote, " " * len(citation.quote))
-        prose = without_links(without_code(prose))
+        prose = without_code(prose)
+        linked = {(str(each.number), place_of(each.link)[0]) for each in self.cited if each.link}
+        marks = [mark for mark in _LINKED_MARK.finditer(prose) if (mark[1], place_of(mark[2])[0]) in linked]
+        prose = without_links(prose)
         pieces, end = [], 0
-        marks = [*_mark_matches(_DEFINITION.sub(_blank, prose), order), *_DEFINITION.finditer(prose)]
+        marks += [*_mark_matches(_DEFINITION.sub(_blank, prose), order), *_DEFINITION.finditer(prose)]
         quoted = [match.span() for match in _QUOTED.finditer(text)]
         for match in sorted(marks, key=re.Match.start):
             inside = any(start < match.start() < end for start, end in quoted)

@@ -25,8 +25,15 @@ _LEAST_RARE = 0.4
 _LONG = 450
 
 _NAME = re.compile(
-    r"(?:(?<![.!?]\s)(?<!^)\b[A-Z][\w.+-]*(?:\s+[A-Z][\w.+-]*)*|(?<!\w)--?[a-zA-Z][\w-]+|\b\w+_\w+|\b\w*\d\w*|`[^`]+`)"
+    r"(?:(?<![.!?]\s)(?<!^)(?:\b[A-Z]|(?<!\w)\.N)[\w.+#-]*(?:\s+\.?[A-Z][\w.+#-]*)*"
+    r"|(?<!\w)--?[a-zA-Z][\w-]+|\b\w+_\w+|\b\w*\d\w*|`[^`]+`)"
 )
+_PLAIN = re.compile(r"[^\W\d_][^\W\dA-Z_]*")
+_TITLE = re.compile(
+    r"(?<=\s)(?:Do|Does|Did|Is|Are|Was|Were|Can|Could|Should|Would|Has|Have|To)\b"
+    r"|\b(?:I|[Ww]e|[Yy]ou|[Hh]ow to) [A-Z][a-z]|\b[Hh]ow [A-Z][a-z]+ (?:is|are|was|were|do|does|did|can|should|must)\b"
+)
+"""A capital where no name stands: of an auxiliary, of a verb, of a measure after "how"."""
 _EXACT = re.compile(r"`[^`]+`|(?<!\w)--?[a-zA-Z][\w-]+|\b\w+_\w+")
 _NOT = re.compile(r"(?:\b(?:not|never|cannot|no)|n['’]t)\s+(?:be\s+)?([\w-]+)", re.IGNORECASE)
 _HOW = re.compile(r"\bhow (?:do|can|to|should|would|could)\b", re.IGNORECASE)
@@ -155,12 +162,10 @@ class Asked:
         """Read a question. The forms of questions are those of English."""
         terms = tuple(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
         # German nouns have capitals, and so do the words of some titles.
-        spoken = words.language == "german" or question.istitle() or question.isupper()
-        names = tuple(
-            name
-            for match in _NAME.finditer(_asking(question))
-            if not (spoken and match.group().isalpha()) and (name := frozenset(words.terms(match.group())) & set(terms))
-        )
+        spoken = words.language == "german" or question.istitle() or _TITLE.search(question)
+        parted = (match.group().split() for match in _NAME.finditer(_asking(question)))
+        kept = (" ".join(part for part in parts if not (spoken and _PLAIN.fullmatch(part))) for parts in parted)
+        names = tuple(name for each in kept if (name := frozenset(words.terms(each)) & set(terms)))
         subject = kinds = frozenset[str]()
         if match := _WHAT_DOES.match(question) or _WHAT_IS.match(question):
             head, *rest = _PREPOSITION.split(match.group("subject"), maxsplit=1)
@@ -275,6 +280,7 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
     total = sum(weights.values())
     rest = [term for term in terms if term not in named]
     total_rest = sum(weights[term] for term in rest)
+    doubtful = bool(named) and (len(rest) > 1 or not any(known[term] for term in rest))
     common = [
         known[term]
         for term in terms
@@ -296,9 +302,9 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
         if len(terms) > 1 and sum(match > 0.3 for match in matches.values()) == 1:
             # One common word of several is often chance.
             covered *= _ALONE
-        if any(not all(matches[term] for term in name) for name in asked.names):
-            covered *= 0.6
-        if named and len(rest) > 1 and sum(weights[term] * (matches[term] > 0.3) for term in rest) < 0.2 * total_rest:
+        least = min((matches[term] for term in named), default=1.0)
+        covered *= 1.0 if least > 0.15 else 0.8 if least else 0.6  # in the passage, in the document, nowhere
+        if doubtful and sum(weights[term] * (matches[term] > 0.3) for term in rest) < 0.2 * total_rest:
             # It has the name, but not what is asked of it.
             covered *= 0.6
         plain = candidate.unit.kind != "code" and _is_sentence(candidate.text, words)
@@ -308,8 +314,7 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
             # It is about something else than most of what was found.
             covered *= 0.7
         lowered = f"{candidate.text}\n{candidate.label}".casefold()
-        exact = sum(each in lowered for each in asked.exact)
-        if exact < len(asked.exact):
+        if not all(each in lowered for each in asked.exact):
             covered *= 0.7
         score = 1.5 * covered + 0.2 / (1 + 0.3 * candidate.passage)
         if asked.pairs:
@@ -386,14 +391,8 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
         score -= 0.1
     if unit.kind == "code" and not asked.code:
         score -= 0.5
-    if not candidate.label and _FRAGMENT.match(text):
-        score -= 0.5
-    if len(text) > _LONG:
-        score -= 0.2
-    if _POINTS.match(text):
-        score -= 0.5
-    if text.endswith("?"):
-        score -= 0.4
+    score -= 0.5 * bool(_POINTS.match(text) or (_FRAGMENT.match(text) and not candidate.label))
+    score -= 0.2 * (len(text) > _LONG) + 0.4 * text.endswith("?")
     if len(text.split()) < 6 and not candidate.entry and not _DIGITS.search(text):
         score -= 0.25
     return score
@@ -404,7 +403,8 @@ def _is_sentence(text: str, words: Words) -> bool:
     parts = text.split()
     if len(parts) < 9:
         return len(parts) > 3 or ":" in text or text.endswith((".", "!", ";"))
-    return sum(words.is_small(part) for part in parts) >= 0.12 * len(parts)
+    small = sum(words.is_small(part) for part in parts) - sum(part.strip(".,:;()").isdigit() for part in parts)
+    return small >= 0.12 * len(parts)
 
 
 def _explains(asked: Asked, candidate: Candidate, words: Words) -> float:

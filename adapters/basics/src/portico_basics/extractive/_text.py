@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
+from itertools import accumulate, groupby, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from portico_basics.extractive._words import stop_words
@@ -61,7 +61,7 @@ _LEAD = re.compile(
 )
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
 _SIGNATURE = re.compile(r"\s*+(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
-_NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?\s+\w")
+_NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?(?:\s+\w|$)")
 _LONGEST_TERM = 100
 _PARAGRAPHS_OF_TERM = 3
 
@@ -132,14 +132,11 @@ def split(text: str) -> list[Unit]:
         else:
             stop = _paragraph_end(lines, position)
             paragraph = terms.read(lines, position, stop)
-            if paragraph and paragraph[-1].text.rstrip().endswith("::"):
-                literal = indent
-            if terms.literal:
+            if terms.literal or (paragraph and paragraph[-1].text.rstrip().endswith("::")):
                 literal = indent
             spans = _paragraph(text, paragraph, explaining=terms.deeper)
         above = " ".join(title for _, title in headings)
-        made = [Unit(start, end, kind, above, block, terms.term) for start, end, kind in spans]
-        made = list(_with_leads(text, made))
+        made = list(_with_leads(text, (Unit(*span, above, block, terms.term) for span in spans)))
         ruled = position + 1 < len(lines) and _RULE.match(lines[position + 1].text)
         if made and made[0].kind == "row" and (units or ruled):  # A passage may begin inside a table.
             header = (made[0].start, made[0].end)
@@ -152,7 +149,7 @@ def split(text: str) -> list[Unit]:
     return units
 
 
-def _with_leads(text: str, units: list[Unit]) -> Iterator[Unit]:
+def _with_leads(text: str, units: Iterable[Unit]) -> Iterator[Unit]:
     """Yield the units; what an item begins with is the term of its sentences."""
     term: tuple[int, int] | None = None
     for unit in units:
@@ -237,7 +234,7 @@ class _Terms:
                 begins = word.lstrip("“\"'`(*").isidentifier() and word.lstrip("“\"'`(*")[:1].isupper()
                 if (deeper and len(short) <= 70) or (begins and (len(first) + len(word) + 1) * 5 < room * 4):
                     self._begin(paragraph[0], indent, indent, deeper=deeper)
-                    if _NUMBERED.match(short):  # a title of a page, which has no marks
+                    if _NUMBERED.match(short) or (short.isdigit() and not deeper):  # a title or number of a page
                         self.end()
                     return len(paragraph[0].text)
         if (match := _INLINE_TERM.match(first)) and match.group(1) not in stop_words("english"):
@@ -258,12 +255,9 @@ def _indent(line: str) -> int:
 
 
 def _lines(text: str) -> list[_Line]:
-    lines = []
-    start = 0
-    for line in text.split("\n"):
-        lines.append(_Line(start, start + len(line), line))
-        start += len(line) + 1
-    return lines
+    lines = text.split("\n")
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    return [_Line(start, start + len(line), line) for start, line in zip(starts, lines, strict=False)]
 
 
 def _fence_end(lines: list[_Line], position: int, fence: str) -> int:
@@ -413,7 +407,7 @@ def _cut(text: str, start: int, end: int, kind: Kind) -> Iterator[_Span]:
 
 
 _ROLE = re.compile(r"(?::[\w:+-]+:|\{[\w:+-]+\})`[~!]?([^`<]*?)(?:\s*<[^`]*>)?`")
-_REFERENCE = re.compile(r"`([^`<\n]+?)\s*<[^`>]*>`_{1,2}|`([^`\n]+)`_{1,2}|\b(\w[\w-]*)_(?=[\s.,;:)]|$)")
+_REFERENCE = re.compile(r"`([^`<\n]+?)\s*<[^`>]*>`__?|(?<![\w`])`([^`\n]+)`__?(?!\w)|\b(\w[\w-]*)_(?=[\s.,;:)]|$)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s[^()]*)?\)|\[[^\[\]]*\])")
 _DOUBLE = re.compile(r"(?<!`)``([^`]+)``(?!`)")
 _EMPHASIS = re.compile(r"(?<![\w*\\`])(\*{1,2})(?=[^\s*])([^*\n]*[^\s*])\1(?![\w*])")

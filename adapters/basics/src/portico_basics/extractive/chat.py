@@ -128,8 +128,10 @@ def _make_quote(one: Judged, passages: Sequence[Source], units: Sequence[Sequenc
     start, end = unit.start, unit.end
     lines = unit.kind in ("code", "row")
     first = position = one.candidate.position
-    if unit.kind == "code" and position and _leads(text, siblings[position - 1], unit):
-        first, start = position - 1, siblings[position - 1].start
+    before = siblings[position - 1] if position else None
+    leads = before and (before.kind, before.heading) == ("sentence", unit.heading) and text[before.end - 1] == ":"
+    if before and leads and unit.kind == "code":
+        first, start = position - 1, before.start
     term = unit.term
     if unit.kind == "row":
         return Quote(place, start, end, one.score, lines=True, term=term)
@@ -168,12 +170,6 @@ def _is_fenced(text: str) -> bool:
     first, _, rest = text.strip().partition("\n")
     mark = first[:3]
     return mark in ("```", "~~~") and rest.rpartition("\n")[2].strip().startswith(mark)
-
-
-def _leads(text: str, before: Unit, unit: Unit) -> bool:
-    return (
-        before.kind == "sentence" and before.heading == unit.heading and text[before.start : before.end].endswith(":")
-    )
 
 
 def _join(new: Quote, quotes: Sequence[Quote], passages: Sequence[Source]) -> list[Quote]:
@@ -316,6 +312,7 @@ class ExtractiveChat:
 
     async def _answer(self, request: ChatRequest) -> tuple[list[str], tuple[Citation, ...]]:
         question = question_of(request)[:MOST_OF_QUESTION]
+        question = question.lower() if question.isupper() and " " in question else question
         passages = passages_of(request)
         if not question.strip():
             return ["There is no question to answer."], ()

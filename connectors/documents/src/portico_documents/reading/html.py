@@ -49,7 +49,7 @@ _PARAGRAPHS = dict.fromkeys(
     "\n\n",
 )
 _BLOCKS = _LINES | _PARAGRAPHS
-_PERMALINKS = "¶#§🔗 "
+_PERMALINKS = "¶#§🔗\uf0c1 "
 _TITLE_WITHIN = 100_000
 
 
