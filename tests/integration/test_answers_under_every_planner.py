@@ -131,7 +131,7 @@ async def ask(config: Path, *script: Line, emit: Callable[[RunEvent], None] | No
 def require_answer(run: Run) -> None:
     answer = run.outcome
     assert isinstance(answer, Answer)
-    assert answer.text.strip() == ANSWER
+    assert answer.text == ANSWER
     assert [citation.number for citation in answer.citations] == [1, 2]
     assert all(word in citation.quote for word, citation in zip(("granite", "metres"), answer.citations, strict=True))
     assert answer.warnings == ()
@@ -146,6 +146,7 @@ async def test_what_was_found_is_answered_in_words_with_the_citations_in_their_o
     events: list[RunEvent] = []
     run = await ask(application(planner), *searching(planner, search), reader(planner), emit=events.append)
     require_answer(run)
+    assert sum(isinstance(event, Event.ChatUsed) for event in events) == len(searching(planner, search)) + 1
     shown = "".join(event.text for event in events if isinstance(event, Event.TextDelta))
     assert re.sub(r"\d", "", shown).strip() == re.sub(r"\d", "", ANSWER), "it is shown as it comes"
     proposed = [event.plan.steps for event in events if isinstance(event, Event.Proposed)]
@@ -169,6 +170,13 @@ async def test_what_a_template_says_around_the_passages_stays(application: Calla
     (template,) = searching("handlebars")
     run = await ask(application("handlebars"), str(template).replace("{{json", "# Tower\n{{json"), reader("handlebars"))
     assert run.outcome.text.strip() == f"# Tower\n{ANSWER}"
+
+
+async def test_a_template_whose_search_found_nothing_says_so(application: Callable[..., Path]) -> None:
+    events: list[RunEvent] = []
+    run = await ask(application("handlebars"), '```handlebars\n{{docs-Search query="zebra"}}\n```', emit=events.append)
+    assert run.outcome.text == "Nothing was found."
+    assert Event.TextDelta(run.outcome.text) in events
 
 
 async def test_a_source_may_have_the_name_of_the_functions_that_answer(application: Callable[..., Path]) -> None:

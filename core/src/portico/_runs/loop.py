@@ -450,13 +450,15 @@ class Loop:
             return None
         name = next((spec.name for spec in self.catalogue().values() if spec.is_answer), None)
         found = [From(each.step, each.path) for each in dict.fromkeys(references(plan.result)) if each.step != INPUT]
-        specs = [spec for each in found if (spec := self.produced_by.get(each.step)) is not None]
-        nothing = value == [] and any({SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in specs)
+        steps, known = {each.step for each in found}, execution.kernel.specs
+        called = [each.step.function for each in execution.records if each.step.id.partition("/")[0] in steps]
+        specs = [known[name] for name in called if isinstance(name, str) and name in known]
+        nothing = value in ([], "[]") and all({SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in specs) and bool(specs)
         answered = any(spec.is_answer for spec in specs)
         if name is None or answered or not found or not (nothing or execution.passages.around(value)):
             return None
         id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
-        shown = TextOf(tuple(part for each in found for part in (each, "\n")))
+        shown = TextOf(tuple(part for each in found for part in ("\n", each))[1:])
         sources = plan.result if isinstance(plan.result, TextOf) else shown
         step = Step(id, name, {"question": Value(self.goal), "sources": sources}, reason="It puts this into words.")
         answering = replace(plan, steps=(step,), result=From(id))

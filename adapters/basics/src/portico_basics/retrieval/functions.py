@@ -35,7 +35,8 @@ class Answers:
         passages, emit = Passages.of_run(), Event.of_run()
         found, (before, after) = passages.take(sources), passages.around(sources) or ("", "")
         if not found:
-            return "Nothing was found."
+            emit(Event.TextDelta(nothing := "Nothing was found."))
+            return nothing
         emit(Event.TextDelta(before))
         chat = self._services.get(ChatService, self._settings.chat)
         reply = await answer_from(chat, question, found, emit)
