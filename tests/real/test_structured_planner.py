@@ -251,10 +251,6 @@ async def all_are_good(chat: ChatService, goals: Sequence[str]) -> None:
     assert counts.with_references > len(goals) // 2
 
 
-async def test_a_plan_parses_passes_the_check_and_runs(local_chat: LlamaCppChat) -> None:
-    await all_are_good(local_chat, GOALS[:1])
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
 async def test_forty_of_forty_plans_parse_pass_the_check_and_run(local_chat: LlamaCppChat) -> None:
