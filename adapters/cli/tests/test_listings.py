@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,39 +61,6 @@ def test_without_functions_it_says_how_to_get_some(in_process: Any) -> None:
     done = in_process("functions")
     assert done.code == 0
     assert "portico config init" in done.out
-
-
-def test_plugins_shows_what_is_wrong_and_the_rest_works(
-    portico: Any, site: Path, configured: Path, install: Callable[..., Path]
-) -> None:
-    install("portico-torn", {"portico": {"torn": "portico_torn"}}, portico_torn="raise ImportError('no libtorn')")
-    install(
-        "portico-twin",
-        {"portico": {"twin": "portico_twin"}},
-        portico_twin=(
-            "from portico.plugins import Registration\n"
-            "def portico_text_searches():\n"
-            "    return [Registration(name='shelf', factory='a:b', summary='Another shelf.')]\n"
-        ),
-    )
-    install("portico-off", {"portico": {"off": "portico_off"}}, portico_off="raise SystemExit('imported')")
-    env = {"PORTICO_DISABLE": "off"}
-    listed = portico("plugins", "--json", env=env).json["packages"]
-    states = {package["distribution"]: (package["state"], package["problem"]) for package in listed}
-    assert states["portico-torn"][0] == "broken"
-    assert "no libtorn" in states["portico-torn"][1]
-    assert states["portico-twin"][0] == states["portico-shelf"][0] == "conflict"
-    assert states["portico-off"][0] == "disabled"
-    assert states["portico-wordllama"] == ("ok", None)
-    told = portico("plugins", env=env)
-    assert told.code == 0
-    assert "no libtorn" in told.out
-    assert "Traceback" not in told.out + told.err
-    env["PORTICO_DISABLE"] = "off,twin"
-    assert portico("search", "retry", "--json", env=env).code == 0
-    doctor = portico("doctor", env=env)
-    assert doctor.code == 1
-    assert "pip uninstall portico-torn" in doctor.out
 
 
 def test_doctor_is_content_with_what_works(in_process: Any, configured: Path) -> None:
