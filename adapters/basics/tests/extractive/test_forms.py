@@ -54,6 +54,11 @@ OTHERS = (
             "“The lamp takes 40 watts.” [1]",
         ),
         (
+            "What does lighting the lamp need?",
+            "Lighting the lamp needs an\nIRON KEY of the keeper, which hangs in the kitchen.",
+            "“Lighting the lamp needs an IRON KEY of the keeper, which hangs in the kitchen.” [1]",
+        ),
+        (
             "How is the lamp lit?",
             "See the chapter on how the lamp is lit. The lamp is lit by pressing the green button.",
             "“The lamp is lit by pressing the green button.” [1]",

@@ -62,6 +62,8 @@ _LEAD = re.compile(
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
 _SIGNATURE = re.compile(r"\s*+(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
 _NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?(?:\s+\w|$)")
+_GOES_ON = re.compile(r"[.,;:!?…]$|(?:^|\s)(?:an?|the|of|and|or|with|from|by|as|is|are|be|that|which|if|to|for|in|at)$")
+"""The end of a line that is no title: the sentence goes on, or is whole."""
 _LONGEST_TERM = 100
 _PARAGRAPHS_OF_TERM = 3
 
@@ -225,7 +227,7 @@ class _Terms:
         short = first.strip()
         if _ITEM.match(first) or _ROW.match(first) or _CELLS.search(first) or len(short) > LONGEST:
             return 0
-        if len(short) <= _LONGEST_TERM and _TERM.fullmatch(short):
+        if len(short) <= _LONGEST_TERM and _TERM.fullmatch(short) and not _GOES_ON.search(short):
             rest = [line.text.rstrip() for line in paragraph[1:]] or ([after] if _indent(after) > indent else [])
             if rest and not _looks_like_code(paragraph):
                 deeper = _indent(rest[0]) > indent
@@ -324,7 +326,7 @@ def _is_broken(line: str, after: str, room: int) -> bool:
     """Tell whether a line ends early, so that the next begins something else, as after a title or a command."""
     word = after.strip().partition(" ")[0]
     early = room >= 50 and (len(line) + len(word)) * 5 < room * 3
-    return early and word[:1].isupper() and line.rstrip()[-1:] not in ".,;:!?…"
+    return early and word[:1].isupper() and not _GOES_ON.search(line.rstrip())
 
 
 def _is_prose(lines: list[_Line]) -> bool:
