@@ -78,6 +78,8 @@ OTHERS = (
             "The lamp came from Hull. It was renewed in 1931.",
             "“The lamp came from Hull. It was renewed in 1931.” [1]",
         ),
+        ("What repeats lists?", "for\n    Repeats lists.\n\nif\n    Tests.", "“for: Repeats lists.” [1]"),
+        ("How do I opt in?", "Opting in\n    Opt in by mail.\n\nCosts\n    None.", "“Opting in: Opt in by mail.” [1]"),
         ("Who paints it?", "6.5\n    The keeper paints it in May.\n", "“The keeper paints it in May.” [1]"),
         (
             "Which colour means fog?",
@@ -122,6 +124,10 @@ def test_a_question_whose_subject_is_in_no_source_is_refused(question: str) -> N
         ("How do I start MySQL?", "Start MySQL with a command.", "Start the SQL log with a pen."),
         ("How do I connect to Oracle?", "Connect to Oracle with a key.", "Connect to PostgreSQL with a key."),
         ("When may a lamp die?", "A lamp may die in winter.", "Lamps are heavy."),
+        ("A red fox is here. Is the red fox fed by Zoe?", "The red fox is fed by Zoe.", "The red fox is fed by Ann."),
+        ("How do I start .net?", "Start .Net with a command.", "Start the net with a winch."),
+        ("What is in the Introduction?", "The Introduction# is on lamps.", "The index is on lamps."),
+        ("How long does the oil burn?", "The oil burns 5, 10, 20, 30 or 40 hours.", "The sea is deep."),
     ],
 )
 def test_a_name_is_told_from_a_word_and_from_other_names(question: str, answers: str, others: str) -> None:

@@ -60,7 +60,9 @@ def test_a_unit_knows_its_headings() -> None:
     [
         ("How do I write it?", "english"),
         ("faiss", "english"),
+        ("Does the process die?", "english"),
         ("Wie schreibe ich das?", "german"),
+        ("Was kosten die Lampen?", "german"),
         ("Comment écrire un connecteur ?", "french"),
         ("¿Dónde está el archivo?", "spanish"),
         ("Dove si trova il file?", "italian"),

@@ -25,12 +25,12 @@ _LEAST_RARE = 0.4
 _LONG = 450
 
 _NAME = re.compile(
-    r"(?:(?<![.!?]\s)(?<!^)(?:\b[A-Z]|(?<!\w)\.N)[\w.+#-]*(?:\s+\.?[A-Z][\w.+#-]*)*"
+    r"(?:(?<![.!?]\s)(?<!^)(?:\b[A-Z]|(?<!\w)\.(?i:net\b))[\w.+#-]*(?:\s+\.?[A-Z][\w.+#-]*)*"
     r"|(?<!\w)--?[a-zA-Z][\w-]+|\b\w+_\w+|\b\w*\d\w*|`[^`]+`)"
 )
 _PLAIN = re.compile(r"[^\W\d_][^\W\dA-Z_]*")
 _TITLE = re.compile(
-    r"(?<=\s)(?:Do|Does|Did|Is|Are|Was|Were|Can|Could|Should|Would|Has|Have|To)\b"
+    r"(?<=\w )(?:Do|Does|Did|Is|Are|Was|Were|Can|Could|Should|Would|Has|Have|To)\b"
     r"|\b(?:I|[Ww]e|[Yy]ou|[Hh]ow to) [A-Z][a-z]|\b[Hh]ow [A-Z][a-z]+ (?:is|are|was|were|do|does|did|can|should|must)\b"
 )
 """A capital where no name stands: of an auxiliary, of a verb, of a measure after "how"."""
@@ -162,8 +162,9 @@ class Asked:
         """Read a question. The forms of questions are those of English."""
         terms = tuple(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
         # German nouns have capitals, and so do the words of some titles.
-        spoken = words.language == "german" or question.istitle() or _TITLE.search(question)
-        parted = (match.group().split() for match in _NAME.finditer(_asking(question)))
+        asking = _asking(question)
+        spoken = words.language == "german" or asking.istitle() or _TITLE.search(asking)
+        parted = (match.group().split() for match in _NAME.finditer(asking))
         kept = (" ".join(part for part in parts if not (spoken and _PLAIN.fullmatch(part))) for parts in parted)
         names = tuple(name for each in kept if (name := frozenset(words.terms(each)) & set(terms)))
         subject = kinds = frozenset[str]()
@@ -400,11 +401,12 @@ def _form(asked: Asked, candidate: Candidate, words: Words) -> float:
 
 def _is_sentence(text: str, words: Words) -> bool:
     """Tell whether a text has the small words and the end of a sentence; a list of values has not."""
-    parts = text.split()
+    parts, ends = text.split(), text.endswith((".", "!", ";"))
     if len(parts) < 9:
-        return len(parts) > 3 or ":" in text or text.endswith((".", "!", ";"))
-    small = sum(words.is_small(part) for part in parts) - sum(part.strip(".,:;()").isdigit() for part in parts)
-    return small >= 0.12 * len(parts)
+        return len(parts) > 3 or ":" in text or ends
+    # Of bugs, and of the output of a program.
+    numbers = [each for part in parts if (each := part.strip(".,:;()")).isdigit() and (len(each) > 4 or not ends)]
+    return sum(map(words.is_small, parts)) - len(numbers) >= 0.12 * len(parts)
 
 
 def _explains(asked: Asked, candidate: Candidate, words: Words) -> float:

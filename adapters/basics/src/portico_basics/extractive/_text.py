@@ -62,7 +62,7 @@ _LEAD = re.compile(
 _TERM = re.compile(r"-.*[^.,;:!?{}]|[^#<>=.,;:!?{}*=][^,;=*{}]*[^.,;:!?{}=*]|\w")
 _SIGNATURE = re.compile(r"\s*+(?:[\w\[\], ]+ = )?[\w.:]+ ?\((?:[^()]|\([^()]*\))*\)\s*$")
 _NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?(?:\s+\w|$)")
-_GOES_ON = re.compile(r"[.,;:!?…]$|(?:^|\s)(?:an?|the|of|and|or|with|from|by|as|is|are|be|that|which|if|to|for|in|at)$")
+_GOES_ON = re.compile(r"[.,;:!?…]$|\s(?:an?|the|of|and|or|by|its)$")
 """The end of a line that is no title: the sentence goes on, or is whole."""
 _LONGEST_TERM = 100
 _PARAGRAPHS_OF_TERM = 3
@@ -227,10 +227,10 @@ class _Terms:
         short = first.strip()
         if _ITEM.match(first) or _ROW.match(first) or _CELLS.search(first) or len(short) > LONGEST:
             return 0
-        if len(short) <= _LONGEST_TERM and _TERM.fullmatch(short) and not _GOES_ON.search(short):
+        if len(short) <= _LONGEST_TERM and _TERM.fullmatch(short):
             rest = [line.text.rstrip() for line in paragraph[1:]] or ([after] if _indent(after) > indent else [])
-            if rest and not _looks_like_code(paragraph):
-                deeper = _indent(rest[0]) > indent
+            deeper = bool(rest) and _indent(rest[0]) > indent
+            if rest and (deeper or not _GOES_ON.search(short)) and not _looks_like_code(paragraph):
                 word = rest[0].split()[0]
                 room = max(map(len, rest))
                 begins = word.lstrip("“\"'`(*").isidentifier() and word.lstrip("“\"'`(*")[:1].isupper()

@@ -72,9 +72,10 @@ remove, permits permit allow, modifies modified modifying modify change
 
 _ACRONYMS = frozenset(("AS", "CAN", "IT", "US", "WHO"))
 """Names that are small words but for their capitals."""
-_HOMOGRAPHS = "bin comment con come den die door dove hat la man nun os plus son te ton van war word"
+_HOMOGRAPHS = "bin comment con come den door dove hat la man nun os plus son te ton van war word"
 """English words, and names of programs, that are small words of other languages."""
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+|\+\+|#(?![\w#]))?")
+_WORD = re.compile(r"\b[^\W\d_]#(?![\w#])|[^\W_]+(?:['’][^\W_]+|\+\+)?")
+_DOTNET = re.compile(r"(?<!\w)(asp|ado|vb|)\.net\b", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = (
     "Japanese \u3040-\u30ff Korean \uac00-\ud7af Chinese \u4e00-\u9fff Russian \u0400-\u04ff Greek \u0370-\u03ff "
@@ -116,7 +117,7 @@ class Words:
         """Return the terms of ``text`` in order, without stop words."""
         found: list[str] = []
         known = self._known
-        for word in _WORD.findall(text.replace(".NET", " dotnet")):
+        for word in _WORD.findall(_DOTNET.sub(r"\1 dotnet", text)):
             terms = known.get(word)
             if terms is None:
                 terms = known[word] = tuple(self._terms_of(word))
@@ -136,7 +137,7 @@ class Words:
         for part in _HUMP.split(word):
             folded = part.casefold().replace("’", "'")
             if folded in self._stop:
-                if word in _ACRONYMS or part != word:  # "MySQL" is more than "SQL"
+                if (word in _ACRONYMS or part != word) and word.casefold() not in found:  # "MySQL" is more than "SQL"
                     found.append(word.casefold())
                 continue
             head, _, tail = folded.partition("'")
