@@ -13,7 +13,7 @@ from portico._chat.messages import Citation, Source
 from portico._chat.passages import Passages
 from portico._functions.functions import function
 from portico._kernel import Kernel
-from portico._plans.plan import From, Plan, Step, TextOf, Value
+from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value, evaluate
 from portico._plans.task import Answer, Budget, Infeasible
 from portico._runs.journal import RunState
 from portico._runs.outcome import Paused
@@ -152,13 +152,18 @@ def search(id: str = "s1", query: str = "q", kind: str = "GetTextSearchResults")
 
 
 async def test_a_plan_that_gives_what_was_found_ends_with_the_function_that_answers() -> None:
-    for result in (From("s1"), TextOf(("Found: ", From("s1"), "!"))):
-        run = await kernel_with(words).run_goal("So?", planner=ScriptedPlanner(Plan("So?", (search(),), result)))
+    for result, ending in (
+        (From("s1"), From("s3")),
+        (TextOf(("Found: ", From("s1"), "!")), TextOf(("Found: ", From("s3"), "!"))),
+        (ListOf((From("s1"), From("s2"))), From("s3")),
+    ):
+        plan = Plan("So?", (search(), search("s2", "nothing")), result)
+        run = await kernel_with(words).run_goal("So?", planner=ScriptedPlanner(plan))
         assert isinstance(run.outcome, Answer)
-        assert run.outcome.text == run.outcome.value == "So? [1] [2]"
+        assert run.outcome.text == run.outcome.value == evaluate(ending, {"s3": "So? [1] [2]"})
         assert [citation.quote for citation in run.outcome.citations] == [TOWER["value"], STONE["value"]]
-        assert [step.id for step in run.plan.steps] == ["s1", "s2"]
-        assert run.plan.result == From("s2"), "what is replayed ends in words too"
+        assert [step.id for step in run.plan.steps] == ["s1", "s2", "s3"]
+        assert run.plan.result == ending, "what is replayed ends in words too"
         assert len(run.passages) == 2
 
 

@@ -64,11 +64,11 @@ def test_a_clone_installs_as_a_working_portico(
     checkout: Path, tmp_path: Path, variables: dict[str, str], by_pip: bool
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "LOCALAPPDATA": str(tmp_path / "cache")}
-    # Pip as who has no uv uses it. It takes five times as long.
+    # Pip takes five times as long.
     environment = new_environment(tmp_path / "venv", variables, variables | home, by_python=by_pip)
     # What builds them is there once: it would be installed anew for each of forty folders, which doubles the time.
     # Nor is all compiled of which little runs.
-    environment.install("hatchling>=1.27")
+    environment.install("hatchling>=1.27", "editables")
     installing = environment.pip if by_pip else environment.install
     quick = ["--no-build-isolation", *(["--no-compile"] if by_pip else [])]
     installing(*(["install"] if by_pip else []), *quick, "-c", checkout / "constraints.txt", checkout)

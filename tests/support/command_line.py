@@ -1,4 +1,4 @@
-"""The command line in a process of its own, forked from one that has imported it: a tenth of what a new one costs.
+"""The command line in a new process, forked from one that has imported it: a tenth of what it costs otherwise.
 
 `python -m portico_cli` spends most of its time on imports. Tests of those, of signals and terminals, and of what an
 interpreter does with its variables start a new one.

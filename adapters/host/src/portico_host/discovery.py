@@ -76,9 +76,7 @@ def _entry_points(*groups: str) -> Iterator[tuple[EntryPoint, str, str]]:
         try:
             if _GROUP not in (distribution.read_text("entry_points.txt") or ""):
                 continue
-            points = [point for point in distribution.entry_points if point.group in groups and point.module]
-            if not points:
-                continue
+            points = [point for point in distribution.entry_points if point.group in groups and _has_module(point)]
             name, version = distribution.metadata["Name"], distribution.metadata["Version"] or "unknown"
         except Exception:  # noqa: BLE001, S112 - damaged metadata of others; pip reports it
             continue
@@ -86,6 +84,13 @@ def _entry_points(*groups: str) -> Iterator[tuple[EntryPoint, str, str]]:
             seen.add(fold(name))
             for point in points:
                 yield point, name, version
+
+
+def _has_module(point: EntryPoint) -> bool:
+    try:
+        return bool(point.module)
+    except AttributeError:  # what is written is no entry point
+        return False
 
 
 def _read_disabled() -> tuple[str, ...]:

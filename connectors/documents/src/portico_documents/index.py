@@ -225,10 +225,12 @@ class _Update:
     async def run(self) -> IndexReport:
         """Apply additions, changes and removals."""
         self.reporter.report(0, None)
-        total = await in_thread(self.scan.expected)
-        self.reporter.report(0, total)
+        total = None
+        # Where an update has ended, mostly little is left to do: a second walk would take as long as that.
         if not await in_thread(_is_complete, self.connection, self.mirror.namespace):
+            total = await in_thread(self.scan.count)
             await self._begin()
+        self.reporter.report(0, total)
         await self._apply(total)
         renamed = min(await in_thread(self.scan.count_renamed, self.number), self.added)
         removed = await self._remove_gone()
@@ -254,7 +256,7 @@ class _Update:
             if interrupted:
                 await self.filling.cancel_leftovers(self.mirror.namespace)
 
-    async def _apply(self, total: int) -> None:
+    async def _apply(self, total: int | None) -> None:
         """Write what the scan finds, each batch when its vectors are in the store."""
         connection, mirror = self.connection, self.mirror
         async with aclosing(self._batches()) as batches, aclosing(self.filling.each(batches)) as filled:
@@ -274,7 +276,7 @@ class _Update:
                 self.unchanged += batch.unchanged
                 self.skipped += batch.skipped
                 self.problems += batch.problems
-                self._report(self.looked, max(total, self.looked), batch.current)
+                self._report(self.looked, total and max(total, self.looked), batch.current)
 
     async def _batches(self) -> AsyncGenerator[tuple[Batch, EmbeddingBatch]]:
         """Yield what the scan finds with what is to be embedded for it; the scan is a batch ahead."""
@@ -328,7 +330,7 @@ class _Update:
         if self.number:
             await in_thread(_end, connection, mirror.namespace)
 
-    def _report(self, done: int, total: int, current: str) -> None:
+    def _report(self, done: int, total: int | None, current: str) -> None:
         self.reporter.report(done, total, current, self.filling.workers)
 
 

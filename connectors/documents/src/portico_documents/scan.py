@@ -204,10 +204,9 @@ class Scan:
         connection.execute("CREATE TEMP TABLE seen (path BLOB PRIMARY KEY) WITHOUT ROWID")
         self._walk = self._entries()
 
-    def expected(self) -> int:
-        """Return about how many files the walk finds to read: those of the last time, or else it is walked for that."""
-        (known,) = self._connection.execute("SELECT count(*) FROM files").fetchone()
-        return known or sum(isinstance(entry, Found) for entry in self._entries())
+    def count(self) -> int:
+        """Return how many files a walk finds to read."""
+        return sum(isinstance(entry, Found) for entry in self._entries())
 
     def next_batch(self) -> Batch:
         """Continue the walk until there is enough to write, or a moment has passed."""

@@ -30,8 +30,9 @@ _IMAGE = re.compile(r"!\[[^\[\]\n]{0,500}\]\([^()\s]{0,4000}(?:[ \t][^()\n]{0,50
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://"
 # Characters of an address in running text. Brackets and marks of Chinese and Japanese end it too.
 _INSIDE = r"[^\s<>\"`{}|\\^\u3000-\u3003\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u2018-\u201f\u2026]"
+_ADDRESS = r"[^\s()<>]{1,4000}(?:\([^\s()<>]{0,4000}\)[^\s()<>]{0,4000}){0,20}"
 _TARGET = re.compile(
-    r"\]\(\s{0,4}(?:<(?P<angled>[^<>\n]{1,4000})>|(?P<plain>[^\s()<>]{1,4000}(?:\([^\s()<>]{0,4000}\)[^\s()<>]{0,4000}){0,20}))"
+    r"\]\(\s{0,4}(?:<(?P<angled>[^<>\n]{1,4000})>|(?P<plain>" + _ADDRESS + "))"
     rf"|<(?P<auto>{_SCHEME}[^\s<>]{{1,4000}})>"
     rf"|(?<![A-Za-z0-9])(?P<bare>{_SCHEME}{_INSIDE}{{1,4000}})"
 )
@@ -124,7 +125,7 @@ _MARK = re.compile(
 _ATTACHED = re.compile(r"[\w.$)\]\\'’=]+\Z")
 _NAME = re.compile(r"[_$\\\]=]|[a-z][A-Z]|[a-z]{2}\.[a-z]{2}|^[a-z]+\d+$|^[A-Za-z]?\)?$")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?\d{1,9}\]:(?=\s)", re.MULTILINE)
-_LINKED_MARK = re.compile(r"\[\^?(\d{1,9})\](?=\(<?([^\s<>]{1,4000}?)>?\))")
+_LINKED_MARK = re.compile(rf"\[\^?(\d{{1,9}})\](?=\]?\(<?({_ADDRESS})>?(?:[ \t]+[\"'(][^\n)]{{0,500}})?\))")
 _ENTRY = re.compile(r"^[ \t]{0,8}(?:[-*+][ \t]{1,3})?\**\[\^?(\d{1,9})\]\**:?[ \t]{0,3}(\S[^\n]*)$", re.MULTILINE)
 """A line of a list of sources, such as models put at the end: [1] Its name, https://its.address/"""
 _WIDEST = 20
@@ -153,8 +154,8 @@ class Citations:
     def remarks(self) -> tuple[str, ...]:
         """What is wrong with the citations, in sentences: those that no passage backs, or that there are none."""
         if self.unbacked or self.cited or not self.uncited:
-            cites, links = "cites [{}], which no passage backs.", "links to {}, which no passage has."
-            return tuple(f"The answer {(cites, links)[isinstance(each, str)].format(each)}" for each in self.unbacked)
+            says = {str: "links to {}, which no passage has.", int: "cites [{}], which no passage backs."}
+            return tuple(f"The answer {says[type(each)].format(each)}" for each in self.unbacked)
         passages = f"none of the {len(self.uncited)} passages" if len(self.uncited) > 1 else "nothing of the passage"
         return (f"The answer cites {passages} that {'were' if len(self.uncited) > 1 else 'was'} read.",)
 

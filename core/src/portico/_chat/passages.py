@@ -45,8 +45,7 @@ class Passages:
     >>> [source.number for source in again], passages.sources[0].name
     ([2, 3], 'Ports')
 
-    An answer of an earlier turn stands in the conversation with its marks; would a number mean another passage in the
-    next turn, it would be unclear which is meant.
+    So the marks in answers of earlier turns stay clear.
     """
 
     def __init__(self, *, first: int = 1, sources: Iterable[Source] = ()) -> None:
@@ -105,11 +104,12 @@ class Passages:
             return {"number": record.number, **result}
         return {name: self.show(part, depth=depth - 1) for name, part in result.items()}
 
-    def around(self, value: Any) -> tuple[str, str] | None:
-        """Return what a text says around the known passages in it, which stand in one place; None for other values."""
+    def around(self, value: Any, *, empty: bool = False) -> tuple[str, str] | None:
+        """Return what stands around the known passages of a result; None for others. ``empty`` takes empty ones too."""
         written, around = _json_in(value) if isinstance(value, str) else ([value], ["", ""])
-        known = written and all(map(self._holds, written)) and not "".join(around[1:-1]).strip()
-        return (around[0], around[-1]) if known else None
+        known = [each for each in written if not _is_empty(each)]
+        found = all(map(self._holds, known)) if known else empty and written and not "".join(around).strip()
+        return (around[0], around[-1]) if found else None
 
     def check(self, reply: ChatReply | str) -> Citations:
         """Check what an answer cites, by marks or a passage's whole text; a service that cites knows its own marks."""
@@ -127,7 +127,8 @@ class Passages:
         if isinstance(value, dict) and self._find_record(value) is not None:
             return True
         parts = list(value.values()) if isinstance(value, dict) else value
-        return bool(parts and depth) and isinstance(parts, list) and all(self._holds(part, depth - 1) for part in parts)
+        full = [part for part in parts if not _is_empty(part)] if isinstance(parts, list) and depth else []
+        return bool(full) and all(self._holds(part, depth - 1) for part in full)
 
     def _find_record(self, value: dict[str, Any]) -> Source | None:
         record = _record(value)
@@ -144,9 +145,8 @@ class Passages:
     ) -> Callable[[ToolCallInvocation, Callable[[], Awaitable[ToolResult]]], Awaitable[ToolResult]]:
         """Return a tool call filter that numbers the passages which search functions give to a model, for it to cite.
 
-        Where a function with the search tag returns passages with ``value``, ``name`` and ``link``, as
-        ``GetTextSearchResults`` does, each gets the ``number`` that it has in the conversation. Anything else stays as
-        it is. ``passages`` gives those of the conversation that the call is made in.
+        Where a function with the search tag returns passages as ``GetTextSearchResults`` does, each gets the ``number``
+        that it has among ``passages``, those of the conversation. Anything else stays as it is.
         """
 
         async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
@@ -181,6 +181,10 @@ def _read(result: Any, found: bool, name: str | None) -> Iterator[TextSearchResu
                 yield record
             else:
                 waiting += reversed([part for part in value.values() if isinstance(part, list | dict)])
+
+
+def _is_empty(value: Any) -> bool:
+    return value in ([], {}) or (isinstance(value, list) and all(part == [] for part in value))
 
 
 def _record(value: dict[str, Any]) -> TextSearchResult | None:

@@ -249,7 +249,8 @@ class FunctionSpec:
     @property
     def is_answer(self) -> bool:
         """Whether it answers a ``question`` from ``sources``. A planner whose model words the answer needs none."""
-        return ANSWER_TAG in self.tags and {"question", "sources"} <= self.parameters.get("properties", {}).keys()
+        known, needed = (self.parameters.get(key, ()) for key in ("properties", "required"))
+        return ANSWER_TAG in self.tags and {"question", "sources"} <= {*known} and {*needed} <= {"question", "sources"}
 
     def search_parameter(self, role: str) -> str:
         """Return what a search calls its parameter ``query``, ``count`` or ``skip``, by a tag like ``query=topic``."""

@@ -318,7 +318,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class ChatUsed:
-        """A planner asked a chat service: who answered, and what it cost."""
+        """A planner or a function asked a chat service: who answered, and what it cost."""
 
         service: str
         model: str

@@ -441,10 +441,7 @@ class Loop:
         return answer
 
     def _answering(self, plan: Plan, value: Any) -> Plan | None:
-        """Return the plan that answers in words, where a planner's plan gave nothing but what its searches found.
-
-        None where no function can do that, or no step is left.
-        """
+        """Return the plan that puts into words what searches found, if a plan gave nothing else and a step is left."""
         execution = self.execution
         if self.planner is None or plan.result is None or len(execution.records) >= self.budget.steps:
             return None
@@ -453,15 +450,16 @@ class Loop:
         steps, known = {each.step for each in found}, execution.kernel.specs
         called = [each.step.function for each in execution.records if each.step.id.partition("/")[0] in steps]
         specs = [known[name] for name in called if isinstance(name, str) and name in known]
-        nothing = value in ([], "[]") and all({SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in specs) and bool(specs)
-        answered = any(spec.is_answer for spec in specs)
-        if name is None or answered or not found or not (nothing or execution.passages.around(value)):
+        searched = bool(specs) and all({SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in specs)
+        around = execution.passages.around(value, empty=searched)
+        if name is None or any(spec.is_answer for spec in specs) or not found or around is None:
             return None
         id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
         shown = TextOf(tuple(part for each in found for part in ("\n", each))[1:])
         sources = plan.result if isinstance(plan.result, TextOf) else shown
         step = Step(id, name, {"question": Value(self.goal), "sources": sources}, reason="It puts this into words.")
-        answering = replace(plan, steps=(step,), result=From(id))
+        words = TextOf(tuple(part for part in (around[0], From(id), around[1]) if part))
+        answering = replace(plan, steps=(step,), result=words if any(around) else From(id))
         return None if any(each.severity == "error" for each in self._check(answering)) else answering
 
     def _observe(self, plan: Plan) -> None:
@@ -482,9 +480,9 @@ class Loop:
 
     def _emit_of_step(self, event: RunEvent) -> None:
         """Take an event of a function; its words are for people where its step gives the answer."""
-        answering = From((CURRENT_STEP.get() or ("", ""))[1])
-        if not isinstance(event, Event.TextDelta) or answering in [plan.result for plan in self.plans[-1:]]:
-            with suppress(Exception):  # the end of the step meets the listener's error too
+        step, result = (CURRENT_STEP.get() or ("", ""))[1], self.plans[-1].result if self.plans else None
+        if not isinstance(event, Event.TextDelta) or (result is not None and [*references(result)] == [From(step)]):
+            with suppress(Exception):  # what a listener raises is no error of the step
                 self.emit(event)
 
     def emit(self, event: RunEvent) -> None:

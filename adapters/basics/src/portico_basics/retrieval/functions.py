@@ -32,13 +32,9 @@ class Answers:
             question: The question, in the user's words.
             sources: The passages that searches found.
         """
-        passages, emit = Passages.of_run(), Event.of_run()
-        found, (before, after) = passages.take(sources), passages.around(sources) or ("", "")
-        if not found:
+        emit = Event.of_run()
+        if not (found := Passages.of_run().take(sources)):
             emit(Event.TextDelta(nothing := "Nothing was found."))
             return nothing
-        emit(Event.TextDelta(before))
         chat = self._services.get(ChatService, self._settings.chat)
-        reply = await answer_from(chat, question, found, emit)
-        emit(Event.TextDelta(after))
-        return before + reply.text + after
+        return (await answer_from(chat, question, found, emit)).text

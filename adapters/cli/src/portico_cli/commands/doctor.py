@@ -156,7 +156,7 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
                 services.get(port, name)
             except PorticoError as error:
                 found = list(_of_error(error, f"{info.noun} {name}"))
-                # What is there by default and waits for packages is no fault of who does not use it.
+                # A default that waits for packages is no fault where it is not used.
                 wanted = application.configuration.use(info) or application.configuration.entry(info, name)
                 waits = isinstance(error, PluginNotInstalled) and not wanted
                 findings += [each._replace(state="warn") for each in found] if waits else found
