@@ -209,7 +209,7 @@ def candidates(passages: Sequence[Source], units: Sequence[Sequence[Unit]], word
         texts = [as_read(passage.text[unit.start : unit.end]) for unit in parts]
         labels = [passage.text[slice(*unit.term)] if unit.term else "" for unit in parts]
         listed = [words.terms(text) for text in texts]
-        own = [frozenset(terms) for terms in listed]
+        own = [frozenset((*terms, *words.wholes(text).values())) for terms, text in zip(listed, texts, strict=True)]
         around = frozenset[str]().union(*own)
         for number, unit in enumerate(parts):
             nearby: frozenset[str] = frozenset()
@@ -267,7 +267,7 @@ def judge(question: str, found: Sequence[Candidate], words: Words) -> list[Judge
     if not terms or not found:
         return []
     anywhere = frozenset[str]().union(*(one.terms | one.context | one.entry for one in found))
-    known = _likenesses(terms, anywhere)
+    known = _likenesses(terms, anywhere, words.wholes(question))
     if any(not known[term] for name in asked.names for term in name):
         return []
     in_passages: dict[int, frozenset[str]] = {one.passage: one.around | one.context for one in found}
@@ -451,10 +451,10 @@ def _same(
     return max(0.0, (share if len(subject & head) > 0.6 * len(subject) else 0.0) - 0.35 * more)
 
 
-def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dict[str, float]]:
+def _likenesses(terms: Sequence[str], anywhere: frozenset[str], wholes: dict[str, str]) -> dict[str, dict[str, float]]:
     """Return, for each term of the question, the terms of the sources that match it, and how well.
 
-    Equal stems match with 1; "connect" and "connector", up to three more letters, with 0.7.
+    Equal stems match with 1, as do names in one word; "connect" and "connector", up to three more letters, with 0.7.
     """
     beginnings: dict[str, list[str]] = {}
     for term in anywhere:
@@ -466,6 +466,8 @@ def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dic
         known[term] = {other: 0.7 for other in alike if other.startswith(term) or term.startswith(other)}
         if term in anywhere:
             known[term][term] = 1.0
+        if term in wholes and wholes[term] in anywhere:
+            known[term][wholes[term]] = 1.0
     return known
 
 

@@ -75,6 +75,7 @@ _ACRONYMS = frozenset(("AS", "CAN", "IT", "US", "WHO"))
 _HOMOGRAPHS = "bin comment con come den door dove hat la man nun os plus son te ton van war word"
 """English words, and names of programs, that are small words of other languages."""
 _WORD = re.compile(r"\b[^\W\d_]#(?![\w#])|[^\W_]+(?:['’][^\W_]+|\+\+)?")
+_COMPOUND = re.compile(r"\b\w*(?:[^\W_]_|[a-z](?=[A-Z]))\w+")
 _DOTNET = re.compile(r"(?<!\w)(asp|ado|vb|)\.net\b", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = (
@@ -124,6 +125,11 @@ class Words:
             found += terms
         return found
 
+    def wholes(self, text: str) -> dict[str, str]:
+        """Return names such as "GitHub" and "is_empty" as one term, by each term of their parts."""
+        names = ((name, self.terms(name.replace("_", "").casefold())) for name in _COMPOUND.findall(text))
+        return {part: whole for name, wholes in names for whole in wholes for part in self.terms(name)}
+
     def is_small(self, word: str) -> bool:
         """Tell whether a word says nothing of a topic."""
         return word.casefold().strip(".,;:()'\"“”") in self._stop
@@ -137,8 +143,9 @@ class Words:
         for part in _HUMP.split(word):
             folded = part.casefold().replace("’", "'")
             if folded in self._stop:
-                if (word in _ACRONYMS or part != word) and word.casefold() not in found:  # "MySQL" is more than "SQL"
-                    found.append(word.casefold())
+                whole = self._stemmer.stemWord(word.casefold())
+                if (word in _ACRONYMS or part != word) and whole not in found:  # "MySQL" is more than "SQL"
+                    found.append(whole)
                 continue
             head, _, tail = folded.partition("'")
             folded = head if len(head) > 2 or not tail else tail
