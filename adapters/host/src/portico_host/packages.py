@@ -28,6 +28,7 @@ SHIPPED: dict[str, str] = {
     "portico-google": "",
     "portico-host": "",
     "portico-llamacpp": "",
+    "portico-mcp": "",
     "portico-mediawiki": "",
     "portico-milvus": "",
     "portico-openai": "",

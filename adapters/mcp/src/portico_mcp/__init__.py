@@ -1,0 +1,1 @@
+"""The Model Context Protocol: servers' tools as functions, and Portico as a server."""
