@@ -56,6 +56,12 @@ class MCPSettings:
             "every tool has effects."
         },
     )
+    approvals: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "The folder of what `portico mcp approve` approved. Default: `portico/mcp` in the user's data."
+        },
+    )
     start_timeout: float = field(
         default=60.0,
         validator=[validators.gt(0), validators.le(3600)],

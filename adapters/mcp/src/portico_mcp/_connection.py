@@ -1,0 +1,299 @@
+"""The connection to one server: one task owns it, and starts it again when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from portico.errors import (
+    AuthenticationFailed,
+    ConfigurationError,
+    LimitExceeded,
+    PorticoError,
+    ResponseInvalid,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnavailable,
+)
+from portico_mcp._words import clean
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from portico_mcp.config import MCPSettings
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_PAUSES = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between an end and the next start, by how often it ended without having answered a call."""
+
+
+class Connection:
+    """Speaks to the server of a function plugin, called ``name``. Calls may come from any task.
+
+    The SDK's client must be left in the task that entered it, so a task of the connection owns it. The server is
+    started by the first call, and once more by the first call after it has ended, after a pause that grows while it
+    ends without having answered. ``started`` is called with each new client before any call gets it.
+    """
+
+    def __init__(
+        self, name: str, settings: MCPSettings, started: Callable[[Client], Awaitable[None]] | None = None
+    ) -> None:
+        self._name, self._settings, self._started = name, settings, started
+        self._owner: _Owner | None = None
+        self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._failures = 0
+        self._closed = False
+
+    @property
+    def last_words(self) -> str:
+        """What the server wrote last to its error output; "" for one that is reached by a URL."""
+        return "" if self._owner is None else self._owner.last_words
+
+    async def ask(self, request: Callable[[Client], Awaitable[T]], what: str, *, repeat: bool) -> T:
+        """Let ``request`` ask the server by its client, and return its answer; ``what`` names it in errors.
+
+        With ``repeat`` it is asked once more when the server ended meanwhile. Raises ``ServiceTimeout``,
+        ``ServiceUnavailable``, ``LimitExceeded``, ``ResponseInvalid`` and ``ServiceError``.
+        """
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+        from pydantic import ValidationError
+
+        while True:
+            owner = await self._running()
+            try:
+                answer = await request(owner.client)
+            except MCPError as error:
+                if error.code == REQUEST_TIMEOUT and not owner.ended:
+                    seconds = self._settings.timeout
+                    raise ServiceTimeout(f"{self._said(what)} gave no answer within {seconds:g} seconds.") from error
+                if error.code != CONNECTION_CLOSED and not owner.lost(error):
+                    raise self._refused(what, error) from error
+            except ValidationError as error:
+                raise ResponseInvalid(
+                    f"{self._said(what)} gave an answer that is not of the protocol: {_first_fault(error)}."
+                ) from error
+            else:
+                self._failures = 0
+                return answer
+            reason = await owner.close()
+            self._failures += 1
+            if not repeat or "message of more than" in reason:
+                raise self._broken(what, reason, repeat)
+            repeat = False
+
+    async def _running(self) -> _Owner:
+        loop = asyncio.get_running_loop()
+        owner = self._owner
+        if owner is not None and owner.loop is loop and owner.usable:
+            return owner
+        if self._closed:
+            raise ServiceUnavailable(f"functions.{self._name} has been closed.")
+        if self._lock is None or self._lock[0] is not loop:
+            self._lock = (loop, asyncio.Lock())
+        async with self._lock[1]:
+            owner = self._owner
+            if owner is not None and owner.loop is loop:
+                if owner.usable:
+                    return owner
+                await owner.close()
+            await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES) - 1)])
+            self._owner = owner = _Owner(self._name, self._settings)
+            try:
+                await owner.start(self._started)
+            except BaseException:
+                self._failures += 1
+                await owner.close()
+                raise
+            return owner
+
+    async def aclose(self) -> None:
+        """End the server, or leave it; a second call does nothing."""
+        self._closed = True
+        if self._owner is not None and self._owner.loop is asyncio.get_running_loop():
+            await self._owner.close()
+
+    def _said(self, what: str) -> str:
+        return f"functions.{self._name}: {what}"
+
+    def _refused(self, what: str, error: Exception) -> ServiceError:
+        return ServiceError(f"{self._said(what)} failed: {clean(str(error)) or 'the server does not say why'}")
+
+    def _broken(self, what: str, reason: str, repeat: bool) -> PorticoError:
+        if "message of more than" in reason:
+            return LimitExceeded(
+                f"{self._said(what)} failed: {reason}, which `maximum_result_bytes` allows. The server was ended."
+            )
+        unknown = "" if repeat else " Whether it happened is not known."
+        return ServiceUnavailable(f"{self._said(what)} failed: the server is gone; {reason}.{unknown}")
+
+
+class _Owner:
+    """Owns one client, in one task, from the start of the server to its end."""
+
+    def __init__(self, name: str, settings: MCPSettings) -> None:
+        self._name, self._settings = name, settings
+        self.loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[Client] = self.loop.create_future()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._process: Any = None
+        self._problem = ""
+
+    @property
+    def last_words(self) -> str:
+        return self._process.last_words if self._process is not None else ""
+
+    @property
+    def client(self) -> Client:
+        return self._ready.result()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server ended, or cannot be spoken to any more."""
+        return bool(self._problem or (self._process is not None and self._process.problem))
+
+    @property
+    def usable(self) -> bool:
+        ready = self._ready.done() and not self._ready.cancelled() and self._ready.exception() is None
+        return ready and not self.ended and not self._stop.is_set()
+
+    def lost(self, error: Exception) -> bool:
+        """Tell whether an error means that a server behind a URL has forgotten this session."""
+        if self._process is None and "session" in str(error).casefold():
+            self._problem = "it has ended the session"
+        return self.ended
+
+    async def start(self, started: Callable[[Client], Awaitable[None]] | None) -> None:
+        """Start the server and shake hands. Raises ``ConfigurationError`` and ``ServiceError`` where that fails."""
+        seconds = self._settings.start_timeout
+        self._task = asyncio.create_task(self._own())
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.wait([self._ready])
+                client = self._ready.result()
+                if started is not None:
+                    await started(client)
+        except TimeoutError as error:
+            raise ServiceTimeout(
+                f"functions.{self._name}: the server did not start within {seconds:g} seconds.{await self._heard()}"
+            ) from error
+        except PorticoError:
+            raise
+        except Exception as error:
+            raise await self._failed(error) from error
+
+    async def _failed(self, error: Exception) -> PorticoError:
+        """Return what is to be said of an error at the start, which may come in groups."""
+        import httpx2
+
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        settings, said = self._settings, f"functions.{self._name}"
+        if settings.command is not None:
+            if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+                return ConfigurationError(f"{said}: {settings.command!r} cannot be started: {error.strerror}.")
+            reason = await self.close() or clean(str(error)) or type(error).__name__
+            return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
+        reason = clean(str(error)) or type(error).__name__
+        if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code in (401, 403):
+            return AuthenticationFailed(
+                f"{said}: {settings.url} answers {error.response.status_code}; set `headers`, such as Authorization."
+            )
+        return ServiceUnavailable(f"{said}: {settings.url} cannot be used as a server: {reason}.")
+
+    async def _heard(self) -> str:
+        """Return the last words of the server; they may come a moment after its end."""
+        if self._process is None:
+            return ""
+        for _ in range(20):
+            if self.last_words:
+                break
+            await asyncio.sleep(0.01)
+        return f" Its last words: {self.last_words}" if self.last_words else ""
+
+    async def close(self) -> str:
+        """End the server and return what had ended the exchange before, "" where nothing had."""
+        if self._process is not None and not self._process.problem and self._task is not None:
+            # The end of the pipe is seen a moment before how the process ended.
+            await asyncio.wait([self._task], timeout=0)
+        self._stop.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if not self._ready.done():
+            self._ready.cancel()
+        elif not self._ready.cancelled():
+            self._ready.exception()
+        return self._problem or (self._process.problem if self._process is not None else "")
+
+    async def _own(self) -> None:
+        try:
+            async with self._client() as client:
+                self._ready.set_result(client)
+                await self._stop.wait()
+        except Exception as error:  # noqa: BLE001 - whatever ends it is told to those who wait
+            if not self._ready.done():
+                self._ready.set_exception(error)
+            else:
+                _log.debug("functions.%s: the connection ended", self._name, exc_info=True)
+                self._problem = self._problem or clean(str(error)) or type(error).__name__
+        finally:
+            if not self._ready.done():
+                self._ready.cancel()
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Client]:
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp_types import Implementation
+
+        settings = self._settings
+        known: Mapping[str, Any] = {
+            "cache": None,
+            "client_info": Implementation(name="portico", version="0.1.0"),
+            "read_timeout_seconds": settings.timeout,
+        }
+        if settings.command is not None:
+            from portico_mcp._process import Process
+
+            env = {name: secret.reveal() for name, secret in settings.env.items()}
+            self._process = Process(
+                (settings.command, *settings.args), env, settings.folder, settings.maximum_result_bytes
+            )
+            async with Client(self._process.open(), **known) as client:
+                yield _unchecked(client)
+            return
+        headers = {name: secret.reveal() for name, secret in settings.headers.items()}
+        timeout = httpx2.Timeout(30.0, read=settings.timeout)
+        async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:
+            transport = streamable_http_client(
+                str(settings.url), http_client=http, max_sse_event_size=settings.maximum_result_bytes
+            )
+            async with Client(transport, **known) as client:
+                yield _unchecked(client)
+
+
+def _unchecked(client: Client) -> Client:
+    """Return the client, without its own check of results: a server may have made a pattern that never ends.
+
+    The functions check results with the kernel's schema validator, whose work is bounded.
+    """
+
+    async def accept(name: str, result: Any) -> None:
+        return None
+
+    client.session.validate_tool_result = accept  # type: ignore[method-assign]
+    return client
+
+
+def _first_fault(error: Any) -> str:
+    fault = error.errors()[0]
+    place = ".".join(map(str, fault["loc"]))
+    return clean(f"{place}: {fault['msg']}", 300)

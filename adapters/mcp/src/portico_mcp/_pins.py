@@ -1,0 +1,98 @@
+"""What a server offers, and what of it was approved."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from portico.errors import ConfigurationError, StoreError
+
+if TYPE_CHECKING:
+    from portico_mcp.config import MCPSettings
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools and prompts of a server as it describes them, in JSON, and whether it has resources."""
+
+    tools: tuple[Mapping[str, Any], ...] = ()
+    prompts: tuple[Mapping[str, Any], ...] = ()
+    resources: bool = False
+
+    def fingerprints(self) -> dict[str, str]:
+        """Return a digest of all that the server says of each tool and prompt, by kind and name."""
+        kinds = (("tool", self.tools), ("prompt", self.prompts))
+        return {f"{kind} {each['name']}": fingerprint(each) for kind, listed in kinds for each in listed}
+
+    def changes(self, now: Listing) -> Iterator[str]:
+        """Yield a sentence for each tool and prompt that is new, gone or another now."""
+        for kind, before, after in (("tool", self.tools, now.tools), ("prompt", self.prompts, now.prompts)):
+            old, new = ({each["name"]: each for each in listed} for listed in (before, after))
+            for name in dict.fromkeys([*old, *new]):
+                if name not in new:
+                    yield f"the {kind} {name!r} is gone"
+                elif name not in old:
+                    yield f"the {kind} {name!r} is new"
+                elif keys := [key for key in {**old[name], **new[name]} if old[name].get(key) != new[name].get(key)]:
+                    yield f"the {kind} {name!r} has another {', '.join(keys)}"
+
+
+def fingerprint(said: Mapping[str, Any]) -> str:
+    """Return a digest of all that a server says of a tool or prompt: a change of any word of it is a change.
+
+    >>> fingerprint({"name": "now", "description": "Tell the time."})
+    '0c8e3a3a51a3dfb8'
+    """
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+class Approvals:
+    """The file with what was approved of one server, in the folder of the settings or of the user's data.
+
+    It is of this server: another command, URL or name has another file.
+    """
+
+    def __init__(self, name: str, settings: MCPSettings) -> None:
+        self._name = name
+        server = json.dumps([settings.command, *settings.args, settings.url]).encode("utf-8", "replace")
+        folder = settings.approvals or _default_folder()
+        self.path = folder / f"{name}-{hashlib.sha256(server).hexdigest()[:12]}.json"
+
+    def read(self) -> Listing | None:
+        """Return what was approved; None where nothing was. Raises ``ConfigurationError`` for a damaged file."""
+        try:
+            written = json.loads(self.path.read_text("utf-8"))
+            if written["version"] != _VERSION:
+                raise ValueError(f"its version is {written['version']}")
+            return Listing(tuple(written["tools"]), tuple(written["prompts"]), bool(written["resources"]))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(
+                f"functions.{self._name}: the approved tools in {self.path} cannot be read: {error}. "
+                f"Run `portico mcp approve {self._name}` again."
+            ) from error
+
+    def write(self, listing: Listing) -> None:
+        """Keep a listing as approved; the old file or the new one is there at any moment."""
+        body = {"version": _VERSION, "tools": listing.tools, "prompts": listing.prompts, "resources": listing.resources}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as file:
+                json.dump(body, file, indent=1, sort_keys=True)
+            Path(file.name).replace(self.path)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+
+def _default_folder() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("portico", appauthor=False) / "mcp"
