@@ -1,0 +1,231 @@
+"""A kernel as a server of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, unquote
+
+from attrs import frozen
+from mcp.server import Server
+from mcp.server.context import ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    InputRequiredResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+    Tool,
+    ToolAnnotations,
+)
+
+from portico import FunctionPlugin, FunctionSpec, Passages
+from portico.errors import PorticoError, SchemaUnsupported
+from portico.plugins import PlainSchemaValidator
+from portico_mcp._calls import ANY_JSON, Call, Given, links_of
+from portico_mcp._plan_tools import PlanTools
+
+if TYPE_CHECKING:
+    from portico import Function, Kernel
+
+
+_log = logging.getLogger(__name__)
+_RUNS = "portico://runs/"
+_PAGE = 100
+_INSTRUCTIONS = (
+    "Functions, searches and saved plans of a Portico application. plan_propose makes a plan of them for a goal, and "
+    "plan_run checks it and runs it. Runs are resources."
+)
+
+
+class DescribeRun(Protocol):
+    """Returns a run of the journal as JSON values, with its steps if ``details`` are wanted."""
+
+    async def __call__(self, run: str, *, details: bool) -> Mapping[str, Any]:
+        """Read a run."""
+        ...
+
+
+@frozen
+class _Served:
+    """A tool, and what carries out its calls."""
+
+    spec: FunctionSpec
+    name: str
+    carry_out: Callable[[Call], Awaitable[Given | InputRequiredResult]]
+    nullable: bool
+
+    def tool(self, revision: str) -> Tool:
+        """Return what clients of a revision read: in older ones only objects have a schema."""
+        spec, returns = self.spec, self.spec.returns
+        typed = bool(returns) and not self.nullable and (revision >= ANY_JSON or returns.get("type") == "object")
+        return Tool(
+            name=self.name,
+            description=spec.description or None,
+            input_schema=dict(spec.parameters),
+            output_schema=dict(returns) if typed else None,
+            annotations=ToolAnnotations(read_only_hint=not spec.effects, destructive_hint=spec.effects),
+        )
+
+
+def make_server(
+    kernel: Kernel, *, include: Iterable[str] = (), exclude: Iterable[str] = (), describe_run: DescribeRun | None = None
+) -> Server[Any]:
+    """Return a server whose tools are the functions of a kernel and those for plans; its resources are the runs.
+
+    ``include`` and ``exclude`` are names of tools, ``*`` standing for anything; none includes all. Plans of clients
+    cannot call a function that is left out. ``describe_run`` reads the runs of the kernel's journal. The kernel is the
+    server's from now on: plans with effects need the approval of a client's user.
+    """
+
+    def is_served(name: str) -> bool:
+        included = not include or any(fnmatchcase(name, each) for each in include)
+        return included and not any(fnmatchcase(name, each) for each in exclude)
+
+    include, exclude = tuple(include), tuple(exclude)
+    hidden = [name for name in kernel.functions if not is_served(name)]
+    plans = PlanTools(kernel, hidden)
+    served: dict[str, _Served] = {}
+    for name, function in kernel.functions.items():
+        if is_served(name):
+            wire = FunctionSpec.wire_name(name)
+            served[wire] = _Served(
+                function.spec, wire, partial(_call_function, kernel, function), _takes_null(kernel, function.spec)
+            )
+    for function in FunctionPlugin.of(plans, "plans"):
+        if is_served(function.name) and (kernel.run_store is not None or function.name != "run_resume"):
+            served[function.name] = _Served(
+                function.spec, function.name, partial(_call_plan_tool, plans, function), nullable=True
+            )
+    runs = _Runs(kernel, describe_run)
+    server = Server[Any](
+        "portico",
+        version=version("portico-mcp"),
+        instructions=_INSTRUCTIONS,
+        on_list_tools=partial(_list_tools, served),
+        on_call_tool=partial(_call_tool, served),
+        on_list_resources=runs.list_runs,
+        on_list_resource_templates=runs.list_templates,
+        on_read_resource=runs.read,
+    )
+    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
+    return server
+
+
+def _takes_null(kernel: Kernel, spec: FunctionSpec) -> bool:
+    """Tell whether a result may be null, which the protocol cannot tell from none."""
+    try:
+        return not (kernel.schema_validator or PlainSchemaValidator()).compile(spec.returns)(None)
+    except SchemaUnsupported:
+        return True
+
+
+async def _list_tools(
+    served: Mapping[str, _Served], context: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None
+) -> ListToolsResult:
+    return ListToolsResult(tools=[each.tool(context.protocol_version) for each in served.values()])
+
+
+async def _call_tool(
+    served: Mapping[str, _Served], context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+) -> CallToolResult | InputRequiredResult:
+    tool = served.get(params.name)
+    if tool is None:
+        nearest = difflib.get_close_matches(params.name, served, 3)
+        words = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        raise MCPError(INVALID_PARAMS, f"There is no tool {params.name!r}.{words}")
+    try:
+        given = await tool.carry_out(Call(context, params))
+    except PorticoError as error:
+        given = Given(None, "\n".join([str(error), *getattr(error, "__notes__", ())]), error=True)
+    except Exception as error:  # noqa: BLE001 - a mistake in one tool must not end the connection
+        words = f"Something went wrong in {params.name} that should not: {type(error).__name__}: {error}"
+        _log.error("%s", words)
+        given = Given(None, words, error=True)
+    return given if isinstance(given, InputRequiredResult) else given.result(context.protocol_version)
+
+
+async def _call_function(kernel: Kernel, function: Function, call: Call) -> Given:
+    arguments = call.params.arguments or {}
+    value = await call.carry_out(lambda emit: kernel.invoke_json(function, arguments, lenient=True))
+    found = function.spec.is_search or "results" in function.tags
+    return Given(value, links=links_of(Passages().take(value, found=found)))
+
+
+async def _call_plan_tool(plans: PlanTools, function: Function, call: Call) -> Any:
+    values = function.structure_arguments(call.params.arguments or {}, lenient=True)
+    return await plans.carry_out(call, function.callable, values)
+
+
+@frozen
+class _Runs:
+    """The runs of the journal as resources."""
+
+    kernel: Kernel
+    describe: DescribeRun | None
+
+    async def list_runs(
+        self, _: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        """List the runs, the newest first, some at a time; the cursor is the oldest run of the page before."""
+        names = await self._names()
+        after = params.cursor if params is not None else None
+        if after is not None:
+            if after not in names:
+                raise MCPError(INVALID_PARAMS, f"There is no run {after!r} to continue the list after.")
+            names = names[: names.index(after)]
+        page = names[-_PAGE:][::-1]
+        cursor = page[-1] if len(page) < len(names) else None
+        return ListResourcesResult(resources=[await self._resource(name) for name in page], next_cursor=cursor)
+
+    async def list_templates(
+        self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """List the one form that the addresses of runs have."""
+        template = ResourceTemplate(
+            name="run",
+            uri_template=f"{_RUNS}{{run}}",
+            description="A run: its state, its plan, and its steps with their results.",
+            mime_type="application/json",
+        )
+        return ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read(self, _: ServerRequestContext[Any, Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        """Read a run, as ``portico runs RUN --json`` shows it."""
+        name = unquote(params.uri.removeprefix(_RUNS))
+        if self.describe is None or not params.uri.startswith(_RUNS) or name not in await self._names():
+            raise MCPError(INVALID_PARAMS, f"There is no resource {params.uri!r}.", {"uri": params.uri})
+        text = json.dumps(await self.describe(name, details=True), ensure_ascii=False, indent=2)
+        content = TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
+        return ReadResourceResult(contents=[content])
+
+    async def _names(self) -> list[str]:
+        store = self.kernel.run_store
+        return [] if store is None or self.describe is None else list(await store.runs())
+
+    async def _resource(self, name: str) -> Resource:
+        assert self.describe is not None  # noqa: S101 - without it there are no names
+        run = await self.describe(name, details=False)
+        return Resource(
+            uri=f"{_RUNS}{quote(name, safe='')}",
+            name=name,
+            title=run.get("goal"),
+            description=f"A run that is {run.get('state')}.",
+            mime_type="application/json",
+        )
