@@ -146,8 +146,9 @@ class Application:
             for name in made.names(TextSearch):
                 options = {"codecs": kernel.type_codecs, "asked_by_planners": name not in inner}
                 _add(kernel, self._shape(made, name, options), f"search.{name}")
-            for name in made.names(FunctionSource):
-                _add(kernel, await _load(made, name), f"functions.{name}")
+            names = made.names(FunctionSource)
+            for name, loaded in zip(names, await _load_all(made, names), strict=True):
+                _add(kernel, loaded, f"functions.{name}")
             for plugin in plugins:
                 own = (
                     plugin
@@ -343,6 +344,19 @@ def _run_store(services: HostServices) -> RunStore | None:
     if (RunStore.__name__, None) in services.list_chosen() or not services.names(RunStore):
         return _if_chosen(services, RunStore)
     return _if_usable(services, RunStore, services.names(RunStore)[0])
+
+
+async def _load_all(services: HostServices, names: Sequence[str]) -> list[FunctionPlugin]:
+    """Load function sources side by side, since some start a program or ask a server; the first error ends all."""
+    import asyncio
+
+    loads = [asyncio.ensure_future(_load(services, name)) for name in names]
+    try:
+        return await asyncio.gather(*loads)
+    finally:
+        for load in loads:
+            load.cancel()
+        await asyncio.gather(*loads, return_exceptions=True)
 
 
 async def _load(services: HostServices, name: str) -> FunctionPlugin:

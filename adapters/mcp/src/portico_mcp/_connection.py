@@ -18,6 +18,7 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from portico.plugins import Secret
 from portico_mcp._words import clean
 
 if TYPE_CHECKING:
@@ -38,13 +39,18 @@ class Connection:
 
     The SDK's client must be left in the task that entered it, so a task of the connection owns it. The server is
     started by the first call, and once more by the first call after it has ended, after a pause that grows while it
-    ends without having answered. ``started`` is called with each new client before any call gets it.
+    ends without having answered. ``started`` is called with each new client before any call gets it, ``heard`` with what a
+    server says unasked.
     """
 
     def __init__(
-        self, name: str, settings: MCPSettings, started: Callable[[Client], Awaitable[None]] | None = None
+        self,
+        name: str,
+        settings: MCPSettings,
+        started: Callable[[Client], Awaitable[None]],
+        heard: Callable[[object], Awaitable[None]],
     ) -> None:
-        self._name, self._settings, self._started = name, settings, started
+        self._name, self._settings, self._started, self._heard = name, settings, started, heard
         self._owner: _Owner | None = None
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._failures = 0
@@ -104,7 +110,7 @@ class Connection:
                     return owner
                 await owner.close()
             await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES) - 1)])
-            self._owner = owner = _Owner(self._name, self._settings)
+            self._owner = owner = _Owner(self._name, self._settings, self._heard)
             try:
                 await owner.start(self._started)
             except BaseException:
@@ -123,7 +129,8 @@ class Connection:
         return f"functions.{self._name}: {what}"
 
     def _refused(self, what: str, error: Exception) -> ServiceError:
-        return ServiceError(f"{self._said(what)} failed: {clean(str(error)) or 'the server does not say why'}")
+        words = show(str(error), self._settings)
+        return ServiceError(f"{self._said(what)} failed: {words or 'the server does not say why'}")
 
     def _broken(self, what: str, reason: str, repeat: bool) -> PorticoError:
         if "message of more than" in reason:
@@ -137,8 +144,8 @@ class Connection:
 class _Owner:
     """Owns one client, in one task, from the start of the server to its end."""
 
-    def __init__(self, name: str, settings: MCPSettings) -> None:
-        self._name, self._settings = name, settings
+    def __init__(self, name: str, settings: MCPSettings, heard: Callable[[object], Awaitable[None]]) -> None:
+        self._name, self._settings, self._listener = name, settings, heard
         self.loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Client] = self.loop.create_future()
         self._stop = asyncio.Event()
@@ -170,7 +177,7 @@ class _Owner:
             self._problem = "it has ended the session"
         return self.ended
 
-    async def start(self, started: Callable[[Client], Awaitable[None]] | None) -> None:
+    async def start(self, started: Callable[[Client], Awaitable[None]]) -> None:
         """Start the server and shake hands. Raises ``ConfigurationError`` and ``ServiceError`` where that fails."""
         seconds = self._settings.start_timeout
         self._task = asyncio.create_task(self._own())
@@ -178,8 +185,7 @@ class _Owner:
             async with asyncio.timeout(seconds):
                 await asyncio.wait([self._ready])
                 client = self._ready.result()
-                if started is not None:
-                    await started(client)
+                await started(client)
         except TimeoutError as error:
             raise ServiceTimeout(
                 f"functions.{self._name}: the server did not start within {seconds:g} seconds.{await self._heard()}"
@@ -199,9 +205,9 @@ class _Owner:
         if settings.command is not None:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 return ConfigurationError(f"{said}: {settings.command!r} cannot be started: {error.strerror}.")
-            reason = await self.close() or clean(str(error)) or type(error).__name__
+            reason = await self.close() or show(str(error), settings) or type(error).__name__
             return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
-        reason = clean(str(error)) or type(error).__name__
+        reason = show(str(error), settings) or type(error).__name__
         if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code in (401, 403):
             return AuthenticationFailed(
                 f"{said}: {settings.url} answers {error.response.status_code}; set `headers`, such as Authorization."
@@ -216,7 +222,8 @@ class _Owner:
             if self.last_words:
                 break
             await asyncio.sleep(0.01)
-        return f" Its last words: {self.last_words}" if self.last_words else ""
+        words = show(self.last_words, self._settings)
+        return f" Its last words: {words}" if words else ""
 
     async def close(self) -> str:
         """End the server and return what had ended the exchange before, "" where nothing had."""
@@ -249,7 +256,6 @@ class _Owner:
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:
-        import httpx2
         from mcp import Client
         from mcp.client.streamable_http import streamable_http_client
         from mcp_types import Implementation
@@ -257,6 +263,7 @@ class _Owner:
         settings = self._settings
         known: Mapping[str, Any] = {
             "cache": None,
+            "message_handler": self._listener,
             "client_info": Implementation(name="portico", version="0.1.0"),
             "read_timeout_seconds": settings.timeout,
         }
@@ -270,9 +277,9 @@ class _Owner:
             async with Client(self._process.open(), **known) as client:
                 yield _unchecked(client)
             return
-        headers = {name: secret.reveal() for name, secret in settings.headers.items()}
-        timeout = httpx2.Timeout(30.0, read=settings.timeout)
-        async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:
+        from portico_mcp._http import open_client
+
+        async with open_client(settings) as http:
             transport = streamable_http_client(
                 str(settings.url), http_client=http, max_sse_event_size=settings.maximum_result_bytes
             )
@@ -291,6 +298,11 @@ def _unchecked(client: Client) -> Client:
 
     client.session.validate_tool_result = accept  # type: ignore[method-assign]
     return client
+
+
+def show(text: str, settings: MCPSettings) -> str:
+    """Return what a server said for people: cleaned, and without the secrets that it was given."""
+    return clean(Secret.redact(text, (*settings.env.values(), *settings.headers.values())))
 
 
 def _first_fault(error: Any) -> str:

@@ -93,7 +93,7 @@ class MCPFunctions:
     def _open(self, name: str) -> None:
         if self._connection is None:
             self._name = name
-            self._connection = Connection(name, self._settings, self._compare)
+            self._connection = Connection(name, self._settings, self._compare, self._hear)
             self._approvals = Approvals(name, self._settings)
 
     async def _ask(self, request: Callable[[Client], Awaitable[T]], what: str, *, repeat: bool) -> T:
@@ -110,6 +110,11 @@ class MCPFunctions:
             for key, known in self._known.items()
             if prints.get(key) != known
         }
+
+    async def _hear(self, message: object) -> None:
+        """Compare anew before the next call if the server says that its tools or prompts are others now."""
+        if getattr(message, "method", "") in ("notifications/tools/list_changed", "notifications/prompts/list_changed"):
+            self._outdated = True
 
     async def _require_same(self, client: Client, key: str) -> None:
         if self._outdated:

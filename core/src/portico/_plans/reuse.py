@@ -26,6 +26,8 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$def
 _DATA = frozenset({"const", "default", "enum", "required"})
 _READ_APART = frozenset({"properties", "required", "$defs", "type"})
 _LENGTH = 8
+PIN = "pin="
+"""How a tag begins that stands for all that the owner of a function says of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def fingerprint(spec: FunctionSpec) -> str:
     '{"e": 0, "p": {"city": "!38a346ca"}, "r": "44136fa3"}'
 
     ``p`` are the parameters, required ones with ``!``; ``r`` is the result, ``e`` whether it has effects, and ``o`` the
-    other rules for the arguments, if there are any. Descriptions and titles do not count.
+    other rules for the arguments, if there are any. Descriptions and titles do not count, unless a tag ``pin=…`` says
+    what stands for all that the function's owner says of it: ``d``.
     """
     parameters = spec.parameters
     definitions = parameters.get("$defs", {})
@@ -87,6 +90,8 @@ def fingerprint(spec: FunctionSpec) -> str:
         "r": _digest(spec.returns),
         "e": int(spec.effects),
     }
+    if pinned := next((tag for tag in spec.tags if tag.startswith(PIN)), ""):
+        body["d"] = pinned.removeprefix(PIN)
     if _plain(rest):
         body["o"] = _digest(_add_definitions(rest, definitions))
     return json.dumps(body, ensure_ascii=False, sort_keys=True)
@@ -108,6 +113,8 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         yield "the rules for its arguments changed"
     if before["r"] != now["r"]:
         yield "its result changed"
+    if before.get("d") != now.get("d"):
+        yield "its description changed"
     if before["e"] != now["e"]:
         yield "it has effects now" if now["e"] else "it has no effects any more"
 
