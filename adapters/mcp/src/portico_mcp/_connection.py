@@ -39,8 +39,8 @@ class Connection:
 
     The SDK's client must be left in the task that entered it, so a task of the connection owns it. The server is
     started by the first call, and once more by the first call after it has ended, after a pause that grows while it
-    ends without having answered. ``started`` is called with each new client before any call gets it, ``heard`` with what a
-    server says unasked.
+    ends without having answered. ``started`` is called with each new client before any call gets it, ``heard`` with
+    what a server says unasked.
     """
 
     def __init__(
