@@ -86,7 +86,7 @@ class Approvals:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as file:
-                json.dump(body, file, indent=1, sort_keys=True)
+                json.dump(body, file, indent=1)
             Path(file.name).replace(self.path)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}.") from error

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+import portico_host
+from portico.errors import ConfigurationError, nearest
+from portico.ports import FunctionSource
 from portico_cli.failures import Misused
-from portico_cli.invocation import Invocation, common_options, docs_option, pass_invocation, source_option
+from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.loops import run_async
 from portico_cli.runs import origin_of, read_run
+from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.show.runs import run_to_json
 from portico_cli.sources import choose_sources
+from portico_mcp._approving import Offered
 from portico_mcp._listening import LOOPBACK, serve_http, serve_streams, standard_streams
 
 _TOKEN = "PORTICO_MCP_TOKEN"  # noqa: S105 - the name of the variable
@@ -23,6 +29,72 @@ _TOKEN = "PORTICO_MCP_TOKEN"  # noqa: S105 - the name of the variable
 @common_options
 def command() -> None:
     """Use servers of the Model Context Protocol, and be one."""
+
+
+@command.command(name="list")
+@click.argument("name")
+@json_option
+@common_options
+@pass_invocation
+def list_tools(invocation: Invocation, name: str) -> None:
+    """Show the tools of a server.
+
+    With their effects, what they give, and what of it was approved. --json has the schemas.
+
+    NAME is that of its table in [functions].
+    """
+    offered = run_async(lambda: _look(invocation, name))
+    if invocation.json:
+        write_json(offered.to_json())
+    else:
+        show(*offered.lines())
+
+
+@command.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Approve without asking.")
+@json_option
+@common_options
+@pass_invocation
+def approve(invocation: Invocation, name: str, *, yes: bool) -> None:
+    """Approve a server's tools as they are now.
+
+    A tool of which the server says something else later is refused. The server then starts with the first call.
+    """
+
+    def confirm(offered: Offered) -> bool:
+        if not invocation.json:
+            show(*offered.lines())
+        if not yes and (invocation.json or not sys.stdin.isatty()):
+            raise Misused("Nothing was approved: read the list, then give --yes.")
+        return yes or click.confirm("Approve?", err=True)
+
+    offered = run_async(lambda: _look(invocation, name, confirm))
+    if invocation.json:
+        write_json(offered.to_json() | {"approved": True, "changes": []})
+    else:
+        show(safe_text("Approved.", "bold green"))
+
+
+async def _look(invocation: Invocation, name: str, confirm: Callable[[Offered], bool] | None = None) -> Offered:
+    """Return what a server offers; what ``confirm`` accepts is approved."""
+    from portico_mcp.functions import MCPFunctions
+
+    application = portico_host.load(invocation.config)
+    async with application.services() as services:
+        known = services.names(FunctionSource)
+        if name not in known:
+            near = ", ".join(nearest(name, known) or known) or "none"
+            raise ConfigurationError(f"There is no [functions.{name}] in the configuration. It has {near}.")
+        source: Any = services.get(FunctionSource, name)
+        if not isinstance(source, MCPFunctions):
+            raise ConfigurationError(f"functions.{name} is no MCP server: it does not use `mcp`.")
+        plugin = name.replace("-", "_")
+        now, approved = await source.listing(plugin), source.approved(plugin)
+        offered = Offered(source.plugin_of(now), source.lost, now, approved)
+        if confirm is not None and confirm(offered):
+            source.approve(now)
+        return offered
 
 
 class _Address(click.ParamType[tuple[str, int]]):
@@ -72,7 +144,7 @@ def serve(
     address: tuple[str, int] | None,
     token: str | None,
 ) -> None:
-    """Serve functions, searches and plans to a client of the Model Context Protocol.
+    """Serve functions, searches and plans.
 
     The client starts this command and speaks to it by the standard streams, or by HTTP with --http.
     """

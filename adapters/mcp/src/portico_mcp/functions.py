@@ -55,30 +55,49 @@ class MCPFunctions:
         Raises ``ConfigurationError`` for a command that cannot be started and for a setting that does not go with the
         server, and ``ServiceError`` for a server that does not start or answer.
         """
-        self._open(name)
-        listing = self.approved() or await self.listing()
+        return self.plugin_of(self.approved(name) or await self.listing(name))
+
+    def plugin_of(self, listing: Listing) -> FunctionPlugin:
+        """Return the functions of what a server offers. Raises ``ConfigurationError`` as `load` does."""
         self._known = listing.fingerprints()
         chosen = self._choose([each["name"] for each in (*listing.tools, *listing.prompts)])
         functions, lost = self._make(listing, chosen)
         self.lost = tuple(lost)
         if lost:
             more = f"; and {len(lost) - _MOST_LISTED} more" if len(lost) > _MOST_LISTED else ""
-            _log.warning("functions.%s: %d tools are lost: %s%s", name, len(lost), "; ".join(lost[:_MOST_LISTED]), more)
+            _log.warning(
+                "functions.%s: %d tools are lost: %s%s", self._name, len(lost), "; ".join(lost[:_MOST_LISTED]), more
+            )
         where = self._settings.command or self._settings.url
-        return FunctionPlugin(name, tuple(functions), f"The tools of the MCP server {where}.")
+        return FunctionPlugin(self._name, tuple(functions), f"The tools of the MCP server {where}.")
 
-    def approved(self, name: str = "") -> Listing | None:
-        """Return what was approved of the server, None where nothing was; ``name`` is the plugin's before a load."""
+    def approved(self, name: str) -> Listing | None:
+        """Return what was approved of the server of the plugin ``name``, None where nothing was."""
         self._open(name)
         assert self._approvals is not None  # noqa: S101 - it was opened
         return self._approvals.read()
 
-    async def listing(self, name: str = "") -> Listing:
-        """Return what the server offers now; it is started for that."""
+    async def listing(self, name: str) -> Listing:
+        """Return what the server of the plugin ``name`` offers now; it is started for that."""
         self._open(name)
         await self._ask(_nothing, "its listing", repeat=True)
         assert self._now is not None  # noqa: S101 - each start lists
         return self._now
+
+    async def examine(self, name: str) -> str:
+        """Start the server of the plugin ``name``, and return for `portico doctor` what it offers.
+
+        Raises as `load` does, and ``ConfigurationError`` where something else was approved.
+        """
+        approved, now = self.approved(name), await self.listing(name)
+        changes = [] if approved is None else list(approved.changes(now))
+        if changes:
+            raise ConfigurationError(
+                f"functions.{name}: {changes[0]}, and {len(changes)} changes in all since it was approved. "
+                f"`portico mcp list {name}` shows them, `portico mcp approve {name}` accepts them."
+            )
+        found = f"{len(now.tools)} tools, {len(now.prompts)} prompts"
+        return f"the server starts: {found}, {'as approved' if approved else 'none approved'}"
 
     def approve(self, listing: Listing) -> None:
         """Keep a listing as what was approved."""

@@ -144,7 +144,7 @@ def _cache_folder() -> Finding:
 
 
 async def _services(application: Application, say: Callable[[str], None]) -> list[Finding]:
-    """Make each service that is in use, which opens nothing, and close it."""
+    """Make each service that is in use, which opens nothing, and close it; one that can be examined is."""
     findings: list[Finding] = []
     services = application.services()
     for info in PORTS:
@@ -153,7 +153,11 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
         for name in names if info.many else names[:1]:
             say(f"Making the {info.noun} {name}…")
             try:
-                services.get(port, name)
+                made = services.get(port, name)
+                words = "can be made"
+                if (examine := getattr(made, "examine", None)) is not None:
+                    say(f"Starting {info.noun} {name}…")
+                    words = await examine(name.replace("-", "_"))
             except PorticoError as error:
                 found = list(_of_error(error, f"{info.noun} {name}"))
                 # A default that waits for packages is no fault where it is not used.
@@ -161,7 +165,7 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
                 waits = isinstance(error, PluginNotInstalled) and not wanted
                 findings += [each._replace(state="warn") for each in found] if waits else found
             else:
-                findings.append(Finding("ok", f"{info.noun} {name}", "can be made"))
+                findings.append(Finding("ok", f"{info.noun} {name}", words))
     findings += _planning(services)
     for name in services.names(RunStore)[:1]:
         try:
