@@ -36,7 +36,8 @@ class Offered:
         """In words, whether what the server offers was approved."""
         if self.approved is None:
             return "nothing is approved; what it says at its start is what counts"
-        return f"{len(self.changes)} changes since it was approved" if self.changes else "all is approved"
+        count = len(self.changes)
+        return f"{count} change{'s' * (count > 1)} since it was approved" if count else "all is approved"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""

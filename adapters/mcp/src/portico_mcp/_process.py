@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
+import shutil
 import signal
 import sys
 from collections import deque
@@ -77,6 +79,9 @@ class Process:
 
     async def _start(self) -> tuple[asyncio.subprocess.Process, int]:
         """Start the guard with the program; return it with the end of the pipe that keeps both alive."""
+        env = {**get_default_environment(), **self._env}
+        if shutil.which(self._command[0], path=env.get("PATH")) is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such program on the PATH")
         watched, lifeline = os.pipe()
         guard = () if sys.platform == "win32" else (sys.executable, "-I", "-S", str(_GUARD), str(watched))
         try:
@@ -86,7 +91,7 @@ class Process:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env={**get_default_environment(), **self._env},
+                env=env,
                 cwd=self._folder,
                 limit=self._maximum,
                 pass_fds=(watched,) if guard else (),
