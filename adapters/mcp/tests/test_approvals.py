@@ -11,7 +11,7 @@ import pytest
 
 from portico import Kernel
 from portico.errors import ConfigurationError, PlanStale
-from portico.plans import Plan
+from portico.plans import plan_from_json
 from portico_cli.command_table import run_command
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
@@ -49,7 +49,8 @@ def edit(folder: Path, before: str, after: str) -> None:
 
 async def approve(folder: Path) -> None:
     made = source(folder)
-    made.approve(await made.listing("odd"))
+    server = made.server("odd")
+    server.approvals.write(await server.listing())
     await made.aclose()
 
 
@@ -76,7 +77,7 @@ async def test_a_tool_that_says_something_else_than_was_approved_is_refused_and_
 
 
 async def test_a_plan_is_stale_when_the_description_of_its_tool_changed(tmp_path: Path) -> None:
-    plan = Plan.from_json(
+    plan = plan_from_json(
         {
             "version": 1,
             "goal": "Add.",

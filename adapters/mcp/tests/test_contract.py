@@ -27,3 +27,4 @@ class TestAServer(FunctionSourceKit):
 
 class TestPackage(PackageKit):
     distribution = "portico-mcp"
+    settings = (MCPSettings(command="mcp-server-time"),)

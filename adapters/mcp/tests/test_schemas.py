@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,9 +22,7 @@ def inside(schemas: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.builds(lambda inner: {"type": "array", "items": inner}, schemas),
         st.builds(lambda first, rest: {"items": [first], "additionalItems": rest}, schemas, schemas | st.booleans()),
-        st.builds(
-            lambda key, inner: {"type": "object", "properties": {key: inner}, "required": [key]}, names, schemas
-        ),
+        st.builds(lambda key, inner: {"type": "object", "properties": {key: inner}, "required": [key]}, names, schemas),
         st.builds(lambda key, inner: {"dependencies": {key: inner}}, names, schemas | st.lists(names, unique=True)),
         st.builds(lambda one, other: {"anyOf": [one, other]}, schemas, schemas),
         st.just({"$ref": "#/definitions/Name"}),
@@ -33,8 +32,12 @@ def inside(schemas: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 values = st.recursive(
     st.none() | st.integers(-2, 2) | st.sampled_from(["a", ""]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["id", "definitions", "items", "title", "first", "second"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "definitions", "items", "title", "first", "second"]), inner, max_size=3
+        )
+    ),
     max_leaves=8,
 )
 
@@ -66,8 +69,6 @@ def test_a_reference_to_another_document_is_refused(reference: object) -> None:
 
 def test_a_schema_that_grows_by_its_references_is_refused() -> None:
     names = "abcdefghijkl"
-    doubling = {
-        name: {"allOf": [{"$ref": f"#/properties/{after}"}] * 4} for name, after in zip(names, names[1:], strict=False)
-    }
+    doubling = {name: {"allOf": [{"$ref": f"#/properties/{after}"}] * 4} for name, after in pairwise(names)}
     with pytest.raises(SchemaUnusable, match="parts"):
         read_schema({"properties": {**doubling, "l": {}}})

@@ -89,11 +89,11 @@ async def _look(invocation: Invocation, name: str, confirm: Callable[[Offered], 
         source: Any = services.get(FunctionSource, name)
         if not isinstance(source, MCPFunctions):
             raise ConfigurationError(f"functions.{name} is no MCP server: it does not use `mcp`.")
-        plugin = name.replace("-", "_")
-        now, approved = await source.listing(plugin), source.approved(plugin)
-        offered = Offered(source.plugin_of(now), source.lost, now, approved)
+        server = source.server(name.replace("-", "_"))
+        approved, now = server.approvals.read(), await server.listing()
+        offered = Offered(source.plugin_of(server, now), source.lost, now, approved)
         if confirm is not None and confirm(offered):
-            source.approve(now)
+            server.approvals.write(now)
         return offered
 
 

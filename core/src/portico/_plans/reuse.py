@@ -34,13 +34,15 @@ PIN = "pin="
 class Stale:
     """A function that changed after a plan was written; ``changes`` are sentences that say how.
 
+    A ``harmful`` change stops a plan that fits: the function has effects now, or a pinned one is described otherwise.
+
     >>> print(Stale("Weather-forecast", ("the parameter 'days' is new and needed", "its result changed")))
     Weather-forecast: the parameter 'days' is new and needed; its result changed
     """
 
     function: str
     changes: tuple[str, ...]
-    gained_effects: bool = field(default=False, compare=False)
+    harmful: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.function}: {'; '.join(self.changes)}"
@@ -59,8 +61,8 @@ class Stale:
                 continue
             before, now = _read(recorded), _read(fingerprint(spec))
             if before != now:
-                gained = spec.effects and before.get("e") == 0
-                found.append(Stale(name, tuple(_changes(before, now)), gained))
+                harmful = (spec.effects and before.get("e") == 0) or before.get("d") != now.get("d")
+                found.append(Stale(name, tuple(_changes(before, now)), harmful))
         return tuple(found)
 
 

@@ -84,8 +84,8 @@ def require_valid(
     """Check the steps of a plan that have not ``ended`` and return the warnings.
 
     Raises ``PlanStale`` where functions changed so that the plan cannot run as it was meant, and ``PlanInvalid`` where
-    it cannot run for another reason. A change that leaves the plan valid is a warning, unless the function has effects
-    now: a step of it may have been tried twice.
+    it cannot run for another reason. A change that leaves the plan valid is a warning, unless it is harmful: a step of
+    a function that has effects now may have been tried twice.
     """
     specs = kernel.specs
     left, finished = plan, {}
@@ -99,7 +99,7 @@ def require_valid(
     harmless: list[Stale] = []
     if plan.fingerprints:
         stale = [each for each in Stale.of(left, specs) if each.function in _functions_used(kernel, left)]
-        harmful = [each for each in stale if errors or each.function not in specs or each.gained_effects]
+        harmful = [each for each in stale if errors or each.function not in specs or each.harmful]
         if harmful:
             raise PlanStale([str(each) for each in harmful])
         harmless = stale

@@ -203,11 +203,15 @@ class InstalledPackage:
         return [name for name in _listed(task) if name not in known]
 
     def undeclared_imports(self) -> dict[str, str]:
-        """Return the packages that its modules import and its metadata does not declare, with a place each."""
+        """Return the packages that its modules import and its metadata does not declare, with a place each.
+
+        A command runs in `portico`, which brings what commands are made with.
+        """
         wanted = {folded(Requirement(line).name) for line in self.distribution.requires or ()}
         known = {self.import_name, "portico", "_typeshed", *sys.stdlib_module_names}
         known |= {name.replace("-", "_") for name in wanted}
         known |= {top for top, owners in packages_distributions().items() if wanted & {folded(one) for one in owners}}
+        known |= {"click", "rich", "portico_cli", "portico_host"} if self.commands else set()
         found: dict[str, str] = {}
         for file in sorted(self.folder.rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_bytes(), str(file))):

@@ -199,7 +199,7 @@ def _stale(recording: Recording, catalogue: Mapping[str, FunctionSpec]) -> list[
     """Return the changes of the functions that the plan uses. Raises ``PlanStale`` for harmful ones."""
     used = recording.plan.functions_used
     stale = [each for each in Stale.of(recording.plan, catalogue) if each.function in used]
-    harmful = [each for each in stale if each.function not in catalogue or each.gained_effects]
+    harmful = [each for each in stale if each.function not in catalogue or each.harmful]
     if harmful:
         raise PlanStale([str(each) for each in harmful])
     return stale

@@ -1,0 +1,162 @@
+"""One server: what it offers and offered before, and calls of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from portico.errors import ConfigurationError, LimitExceeded
+from portico_mcp._connection import Connection
+from portico_mcp._pins import Approvals, Listing
+from portico_mcp.config import MCPSettings
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import CallToolResult, GetPromptResult
+
+T = TypeVar("T")
+
+_MOST_PAGES = 100
+
+
+class Server:
+    """The server of the function plugin ``name``. It is started by the first call, or to list what it offers.
+
+    Each time it has started, what it says of its tools is compared with what is ``known``: what was approved or what it
+    said at first. A tool of which it says something else is refused.
+    """
+
+    def __init__(self, name: str, settings: MCPSettings) -> None:
+        self.name, self._settings = name, settings
+        self.approvals = Approvals(name, settings)
+        self.known: Mapping[str, str] = {}
+        self._connection = Connection(name, settings, self._compare, self._hear)
+        self._now: Listing | None = None
+        self._changed: dict[str, str] = {}
+        self._outdated = False
+
+    async def listing(self) -> Listing:
+        """Return what the server offers now."""
+
+        async def nothing(client: Client) -> None:
+            if self._outdated:
+                await self._compare(client)
+
+        await self._ask(nothing, "its listing", repeat=True)
+        assert self._now is not None  # noqa: S101 - each start lists
+        return self._now
+
+    async def aclose(self) -> None:
+        """End the server that was started, or leave the one that is reached by a URL."""
+        await self._connection.aclose()
+
+    async def _ask(self, request: Callable[[Client], Awaitable[T]], what: str, *, repeat: bool) -> T:
+        return await self._connection.ask(request, what, repeat=repeat)
+
+    async def _compare(self, client: Client) -> None:
+        """List what a client's server offers, and note what is another now than was known."""
+        self._outdated = False
+        self._now = now = await _list(client, self._settings.maximum_tools, f"functions.{self.name}")
+        prints = now.fingerprints()
+        self._changed = {
+            key: "is not what it was: the server describes it in another way" if key in prints else "is gone"
+            for key, known in self.known.items()
+            if prints.get(key) != known
+        }
+
+    async def _hear(self, message: object) -> None:
+        """Compare anew before the next call if the server says that its tools or prompts are others now."""
+        if getattr(message, "method", "") in ("notifications/tools/list_changed", "notifications/prompts/list_changed"):
+            self._outdated = True
+
+    async def _require_same(self, client: Client, key: str) -> None:
+        if self._outdated:
+            await self._compare(client)
+        if key in self._changed:
+            raise ConfigurationError(
+                f"functions.{self.name}: the {key} {self._changed[key]}. "
+                f"`portico mcp list {self.name}` shows what changed, `portico mcp approve {self.name}` accepts it."
+            )
+
+    async def call_tool(self, tool: str, arguments: Mapping[str, Any], what: str, *, repeat: bool) -> CallToolResult:
+        async def request(client: Client) -> CallToolResult:
+            await self._require_same(client, f"tool {tool}")
+            return await client.call_tool(tool, dict(arguments))
+
+        return await self._ask(request, what, repeat=repeat)
+
+    async def get_prompt(self, prompt: str, arguments: Mapping[str, str], what: str) -> GetPromptResult:
+        async def request(client: Client) -> GetPromptResult:
+            await self._require_same(client, f"prompt {prompt}")
+            return await client.get_prompt(prompt, dict(arguments))
+
+        return await self._ask(request, what, repeat=True)
+
+    async def list_resources(self) -> list[dict[str, Any]]:
+        """List what can be read: its URI, name, description and type.
+
+        Returns:
+            The resources that the server has.
+        """
+        from portico_mcp._wire import resource_of
+
+        most, what = self._settings.maximum_tools, "list_resources"
+
+        async def request(client: Client) -> list[dict[str, Any]]:
+            pages = _pages(client.list_resources, most, f"functions.{self.name}: {what}")
+            return [resource_of(each) async for page in pages for each in page.resources]
+
+        return await self._ask(request, what, repeat=True)
+
+    async def read_resource(self, uri: str) -> str | list[dict[str, Any]]:
+        """Read a resource: a text, or its parts where it has more than text.
+
+        Args:
+            uri: The URI of the resource.
+        """
+        from portico_mcp._wire import contents_of, plain
+
+        result = await self._ask(lambda client: client.read_resource(uri), "read_resource", repeat=True)
+        read: str | list[dict[str, Any]] = plain(contents_of(result.contents))
+        return read
+
+
+async def _list(client: Client, most: int, said: str) -> Listing:
+    """Return all that a server lists. Raises ``LimitExceeded`` for one whose lists do not end."""
+    from mcp import MCPError
+
+    can = client.server_capabilities
+    tools, prompts, resources = [], [], False
+    if can.tools:
+        tools = [_plainly(each) async for page in _pages(client.list_tools, most, said) for each in page.tools]
+    if can.prompts:
+        prompts = [_plainly(each) async for page in _pages(client.list_prompts, most, said) for each in page.prompts]
+    if can.resources:
+        # Many say that they can, and have none.
+        with suppress(MCPError):
+            resources = bool((await client.list_resources()).resources)
+            resources = resources or bool((await client.list_resource_templates()).resource_templates)
+    return Listing(tuple(tools), tuple(prompts), resources)
+
+
+async def _pages(ask: Callable[..., Awaitable[Any]], most: int, said: str) -> AsyncIterator[Any]:
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await ask(cursor=cursor)
+        entries = next(value for value in dict(page).values() if isinstance(value, list))
+        most -= len(entries)
+        if most < 0:
+            break
+        yield page
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+    raise LimitExceeded(
+        f"{said}: the server lists more than `maximum_tools` allows, or in more than {_MOST_PAGES} pages."
+    )
+
+
+def _plainly(said: Any) -> dict[str, Any]:
+    """Return a tool or a prompt as JSON: all that a server says of it, but for pictures."""
+    return dict(said.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "icons"}))
