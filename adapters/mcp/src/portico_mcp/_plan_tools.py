@@ -63,8 +63,13 @@ class PlanTools:
 
     async def carry_out(self, call: Call, tool: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
         """Call one of the tools for a client."""
-        self._call.set(call)
-        return await tool(**arguments)
+        tokens = self._call.set(call), self._approved.set("")
+        try:
+            return await tool(**arguments)
+        finally:
+            # A client in this process calls from one task, so a later call would have this one's approval.
+            self._call.reset(tokens[0])
+            self._approved.reset(tokens[1])
 
     @function(name="plan_propose")
     async def propose(self, goal: str) -> Any:
@@ -152,7 +157,6 @@ class PlanTools:
         What is not approved because the user cannot be asked is held when it runs. A step that may have happened
         cannot be held again, so its call ends.
         """
-        self._approved.set("")
         if not doubtful and not _has_effects(self.kernel, plan):
             return None
         call = self._call.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -131,7 +132,6 @@ class _Address(click.ParamType[tuple[str, int]]):
     type=_Address(),
     help=f"Serve over HTTP on loopback. {_TOKEN} is the token; without it one is made and shown.",
 )
-@click.option("--token", envvar=_TOKEN, hidden=True, expose_value=True)
 @common_options
 @pass_invocation
 def serve(
@@ -142,7 +142,6 @@ def serve(
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     address: tuple[str, int] | None,
-    token: str | None,
 ) -> None:
     """Serve functions, searches and plans.
 
@@ -165,7 +164,7 @@ def serve(
             if streams is not None:
                 await serve_streams(server, *streams)
             elif address is not None:
-                await serve_http(server, *address, token)
+                await serve_http(server, *address, os.environ.get(_TOKEN))
 
     if address is None:
         with standard_streams() as streams:
