@@ -14,11 +14,12 @@ from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses, ResourceLink, TextContent
 
-from portico import From, Kernel, Plan, Step, TextOf, Value, function, plan_function, search_plugin
+from portico import From, Function, Kernel, Plan, Step, TextOf, Value, function, plan_function, search_plugin
 from portico.errors import ServiceUnavailable
 from portico.plans import Answer, Infeasible
-from portico.plugins import RunState
+from portico.plugins import Compiled, RunState
 from portico.ports import Planner
+from portico_mcp._wire import PARTS, parts_of
 from portico_mcp.serving import make_server
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -419,6 +420,46 @@ async def test_the_steps_of_a_run_are_its_progress(world: World, mode: str) -> N
         (3, 4, "s2 began: Post-send"),
         (4, 4, "s2 ended"),
     ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_steps_of_a_saved_plan_are_its_progress(world: World, mode: str) -> None:
+    steps = (
+        Step("a", "Post-shout", {"text": Value("x")}),
+        Step("b", Plan("inner", (Step("c", "Post-shout", {"text": Value("y")}),), result=From("c")), after=("a",)),
+    )
+    world.kernel.add_function(plan_function("twice", Plan("Twice", steps, result=From("b"))))
+    told: list[str | None] = []
+
+    async def take(progress: float, total: float | None, message: str | None) -> None:
+        assert (progress, total) == (len(told) + 1, 4)
+        told.append(message)
+
+    async with world.client(mode) as client:
+        await client.call_tool("twice", {}, progress_callback=take)
+    assert told == ["a began: Post-shout", "a ended", "b began", "b ended"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_content_of_another_server_stays_what_it_is(world: World, mode: str) -> None:
+    """A picture that a function of a server gives is a picture for the client, and no text."""
+    parts = [
+        {"type": "text", "text": "Look:"},
+        {"type": "image", "data": "aGk=", "media_type": "image/png"},
+        {"type": "audio", "data": "aGk=", "media_type": "audio/wav"},
+        {"type": "resource", "text": "inside", "uri": "a://b"},
+        {"type": "resource", "data": "aGk=", "uri": "a://c"},
+        {"type": "resource_link", "uri": "a://d", "name": "d"},
+    ]
+    returns = Compiled(PARTS, lambda value: value, lambda value: value)
+    world.kernel.add_function(Function("draw", lambda: parts, returns=returns))
+    world.kernel.add_function(Function("say", lambda: "words", returns=returns))
+    async with world.client(mode) as client:
+        tools = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        drawn, said = await client.call_tool("draw", {}), await client.call_tool("say", {})
+    assert tools["draw"] is None
+    assert parts_of(drawn.content) == [*parts[:4], {**parts[4], "media_type": "application/octet-stream"}, parts[5]]
+    assert (drawn.structured_content, text_of(said)) == (None, "words")
 
 
 @pytest.mark.parametrize("mode", MODES)

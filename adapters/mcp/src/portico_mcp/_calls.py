@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,15 +12,20 @@ import anyio
 from attrs import field, frozen
 from mcp.server.context import ServerRequestContext
 from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
     ContentBlock,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
+    EmbeddedResource,
+    ImageContent,
     InputRequiredResult,
     ResourceLink,
     TextContent,
+    TextResourceContents,
 )
 
 from portico import Citation, Source, TextSearchResult
@@ -42,25 +47,49 @@ _FORM: dict[str, Any] = {
 class Given:
     """What a tool gives: a JSON ``value``, the ``text`` beside it if that is not the value's JSON, and links.
 
-    With ``error`` the call failed, and the text says why.
+    With ``error`` the call failed, and the text says why. With ``content`` the value is content of the protocol, as
+    functions of other servers give it.
     """
 
     value: Any
     text: str | None = None
     links: tuple[ResourceLink, ...] = ()
     error: bool = False
+    content: bool = False
 
     def result(self, revision: str) -> CallToolResult:
         """Return the result as a revision of the protocol can hold it."""
         value, text = self.value, self.text
+        if self.content and not isinstance(value, str):
+            return CallToolResult(content=[_block(part) for part in value])
         if text is None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         content: list[ContentBlock] = [TextContent(text=text)]
         structured = None
-        if revision >= _STRUCTURED:
+        if revision >= _STRUCTURED and not self.content:
             content += self.links
             structured = value if isinstance(value, dict) or revision >= ANY_JSON else None
         return CallToolResult(content=content, structured_content=structured, is_error=self.error)
+
+
+def _block(part: Mapping[str, Any]) -> ContentBlock:
+    """Return a part of `PARTS` as content."""
+    media, name, uri = part.get("media_type", "application/octet-stream"), part.get("name"), part.get("uri", "")
+    match part["type"]:
+        case "text":
+            return TextContent(text=part.get("text", ""))
+        case "image":
+            return ImageContent(data=part.get("data", ""), mime_type=media)
+        case "audio":
+            return AudioContent(data=part.get("data", ""), mime_type=media)
+        case "resource_link":
+            return ResourceLink(uri=uri, name=name or uri, mime_type=part.get("media_type"))
+        case _ if "text" in part:
+            return EmbeddedResource(
+                resource=TextResourceContents(uri=uri, text=part["text"], mime_type=part.get("media_type"))
+            )
+        case _:
+            return EmbeddedResource(resource=BlobResourceContents(uri=uri, blob=part.get("data", ""), mime_type=media))
 
 
 def links_of(passages: Iterable[Source | Citation | TextSearchResult]) -> tuple[ResourceLink, ...]:

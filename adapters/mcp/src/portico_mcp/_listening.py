@@ -125,7 +125,13 @@ async def serve_http(server: Server[Any], host: str, port: int, token: str | Non
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE
+            app,
+            http="h11",  # httptools, which may be installed, leaves spaces at the end of headers
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=_GRACE,
         )
         serving = Serving(config)
 

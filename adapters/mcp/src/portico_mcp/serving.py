@@ -6,13 +6,14 @@ import difflib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, unquote
 
-from attrs import frozen
+from attrs import field, frozen
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -37,12 +38,14 @@ from mcp_types import (
 
 from portico import FunctionPlugin, FunctionSpec, Passages
 from portico.errors import PorticoError, SchemaUnsupported
+from portico.plans import Event, RunEvent, plan_of
 from portico.plugins import PlainSchemaValidator
 from portico_mcp._calls import ANY_JSON, Call, Given, links_of
 from portico_mcp._plan_tools import PlanTools
+from portico_mcp._wire import PARTS
 
 if TYPE_CHECKING:
-    from portico import Function, Kernel
+    from portico import Function, Kernel, StepRun
 
 
 _log = logging.getLogger(__name__)
@@ -69,12 +72,12 @@ class _Served:
     spec: FunctionSpec
     name: str
     carry_out: Callable[[Call], Awaitable[Given | InputRequiredResult]]
-    nullable: bool
+    untyped: bool
 
     def tool(self, revision: str) -> Tool:
         """Return what clients of a revision read: in older ones only objects have a schema."""
         spec, returns = self.spec, self.spec.returns
-        typed = bool(returns) and not self.nullable and (revision >= ANY_JSON or returns.get("type") == "object")
+        typed = bool(returns) and not self.untyped and (revision >= ANY_JSON or returns.get("type") == "object")
         return Tool(
             name=self.name,
             description=spec.description or None,
@@ -100,18 +103,18 @@ def make_server(
 
     include, exclude = tuple(include), tuple(exclude)
     hidden = [name for name in kernel.functions if not is_served(name)]
-    plans = PlanTools(kernel, hidden)
+    plans, steps = PlanTools(kernel, hidden), _Steps()
+    kernel.middleware.step.append(steps.tell)
     served: dict[str, _Served] = {}
     for name, function in kernel.functions.items():
         if is_served(name):
             wire = FunctionSpec.wire_name(name)
-            served[wire] = _Served(
-                function.spec, wire, partial(_call_function, kernel, function), _takes_null(kernel, function.spec)
-            )
+            untyped = function.returns.schema is PARTS or _takes_null(kernel, function.spec)
+            served[wire] = _Served(function.spec, wire, partial(_call_function, kernel, steps, function), untyped)
     for function in FunctionPlugin.of(plans, "plans"):
         if is_served(function.name) and (kernel.run_store is not None or function.name != "run_resume"):
             served[function.name] = _Served(
-                function.spec, function.name, partial(_call_plan_tool, plans, function), nullable=True
+                function.spec, function.name, partial(_call_plan_tool, plans, function), untyped=True
             )
     runs = _Runs(kernel, describe_run)
     server = Server[Any](
@@ -161,11 +164,42 @@ async def _call_tool(
     return given if isinstance(given, InputRequiredResult) else given.result(context.protocol_version)
 
 
-async def _call_function(kernel: Kernel, function: Function, call: Call) -> Given:
+async def _call_function(kernel: Kernel, steps: _Steps, function: Function, call: Call) -> Given:
     arguments = call.params.arguments or {}
-    value = await call.carry_out(lambda emit: kernel.invoke_json(function, arguments, lenient=True))
+
+    async def work(emit: Callable[[RunEvent], None]) -> Any:
+        steps.emit.set(emit)
+        return await kernel.invoke_json(function, arguments, lenient=True)
+
+    plan = plan_of(function)
+    value = await call.carry_out(work, planned=None if plan is None else len(plan.steps))
+    if function.returns.schema is PARTS:
+        return Given(value, content=True)
     found = function.spec.is_search or "results" in function.tags
     return Given(value, links=links_of(Passages().take(value, found=found)))
+
+
+@frozen
+class _Steps:
+    """Tells of the steps of a saved plan that a client calls as a tool: its run has no listener."""
+
+    emit: ContextVar[Callable[[RunEvent], None] | None] = field(
+        factory=lambda: ContextVar("portico_mcp_emit", default=None)
+    )
+
+    async def tell(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Carry out a step, and say when it begins and ends."""
+        emit = self.emit.get()
+        if emit is None:
+            return await proceed()
+        emit(Event.StepStarted(run.step, run.arguments))
+        try:
+            result = await proceed()
+        except Exception as error:
+            emit(Event.StepFailed(run.step, str(error)))
+            raise
+        emit(Event.StepFinished(run.step, result))
+        return result
 
 
 async def _call_plan_tool(plans: PlanTools, function: Function, call: Call) -> Any:
