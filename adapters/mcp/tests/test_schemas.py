@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from portico_mcp._schemas import SchemaUnusable, read_schema
+from portico_mcp._client.schemas import SchemaUnusable, read_schema
 from portico_testkit.function_source import lost_references
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

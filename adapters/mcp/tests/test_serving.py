@@ -19,8 +19,8 @@ from portico.errors import ServiceUnavailable
 from portico.plans import Answer, Infeasible
 from portico.plugins import Compiled, RunState
 from portico.ports import Planner
-from portico_mcp._wire import PARTS, parts_of
-from portico_mcp.serving import make_server
+from portico_mcp._client.wire import PARTS, parts_of
+from portico_mcp._serving.server import make_server
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.text_search import ListEntry, ListSearch

@@ -10,10 +10,10 @@ from portico import Function, FunctionPlugin
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Services
 from portico.ports import SchemaValidator
-from portico_mcp._pins import Listing
-from portico_mcp._schemas import SchemaUnusable
-from portico_mcp._server import Server
-from portico_mcp._words import clean, function_name
+from portico_mcp._client.pins import Listing
+from portico_mcp._client.schemas import SchemaUnusable
+from portico_mcp._client.server import Server
+from portico_mcp._client.words import clean, function_name
 from portico_mcp.config import MCPSettings
 
 _log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class MCPFunctions:
 
     def _make(self, server: Server, listing: Listing, chosen: Collection[str]) -> tuple[list[Function], list[str]]:
         """Return the functions of what was chosen, and what cannot be one, with the reason."""
-        from portico_mcp._wire import prompt_function, resource_function, tool_function
+        from portico_mcp._client.wire import prompt_function, resource_function, tool_function
 
         settings, validator = self._settings, self._validator()
         made: dict[str, Function] = {}

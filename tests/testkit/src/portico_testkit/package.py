@@ -205,20 +205,21 @@ class InstalledPackage:
     def undeclared_imports(self) -> dict[str, str]:
         """Return the packages that its modules import and its metadata does not declare, with a place each.
 
-        A command runs in `portico`, which brings what commands are made with.
+        A command runs in `portico`, which brings what commands are made with: they stand in the folder `commands`.
         """
         wanted = {folded(Requirement(line).name) for line in self.distribution.requires or ()}
         known = {self.import_name, "portico", "_typeshed", *sys.stdlib_module_names}
         known |= {name.replace("-", "_") for name in wanted}
         known |= {top for top, owners in packages_distributions().items() if wanted & {folded(one) for one in owners}}
-        known |= {"click", "rich", "portico_cli", "portico_host"} if self.commands else set()
+        brought = {"click", "rich", "portico_cli", "portico_host"}
         found: dict[str, str] = {}
         for file in sorted(self.folder.rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 if isinstance(node, ast.ImportFrom) and not node.level and node.module:
                     names = [node.module]
-                for top in {name.partition(".")[0] for name in names} - known:
+                known_here = known | brought if "commands" in file.parts else known
+                for top in {name.partition(".")[0] for name in names} - known_here:
                     found.setdefault(top, f"{file.relative_to(self.folder.parent).as_posix()}:{node.lineno}")  # type: ignore[attr-defined]
         return found
 

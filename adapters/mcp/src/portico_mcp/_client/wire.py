@@ -12,9 +12,9 @@ from mcp_types import CallToolResult, GetPromptResult, Prompt, Tool
 from portico import Function, Image, Message, Parameter, Text
 from portico.errors import ResponseInvalid, SchemaUnsupported, ServiceError
 from portico.plugins import Compiled, JsonSchema
-from portico_mcp._pins import fingerprint
-from portico_mcp._schemas import read_schema
-from portico_mcp._words import clean
+from portico_mcp._client.pins import fingerprint
+from portico_mcp._client.schemas import read_schema
+from portico_mcp._client.words import clean
 
 if TYPE_CHECKING:
     from portico import Kernel

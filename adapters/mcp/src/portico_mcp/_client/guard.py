@@ -1,6 +1,6 @@
 """Run a server's program, and end it with all that it started when the application is gone.
 
-    python -I -S _guard.py FD COMMAND ARGUMENT...
+    python -I -S guard.py FD COMMAND ARGUMENT...
 
 ``FD`` is the end of a pipe that the application holds open. When the application ends, even by `kill -9`, the pipe
 does, and the process group of the server is ended. The guard is a process of few lines, so that it starts at once.

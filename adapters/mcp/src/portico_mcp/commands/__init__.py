@@ -20,8 +20,8 @@ from portico_cli.runs import origin_of, read_run
 from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.show.runs import run_to_json
 from portico_cli.sources import choose_sources
-from portico_mcp._approving import Offered
-from portico_mcp._listening import LOOPBACK, serve_http, serve_streams, standard_streams
+from portico_mcp._serving.listening import LOOPBACK, serve_http, serve_streams, standard_streams
+from portico_mcp.commands.offered import Offered
 
 _TOKEN = "PORTICO_MCP_TOKEN"  # noqa: S105 - the name of the variable
 
@@ -150,7 +150,7 @@ def serve(
     chosen = choose_sources(invocation, docs, names)
 
     async def run(streams: tuple[int, int] | None) -> None:
-        from portico_mcp.serving import make_server
+        from portico_mcp._serving.server import make_server
 
         async with chosen.application.kernel(chosen.sources) as kernel:
             kernel.origin = origin_of(docs, names, None)

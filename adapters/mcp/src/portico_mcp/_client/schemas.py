@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from portico_mcp._words import clean
+from portico_mcp._client.words import clean
 
 _LARGEST = 200_000
 _DEEPEST = 60

@@ -29,7 +29,7 @@ from portico.plans import (
     plan_to_text,
 )
 from portico.plugins import RunState
-from portico_mcp._calls import Call, Given, links_of
+from portico_mcp._serving.calls import Call, Given, links_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

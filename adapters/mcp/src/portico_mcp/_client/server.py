@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, LimitExceeded
-from portico_mcp._connection import Connection
-from portico_mcp._pins import Approvals, Listing
+from portico_mcp._client.connection import Connection
+from portico_mcp._client.pins import Approvals, Listing
 from portico_mcp.config import MCPSettings
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Server:
         Returns:
             The resources that the server has.
         """
-        from portico_mcp._wire import resource_of
+        from portico_mcp._client.wire import resource_of
 
         most, what = self._settings.maximum_tools, "list_resources"
 
@@ -115,7 +115,7 @@ class Server:
         Args:
             uri: The URI of the resource.
         """
-        from portico_mcp._wire import contents_of, plain
+        from portico_mcp._client.wire import contents_of, plain
 
         result = await self._ask(lambda client: client.read_resource(uri), "read_resource", repeat=True)
         read: str | list[dict[str, Any]] = plain(contents_of(result.contents))

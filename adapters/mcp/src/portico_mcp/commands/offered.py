@@ -14,7 +14,7 @@ from portico_cli.show.output import safe_text
 
 if TYPE_CHECKING:
     from portico import FunctionPlugin
-    from portico_mcp._pins import Listing
+    from portico_mcp._client.pins import Listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from portico_mcp._words import clean
+from portico_mcp._client.words import clean
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_GUARD = Path(__file__).with_name("_guard.py")
+_GUARD = Path(__file__).with_name("guard.py")
 _PATIENCE = 2.0
 """Seconds for a server to end by itself when its input ends, and again after it was asked to."""
 _LINES, _LINE = 20, 2_000

@@ -19,7 +19,7 @@ from portico.errors import (
     ServiceUnavailable,
 )
 from portico.plugins import Secret
-from portico_mcp._words import clean
+from portico_mcp._client.words import clean
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -268,7 +268,7 @@ class _Owner:
             "read_timeout_seconds": settings.timeout,
         }
         if settings.command is not None:
-            from portico_mcp._process import Process
+            from portico_mcp._client.process import Process
 
             env = {name: secret.reveal() for name, secret in settings.env.items()}
             self._process = Process(
@@ -277,7 +277,7 @@ class _Owner:
             async with Client(self._process.open(), **known) as client:
                 yield _unchecked(client)
             return
-        from portico_mcp._http import open_client
+        from portico_mcp._client.http import open_client
 
         async with open_client(settings) as http:
             transport = streamable_http_client(

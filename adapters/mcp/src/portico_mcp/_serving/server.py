@@ -40,9 +40,9 @@ from portico import FunctionPlugin, FunctionSpec, Passages
 from portico.errors import PorticoError, SchemaUnsupported
 from portico.plans import Event, RunEvent, plan_of
 from portico.plugins import PlainSchemaValidator
-from portico_mcp._calls import ANY_JSON, Call, Given, links_of
-from portico_mcp._plan_tools import PlanTools
-from portico_mcp._wire import PARTS
+from portico_mcp._client.wire import PARTS
+from portico_mcp._serving.calls import ANY_JSON, Call, Given, links_of
+from portico_mcp._serving.plan_tools import PlanTools
 
 if TYPE_CHECKING:
     from portico import Function, Kernel, StepRun

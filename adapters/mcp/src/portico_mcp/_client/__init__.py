@@ -1,0 +1,1 @@
+"""The client of a server: started, compared with what was approved, and called."""

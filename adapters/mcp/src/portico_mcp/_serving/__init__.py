@@ -1,0 +1,1 @@
+"""A kernel as a server of the protocol."""
