@@ -89,7 +89,9 @@ def evaluate(example: Example) -> None:
     block: Block = example.parsed
     if SERVICES not in example.namespace:
         services = recorded_services(Path(example.path).name)
-        variables = example.namespace[LEAVING].enter_context(services)
+        # A reader has activated the environment.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        variables = {**example.namespace[LEAVING].enter_context(services), "PATH": path}
         example.namespace[SERVICES] = example.namespace[LEAVING].enter_context(variables_set(variables))
     if block.file:
         write(block, Path())

@@ -48,7 +48,7 @@ def fingerprint(said: Mapping[str, Any]) -> str:
     """Return a digest of all that a server says of a tool or prompt: a change of any word of it is a change.
 
     >>> fingerprint({"name": "now", "description": "Tell the time."})
-    '0c8e3a3a51a3dfb8'
+    '635ae4bed8320e19'
     """
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode("utf-8", "replace")).hexdigest()[:16]
 

@@ -29,7 +29,7 @@ def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> old = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"$ref": "#/definitions/Id"}]}
     >>> read_schema({**old, "definitions": {"Id": {"type": "string"}}})
-    {'prefixItems': [{'$ref': '#/$defs/Id'}], '$defs': {'Id': {'type': 'string'}}}
+    {'$defs': {'Id': {'type': 'string'}}, 'prefixItems': [{'$ref': '#/$defs/Id'}]}
 
     Raises `SchemaUnusable` for one that is too large or too deep, and for references to other documents.
     """

@@ -168,14 +168,13 @@ class _Guarded:
 @contextmanager
 def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-    try:
+    # On Windows, or off the main thread, there are no handlers: Ctrl-C is an exception there.
+    with suppress(RuntimeError, ValueError):
         for each in signals:
             loop.add_signal_handler(each, stop)
-    except (NotImplementedError, RuntimeError, ValueError):
-        pass  # Windows, or not the main thread: Ctrl-C is an exception there
     try:
         yield
     finally:
-        for each in signals:
-            with suppress(NotImplementedError, RuntimeError, ValueError):
+        with suppress(RuntimeError, ValueError):
+            for each in signals:
                 loop.remove_signal_handler(each)
