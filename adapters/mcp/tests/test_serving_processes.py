@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from mcp_types import ElicitRequestParams, ElicitResult, ResourceLink
 from tests.support.processes import PATIENCE, started
 
 NOISY = '''
-import os, subprocess, sys, time
+import asyncio, os, subprocess, sys
 from portico import FunctionPlugin, function
 from portico.plugins import Registration
 
@@ -52,6 +53,16 @@ class Noisy:
     def listen(self) -> str:
         """Read what is not for functions."""
         return sys.stdin.read() + "done"
+
+    @function
+    async def linger(self) -> str:
+        """Take long."""
+        open("begun", "w").close()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            print("ended")
+        return "done"
 
     @function(effects=True)
     def send(self, text: str) -> str:
@@ -150,6 +161,24 @@ async def test_it_serves_over_http_to_those_with_the_token(
     assert "a-token" not in out + err
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_calls_under_way_over_http_end_with_the_server(
+    folder: Path, mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PORTICO_MCP_TOKEN", "a-token")
+    with serving(folder) as (process, url, _):
+        async with httpx2.AsyncClient(headers={"Authorization": "Bearer a-token"}, timeout=60) as http:
+            client = Client(streamable_http_client(url, http_client=http), mode=mode)
+            async with client:
+                calling = asyncio.create_task(client.call_tool("noise-linger"))
+                while not (folder / "begun").exists():
+                    await asyncio.sleep(0.02)
+                process.send_signal(signal.SIGINT)
+                _, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
+                calling.cancel()
+    assert (process.returncode, err) == (0, "ended\n")
+
+
 def test_a_token_is_made_and_shown_once(folder: Path) -> None:
     with serving(folder) as (process, url, _):
         assert process.stderr is not None
@@ -208,8 +237,11 @@ def test_it_ends_without_a_word_and_without_leaving_a_process(
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
     }
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
-    with started(COMMAND, cwd=folder, said=json.dumps(asked) + "\n") as process:
+    lists = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    called = {"name": "noise-linger", "arguments": {}, "_meta": meta}
+    calls = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": called}
+    said = "".join(json.dumps(each) + "\n" for each in (lists, calls))
+    with started(COMMAND, cwd=folder, said=said, until=(folder / "begun").exists) as process:
         assert process.stdout is not None
         answer = json.loads(process.stdout.readline())
         assert any(tool["name"] == "plan_run" for tool in answer["result"]["tools"])
@@ -219,5 +251,7 @@ def test_it_ends_without_a_word_and_without_leaving_a_process(
         while children(process) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert children(process) == []
-    assert (process.returncode, out) == (0, "")
-    assert err.split() == ["loading"]
+    assert process.returncode == 0
+    # A client that only closed its end may read that there is no answer.
+    assert all("Connection closed" in line for line in out.splitlines())
+    assert err.split() == ["loading", "ended"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 import secrets
 import signal
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+_log = logging.getLogger(__name__)
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LONGEST = 16_000_000
 """Bytes of one message at most."""
 _PIECE = 65_536
-_GRACE = 3
-"""Seconds for what is under way when the server ends."""
+_GRACE = 1
+"""Seconds for calls that are under way when the server ends; then they are cancelled."""
 
 
 @contextmanager
@@ -93,13 +96,16 @@ async def _read_lines(descriptor: int) -> AsyncIterator[str]:
                 return  # the loop has ended
 
     threading.Thread(target=read, daemon=True, name="portico-mcp-input").start()
-    waiting = b""
+    waiting = bytearray()
     while piece := await pieces.get():
-        *lines, waiting = (waiting + piece).split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace")
+        waiting += piece
+        if b"\n" in piece:
+            *lines, waiting = waiting.split(b"\n")
+            for line in lines:
+                yield line.decode("utf-8", "replace")
         if len(waiting) > _LONGEST:
-            raise ValueError(f"a message has more than {_LONGEST:,} bytes")
+            _log.error("The client sent a message of more than %s bytes: the connection ends.", f"{_LONGEST:,}")
+            return
 
 
 async def serve_http(server: Server[Any], host: str, port: int, token: str | None) -> None:
@@ -137,6 +143,9 @@ async def serve_http(server: Server[Any], host: str, port: int, token: str | Non
 
         def stop() -> None:
             serving.should_exit = True
+            # Otherwise each call that is cancelled leaves a traceback or a warning.
+            for name in ("uvicorn.error", "mcp"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
 
         with _stopped_by_signals(stop):
             await serving.serve([listening])

@@ -17,7 +17,7 @@ from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.loops import run_async
 from portico_cli.runs import origin_of, read_run
-from portico_cli.show.output import safe_text, show, write_json
+from portico_cli.show.output import safe_text, show, show_errors, write_json
 from portico_cli.show.runs import run_to_json
 from portico_cli.sources import choose_sources
 from portico_mcp._serving.listening import LOOPBACK, serve_http, serve_streams, standard_streams
@@ -167,6 +167,8 @@ def serve(
                 await serve_http(server, *address, os.environ.get(_TOKEN))
 
     if address is None:
+        if sys.stdin.isatty():
+            show_errors(safe_text("A client of the protocol speaks here. Ctrl-C ends it; --http is for HTTP.", "dim"))
         with standard_streams() as streams:
             run_async(lambda: run(streams))
         return
