@@ -9,7 +9,7 @@ import pytest
 from tests.mcp_servers.conftest import Servers
 
 from portico.errors import PlanInvalid
-from portico.plans import From, ObjectOf, ListOf, Plan, Step, TextOf, Value
+from portico.plans import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 
 
 def time_into_file(path: Path, *read: str | int) -> Plan:

@@ -14,6 +14,8 @@ import psutil
 import pytest
 
 from portico import FunctionPlugin, Kernel
+from portico.ports import SchemaValidator
+from portico_basics.jsonschema.validator import JsonschemaValidator
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
@@ -46,7 +48,11 @@ class Odd:
 
     async def wait_for(self, calls: int) -> None:
         """Wait until so many calls have reached the server."""
-        await wait_until(lambda: len(self.received) >= calls)
+        await self.wait_until(lambda: len(self.received) >= calls)
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        await wait_until(condition)
 
     def kill(self) -> None:
         """Kill the server's program, and not what watches over it."""
@@ -86,7 +92,8 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
 
     def of(behaviour: str = "normal", **more: Any) -> Odd:
         log = tmp_path / f"{len(made)}.log"
-        made.append(Odd(MCPFunctions(settings(behaviour, str(log), **more)), log))
+        services = Kernel({SchemaValidator: JsonschemaValidator()}).services
+        made.append(Odd(MCPFunctions(settings(behaviour, str(log), **more), services), log))
         return made[-1]
 
     yield of

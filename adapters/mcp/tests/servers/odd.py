@@ -78,8 +78,8 @@ LISTS: dict[str, Callable[[], Any]] = {
     "empty_pages": lambda: iter(list, None),
     "huge_schema": lambda: [[tool("huge", text={"type": "string", "description": "long " * 2_000_000}), *NORMAL]],
     "wide_schema": lambda: [[tool("wide", **{f"field_{index}": TEXT for index in range(50_000)}), *NORMAL]],
-    "deep_schema": lambda: [[tool("deep", value=nested(200)), tool("deep_result", nested(200)), *NORMAL]],
-    "bottomless_schema": lambda: [[tool("deep", value=nested(5_000)), *NORMAL]],
+    "deep_schema": lambda: [[tool("deep", value=nested(80)), tool("deep_result", nested(80)), *NORMAL]],
+    "deeper_schema": lambda: [[tool("deep", value=nested(200)), *NORMAL]],
     "escapes": lambda: [[tool("look", reads=True, description=ESCAPES, text=TEXT), tool(f"esc{ESCAPES}"), *NORMAL[2:]]],
     "instructs": lambda: [[tool("look", reads=True, description=INSTRUCTIONS, text=TEXT), *NORMAL[2:]]],
     "duplicates": lambda: [[tool("echo", text=TEXT), tool("echo", words=TEXT), tool("add", SUM, a=COUNT, b=COUNT)]],
@@ -104,18 +104,8 @@ LISTS: dict[str, Callable[[], Any]] = {
             *NORMAL,
         ]
     ],
-    "bad_schemas": lambda: [
-        [
-            {"name": "none", "description": "No schema."},
-            {"name": "text", "inputSchema": "an object"},
-            {"name": "list", "inputSchema": {"type": "array"}},
-            tool("kind", value={"type": "text"}),
-            tool("odd_result", {"type": "strange"}),
-            tool("text_result", {"type": "string"}),
-            {"description": "No name.", "inputSchema": {"type": "object"}},
-            *NORMAL,
-        ]
-    ],
+    "no_schema": lambda: [[{"name": "none", "description": "No schema."}, *NORMAL]],
+    "odd_kinds": lambda: [[tool("kind", value={"type": "text"}), tool("list", value=[1]), *NORMAL]],
 }
 CHANGES: dict[str, Any] = {
     "renamed": lambda: [tool("reecho" if each["name"] == "echo" else each["name"], text=TEXT) for each in NORMAL],

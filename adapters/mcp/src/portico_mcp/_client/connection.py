@@ -19,7 +19,7 @@ from portico.errors import (
     ServiceUnavailable,
 )
 from portico.plugins import Secret
-from portico_mcp._client.words import clean
+from portico_mcp._client.words import clean, sentence
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_TOO_LARGE = "it sent a message"
+"""How the reason begins when a server was ended because of the size of what it sent."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between an end and the next start, by how often it ended without having answered a call."""
 
@@ -86,11 +88,10 @@ class Connection:
                     f"{self._said(what)} gave an answer that is not of the protocol: {_first_fault(error)}."
                 ) from error
             else:
-                self._failures = 0
+                owner.answered = True
                 return answer
             reason = await owner.close()
-            self._failures += 1
-            if not repeat or "message of more than" in reason:
+            if not repeat or reason.startswith(_TOO_LARGE):
                 raise self._broken(what, reason, repeat)
             repeat = False
 
@@ -109,12 +110,12 @@ class Connection:
                 if owner.usable:
                     return owner
                 await owner.close()
+                self._failures = 0 if owner.answered else self._failures + 1
             await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES) - 1)])
             self._owner = owner = _Owner(self._name, self._settings, self._heard)
             try:
                 await owner.start(self._started)
             except BaseException:
-                self._failures += 1
                 await owner.close()
                 raise
             return owner
@@ -129,14 +130,12 @@ class Connection:
         return f"functions.{self._name}: {what}"
 
     def _refused(self, what: str, error: Exception) -> ServiceError:
-        words = show(str(error), self._settings)
-        return ServiceError(f"{self._said(what)} failed: {words or 'the server does not say why'}")
+        words = sentence(show(str(error), self._settings))
+        return ServiceError(f"{self._said(what)} failed: {words or 'the server does not say why.'}")
 
     def _broken(self, what: str, reason: str, repeat: bool) -> PorticoError:
-        if "message of more than" in reason:
-            return LimitExceeded(
-                f"{self._said(what)} failed: {reason}, which `maximum_result_bytes` allows. The server was ended."
-            )
+        if reason.startswith(_TOO_LARGE):
+            return LimitExceeded(f"{self._said(what)} failed: the server was ended, since {reason}.")
         unknown = "" if repeat else " Whether it happened is not known."
         return ServiceUnavailable(f"{self._said(what)} failed: the server is gone; {reason}.{unknown}")
 
@@ -152,6 +151,7 @@ class _Owner:
         self._task: asyncio.Task[None] | None = None
         self._process: Any = None
         self._problem = ""
+        self.answered = False
 
     @property
     def last_words(self) -> str:
@@ -184,6 +184,8 @@ class _Owner:
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.wait([self._ready])
+                if self._ready.cancelled():
+                    raise ServiceUnavailable(f"functions.{self._name} has been closed.")
                 client = self._ready.result()
                 await started(client)
         except TimeoutError as error:
@@ -198,6 +200,9 @@ class _Owner:
     async def _failed(self, error: Exception) -> PorticoError:
         """Return what is to be said of an error at the start, which may come in groups."""
         import httpx2
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+        from pydantic import ValidationError
 
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
@@ -205,14 +210,22 @@ class _Owner:
         if settings.command is not None:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 return ConfigurationError(f"{said}: {settings.command!r} cannot be started: {error.strerror}.")
-            reason = await self.close() or show(str(error), settings) or type(error).__name__
-            return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
-        reason = show(str(error), settings) or type(error).__name__
+            gone = self.ended or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED)
+            # Where it has not ended yet, closing is what ends it, and no reason.
+            if gone and (reason := await self.close()):
+                if reason.startswith(_TOO_LARGE):
+                    return LimitExceeded(f"{said}: the server was ended, since {reason}.")
+                return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
+        if isinstance(error, ValidationError):
+            return ResponseInvalid(f"{said}: the server's answer is not of the protocol: {_first_fault(error)}.")
+        reason = sentence(show(str(error), settings)) or f"{type(error).__name__}."
+        if settings.command is not None:
+            return ServiceError(f"{said}: the server cannot be used: {reason}")
         if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code in (401, 403):
             return AuthenticationFailed(
                 f"{said}: {settings.url} answers {error.response.status_code}; set `headers`, such as Authorization."
             )
-        return ServiceUnavailable(f"{said}: {settings.url} cannot be used as a server: {reason}.")
+        return ServiceUnavailable(f"{said}: {settings.url} cannot be used as a server: {reason}")
 
     async def _heard(self) -> str:
         """Return the last words of the server; they may come a moment after its end."""
@@ -232,6 +245,9 @@ class _Owner:
             await asyncio.wait([self._task], timeout=0)
         self._stop.set()
         if self._task is not None:
+            if not self._ready.done():
+                # It may wait for the answer of a server that gives none.
+                self._task.cancel()
             await asyncio.wait([self._task])
         if not self._ready.done():
             self._ready.cancel()

@@ -32,7 +32,8 @@ _GUARD = Path(__file__).with_name("guard.py")
 _PATIENCE = 2.0
 """Seconds for a server to end by itself when its input ends, and again after it was asked to."""
 _LINES, _LINE = 20, 2_000
-_UNREADABLE = 20
+_UNREADABLE = 1_000
+"""Lines between two messages that may be none: programs print what they should not, but not without end."""
 
 
 class Process:
@@ -44,6 +45,7 @@ class Process:
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path | None, maximum_bytes: int) -> None:
         self._command, self._env, self._folder, self._maximum = tuple(command), env, folder, maximum_bytes
         self._words: deque[str] = deque(maxlen=_LINES)
+        self._leaving = False
         self.problem = ""
 
     @property
@@ -67,6 +69,7 @@ class Process:
                 ]
                 yield read, write
         finally:
+            self._leaving = True
             try:
                 await _end(process)
             finally:
@@ -115,24 +118,33 @@ class Process:
                     try:
                         line = await process.stdout.readuntil()
                     except asyncio.LimitOverrunError:
-                        self.problem = f"it sent a message of more than {self._maximum:,} bytes"
+                        self.problem = (
+                            f"it sent a message of more than {self._maximum:,} bytes (`maximum_result_bytes`)"
+                        )
                         break
                     except asyncio.IncompleteReadError:
                         break
                     try:
-                        await arriving.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
-                    except ValueError:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError as error:
                         unreadable += 1
                         _log.debug(
                             "A server wrote what is no message: %s", clean(line[:_LINE].decode("utf-8", "replace"))
                         )
-                        if unreadable > _UNREADABLE:
+                        if "recursion limit" in str(error):
+                            self.problem = "it sent a message that nests too deeply"
+                        elif unreadable > _UNREADABLE:
                             self.problem = "it writes other things to its output than messages"
-                if not self.problem:
-                    # The pipe ends before the process does.
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(process.wait(), _PATIENCE)
-                    self.problem = _how_it_ended(process.returncode)
+                    else:
+                        unreadable = 0
+                        await arriving.send(SessionMessage(message))
+                await self._notice_end(process)
+
+    async def _notice_end(self, process: asyncio.subprocess.Process) -> None:
+        """Keep how the process ended, unless it is ended from here. Its pipes end a moment before it does."""
+        if not self.problem and not self._leaving:
+            await _ended(process)
+            self.problem = _how_it_ended(process.returncode)
 
     async def _write(
         self,
@@ -146,6 +158,7 @@ class Process:
                 process.stdin.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await process.stdin.drain()
         except OSError:
+            await self._notice_end(process)
             # The session must see the end, or a request would wait for ever.
             await arriving.aclose()
 

@@ -34,13 +34,13 @@ class Server:
         self._connection = Connection(name, settings, self._compare, self._hear)
         self._now: Listing | None = None
         self._changed: dict[str, str] = {}
-        self._outdated = False
+        self._announced = self._compared = 0  # how often the server said that its tools are others now
 
     async def listing(self) -> Listing:
         """Return what the server offers now."""
 
         async def nothing(client: Client) -> None:
-            if self._outdated:
+            if self._compared != self._announced:
                 await self._compare(client)
 
         await self._ask(nothing, "its listing", repeat=True)
@@ -56,7 +56,7 @@ class Server:
 
     async def _compare(self, client: Client) -> None:
         """List what a client's server offers, and note what is another now than was known."""
-        self._outdated = False
+        announced = self._announced
         self._now = now = await _list(client, self._settings.maximum_tools, f"functions.{self.name}")
         prints = now.fingerprints()
         self._changed = {
@@ -64,14 +64,16 @@ class Server:
             for key, known in self.known.items()
             if prints.get(key) != known
         }
+        # Only now: until then, other calls must not trust what was compared before.
+        self._compared = announced
 
     async def _hear(self, message: object) -> None:
         """Compare anew before the next call if the server says that its tools or prompts are others now."""
         if getattr(message, "method", "") in ("notifications/tools/list_changed", "notifications/prompts/list_changed"):
-            self._outdated = True
+            self._announced += 1
 
     async def _require_same(self, client: Client, key: str) -> None:
-        if self._outdated:
+        if self._compared != self._announced:
             await self._compare(client)
         if key in self._changed:
             raise ConfigurationError(

@@ -14,7 +14,7 @@ from portico.errors import ResponseInvalid, SchemaUnsupported, ServiceError
 from portico.plugins import Compiled, JsonSchema
 from portico_mcp._client.pins import fingerprint
 from portico_mcp._client.schemas import read_schema
-from portico_mcp._client.words import clean
+from portico_mcp._client.words import clean, sentence
 
 if TYPE_CHECKING:
     from portico import Kernel
@@ -69,7 +69,9 @@ def tool_function(
         inner: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {} if part else {"not": {}}
         known = inner.pop("description", "")
         parameters.append(Parameter(key, str(known), _as_it_is(JsonSchema.attach(inner, definitions)), key in required))
-    returns = _as_it_is(PARTS) if tool.output_schema is None else _checked(tool, validator)
+    returns = (
+        _as_it_is(PARTS) if tool.output_schema is None else _checked(tool, f"functions.{plugin}: {name}", validator)
+    )
     hints = tool.annotations
     effects = not (trusted and hints is not None and hints.read_only_hint is True)
 
@@ -137,7 +139,7 @@ def _as_it_is(schema: Mapping[str, Any]) -> Compiled:
     return Compiled(schema, _same, _same)
 
 
-def _checked(tool: Tool, validator: SchemaValidator | None) -> Compiled:
+def _checked(tool: Tool, said: str, validator: SchemaValidator | None) -> Compiled:
     """Return the schema of a result, whose values are checked where the schema validator knows its keywords."""
     schema = read_schema(tool.output_schema or {})
     check: Callable[[Any], list[str]] | None = None
@@ -149,9 +151,7 @@ def _checked(tool: Tool, validator: SchemaValidator | None) -> Compiled:
 
     def structure(value: Any) -> Any:
         if check is not None and (faults := check(value)):
-            raise ResponseInvalid(
-                f"The tool {clean(tool.name, 80)!r} gave a result that its own schema forbids: {faults[0]}"
-            )
+            raise ResponseInvalid(f"{said} gave a result that its own schema forbids: {sentence(faults[0])}")
         return value
 
     return Compiled(schema, structure, _same)
@@ -169,7 +169,7 @@ def value_of(result: CallToolResult, returns: Compiled, said: str) -> Any:
     """
     if result.is_error:
         words = " ".join(part["text"] for part in parts_of(result.content) if "text" in part)
-        raise ServiceError(f"{said} failed: {clean(words) or 'the tool does not say why'}")
+        raise ServiceError(f"{said} failed: {sentence(words) or 'the tool does not say why.'}")
     if returns.schema is PARTS:
         if result.content or result.structured_content is None:
             return plain(parts_of(result.content))

@@ -19,9 +19,19 @@ def clean(text: str, most: int = 2_000) -> str:
     >>> clean("red: \x1b[31mread\x1b[0m a file\u202e.\nNow.")
     'red: read a file.\nNow.'
     """
-    text = _ESCAPES.sub("", text[: 4 * most])
+    text = "\n".join(_ESCAPES.sub("", text[: 4 * most]).splitlines())
     text = "".join(each for each in text if each in "\n\t" or unicodedata.category(each) not in _HIDDEN).strip()
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def sentence(text: str) -> str:
+    r"""Return what a server said as the end of a sentence, in one line.
+
+    >>> sentence("no such place:\n/home")
+    'no such place: /home.'
+    """
+    words = " ".join(clean(text).split())
+    return words if not words or words.endswith((".", "!", "?", "…")) else f"{words}."
 
 
 def function_name(name: str, prefix: str, taken: Collection[str]) -> str:
