@@ -19,6 +19,8 @@ from pathlib import Path
 from mcp import Client, StdioServerParameters
 
 from portico import Kernel
+from portico.ports import SchemaValidator
+from portico_basics.jsonschema.validator import JsonschemaValidator
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
@@ -39,8 +41,9 @@ async def sample(call: Callable[[], Awaitable[object]]) -> float:
 
 async def measure() -> dict[str, dict[str, float]]:
     """Return, for a tool with an output schema and one without, the medians of both sides and of their ratio."""
-    source = MCPFunctions(MCPSettings(command=SERVER[0], args=SERVER[1:]))
-    kernel = Kernel()
+    # Both check a typed result against its schema.
+    kernel = Kernel({SchemaValidator: JsonschemaValidator()})
+    source = MCPFunctions(MCPSettings(command=SERVER[0], args=SERVER[1:]), kernel.services)
     kernel.add_plugin(await source.load("odd"))
     figures = {}
     try:

@@ -18,7 +18,7 @@ async def main(url: str) -> None:
     try:
         kernel = Kernel()
         for function in kernel.add_plugin(await source.load("suite")):
-            given: dict[str, Any] = {each.name: EXAMPLES[each.schema["type"]] for each in function.spec.parameters}
+            given: dict[str, Any] = {each.name: EXAMPLES[each.schema["type"]] for each in function.parameters}
             print(function.full_name, await kernel.invoke_json(function, given))
     finally:
         await source.aclose()

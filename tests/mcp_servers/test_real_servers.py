@@ -13,9 +13,20 @@ import pytest
 from pytest_httpserver import HTTPServer
 from tests.mcp_servers.conftest import Servers
 
+from portico import Kernel
 from portico.errors import PorticoError
+from portico.ports import ChatService
+from portico_testkit.fakes.chat_service import ScriptedChat
 
 TOOLS = {"time": 2, "git": 12, "fetch": 1, "everything": 13, "filesystem": 14, "memory": 9}
+# What a server has beside tools: prompts, and resources that are listed and read.
+OTHERS = {
+    "fetch": {"fetch2"},
+    "everything": {
+        "simple_prompt", "args_prompt", "completable_prompt", "resource_prompt", "list_resources", "read_resource"
+    },
+    "memory": {"list_resources", "read_resource"},
+}  # fmt: skip
 TYPED = {"time": 2, "git": 0, "fetch": 0, "everything": 1, "filesystem": 14, "memory": 9}
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -77,7 +88,9 @@ class Calls:
 
     def assert_complete(self) -> None:
         functions = self.kernel.plugins[self.name]
-        assert self.called == {each.full_name for each in functions}
+        others = OTHERS.get(self.name, set())
+        assert self.called == {each.full_name for each in functions if each.name not in others}
+        assert {each.name for each in functions} >= others
         assert len(self.called) == TOOLS[self.name]
         assert sum(bool(self.returned(each)) for each in self.called) == TYPED[self.name]
         print(f"{self.name}: {len(self.called)} tools called, {TYPED[self.name]} with a typed result")
@@ -182,6 +195,21 @@ async def test_every_kind_of_content_is_returned(servers: Servers) -> None:
         await call("simulate_research_query", topic="ports")
     call.called.add("everything-simulate_research_query")
     call.assert_complete()
+
+
+async def test_resources_are_listed_and_read(servers: Servers) -> None:
+    await servers.add("everything")
+    listed = await servers.kernel.invoke("everything-list_resources")
+    assert listed
+    assert await servers.kernel.invoke("everything-read_resource", uri=listed[0]["uri"])
+
+
+async def test_a_prompt_asks_the_chat_service_with_what_the_server_makes(servers: Servers) -> None:
+    chat = ScriptedChat("It rains.")
+    servers.kernel = Kernel({ChatService: chat})
+    await servers.add("everything")
+    assert await servers.kernel.invoke("everything-args_prompt", city="Ghent") == "It rains."
+    assert "Ghent" in str(chat.requests)
 
 
 async def test_the_environment_of_the_application_is_not_handed_over(
