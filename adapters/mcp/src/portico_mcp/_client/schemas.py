@@ -14,7 +14,7 @@ _LARGEST = 200_000
 _DEEPEST = 60
 _PARTS = 5_000
 _OLD = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07", "2019-09")
-_DATA = frozenset({"const", "default", "enum", "examples", "required"})
+DATA = frozenset({"const", "default", "enum", "examples", "required"})
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "dependencies"})
 _WORDS = frozenset({"description", "title", "$comment"})
 _LEFT_OUT = frozenset({"$schema", "$id", "id", "$comment"})
@@ -68,7 +68,7 @@ class _Reading:
             elif key in _NAMED and isinstance(value, Mapping):
                 made[key] = {name: self.read(part, depth - 1, inside) for name, part in value.items()}
             elif key not in _LEFT_OUT:
-                made[key] = value if key in _DATA else self.read(value, depth - 1, inside)
+                made[key] = value if key in DATA else self.read(value, depth - 1, inside)
         if "definitions" in made:
             made["$defs"] = {**made.pop("definitions"), **made.get("$defs", {})}
         if self._old:

@@ -13,7 +13,7 @@ from portico import Function, Image, Message, Parameter, Text
 from portico.errors import ResponseInvalid, SchemaUnsupported, ServiceError
 from portico.plugins import Compiled, JsonSchema
 from portico_mcp._client.pins import fingerprint
-from portico_mcp._client.schemas import read_schema
+from portico_mcp._client.schemas import DATA, read_schema
 from portico_mcp._client.words import clean, sentence
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class CallTool(Protocol):
     async def __call__(self, tool: str, arguments: Mapping[str, Any], what: str, *, repeat: bool) -> CallToolResult: ...
 
 
+_OPEN = frozenset({"additionalProperties", "patternProperties", "unevaluatedProperties", "anyOf", "oneOf", "$ref"})
 TEXT: Mapping[str, Any] = {"type": "string"}
 PARTS: Mapping[str, Any] = {
     "anyOf": [
@@ -154,7 +155,22 @@ def _checked(tool: Tool, said: str, validator: SchemaValidator | None) -> Compil
             raise ResponseInvalid(f"{said} gave a result that its own schema forbids: {sentence(faults[0])}")
         return value
 
-    return Compiled(schema, structure, _same)
+    return Compiled(schema if "allOf" in json.dumps(schema) else _closed(schema), structure, _same)
+
+
+def _closed(schema: Any) -> Any:
+    """Return the schema of a result in which an object has the properties that are described, and no others.
+
+    A server may give more; a plan that uses what is not described is refused before it runs.
+    """
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {key: part if key in DATA else _closed(part) for key, part in schema.items()}
+    if isinstance(schema.get("properties"), Mapping) and not _OPEN & schema.keys() and schema.get("type") == "object":
+        made["additionalProperties"] = False
+    return made
 
 
 def _same(value: Any) -> Any:
