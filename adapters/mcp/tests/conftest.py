@@ -54,10 +54,11 @@ class Odd:
         """Wait until something is so."""
         await wait_until(condition)
 
-    def kill(self) -> None:
-        """Kill the server's program, and not what watches over it."""
+    def kill(self, *, guard: bool = False) -> None:
+        """Kill the server's program and not what watches over it, or the other way round."""
         for process in psutil.Process().children(recursive=True):
-            if str(ODD) in _command(process) and "_guard" not in " ".join(_command(process)):
+            command = _command(process)
+            if str(ODD) in command and any(part.endswith("guard.py") for part in command) is guard:
                 process.kill()
 
 

@@ -182,9 +182,9 @@ class Process:
 def _how_it_ended(code: int | None) -> str:
     if code is None:
         return "it closed its output"
-    if code > 128:
+    if code > 128 or code < 0:
         with suppress(ValueError):
-            return f"it was ended by {signal.Signals(code - 128).name}"
+            return f"it was ended by {signal.Signals(-code if code < 0 else code - 128).name}"
     return f"it ended with the exit code {code}"
 
 
