@@ -17,11 +17,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp.client import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, ResourceLink
 from tests.support.processes import PATIENCE, started
+
+from portico_mcp.commands import command
 
 NOISY = '''
 import asyncio, os, subprocess, sys
@@ -55,6 +58,12 @@ class Noisy:
         return sys.stdin.read() + "done"
 
     @function
+    def flood(self) -> str:
+        """Say more than a pipe holds."""
+        open("begun", "w").close()
+        return "x" * 1_000_000
+
+    @function
     async def linger(self) -> str:
         """Take long."""
         open("begun", "w").close()
@@ -76,6 +85,11 @@ SENDING = {
     "goal": "Send",
     "steps": [{"id": "s1", "function": "noise-send", "arguments": {"text": {"value": "hi"}}}],
     "result": {"from": "s1"},
+}
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
 }
 COMMAND = [sys.executable, "-m", "portico_cli", "mcp", "serve", "--docs", "docs"]
 
@@ -193,25 +207,15 @@ def test_a_token_is_made_and_shown_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8000", "example.org:80", "8000x", "70000"])
-def test_another_address_than_one_on_loopback_is_refused(folder: Path, address: str) -> None:
-    done = subprocess.run([*COMMAND, "--http", address], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert address.rpartition(":")[0] in done.stderr
-    assert "Traceback" not in done.stderr
+def test_another_address_than_one_on_loopback_is_refused(address: str) -> None:
+    done = CliRunner().invoke(command, ["serve", "--http", address])
+    assert done.exit_code == 2
+    assert address.rpartition(":")[0] in done.output
 
 
-def children(process: subprocess.Popen[str]) -> list[int]:
-    """Return the processes in the group of a process that still are there."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == process.pid and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
+def call_of(tool: str) -> str:
+    params = {"name": tool, "arguments": {}, "_meta": META}
+    return json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}) + "\n"
 
 
 def stop_by_its_input(process: subprocess.Popen[str]) -> None:
@@ -232,15 +236,8 @@ def stop_by_its_input(process: subprocess.Popen[str]) -> None:
 def test_it_ends_without_a_word_and_without_leaving_a_process(
     folder: Path, stop: Callable[[subprocess.Popen[str]], None]
 ) -> None:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-    }
-    lists = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
-    called = {"name": "noise-linger", "arguments": {}, "_meta": meta}
-    calls = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": called}
-    said = "".join(json.dumps(each) + "\n" for each in (lists, calls))
+    lists = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
+    said = json.dumps(lists) + "\n" + call_of("noise-linger")
     with started(COMMAND, cwd=folder, said=said, until=(folder / "begun").exists) as process:
         assert process.stdout is not None
         answer = json.loads(process.stdout.readline())
@@ -255,3 +252,11 @@ def test_it_ends_without_a_word_and_without_leaving_a_process(
     # A client that only closed its end may read that there is no answer.
     assert all("Connection closed" in line for line in out.splitlines())
     assert err.split() == ["loading", "ended"]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_client_that_does_not_read_cannot_keep_it(folder: Path, sent: signal.Signals) -> None:
+    said = call_of("noise-flood")
+    with started(COMMAND, cwd=folder, said=said, until=(folder / "begun").exists) as process:
+        process.send_signal(sent)
+        assert process.wait(PATIENCE) == 0

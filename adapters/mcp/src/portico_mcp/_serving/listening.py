@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import logging
 import os
+import queue
 import secrets
 import signal
 import socket
@@ -44,18 +45,15 @@ def standard_streams() -> Iterator[tuple[int, int]]:
         yield given, taken
     finally:
         os.dup2(taken, 1)
-        os.close(taken)
-        # The thread that reads may still wait for the input: its descriptor stays open until the process ends.
+        # Threads may still read and write: their descriptors stay open until the process ends.
 
 
 async def serve_streams(server: Server[Any], given: int, taken: int) -> None:
     """Serve one client over two descriptors until its input ends, it goes away, or a signal stops the process."""
-    import anyio
     from mcp.server.stdio import stdio_server
 
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in a task
-    output = anyio.wrap_file(os.fdopen(taken, "w", encoding="utf-8", newline="\n", closefd=False))
     stopped = False
 
     def stop() -> None:
@@ -65,8 +63,9 @@ async def serve_streams(server: Server[Any], given: int, taken: int) -> None:
 
     with _stopped_by_signals(stop):
         try:
-            # It is only iterated.
-            async with stdio_server(_read_lines(given), output) as (reading, writing):  # type: ignore[arg-type]
+            # One is only iterated, and the other only written to.
+            streams: Any = _read_lines(given), _Output(taken)
+            async with stdio_server(*streams) as (reading, writing):
                 await server.run(reading, writing, server.create_initialization_options())
         except* BrokenPipeError:
             pass  # the client has gone
@@ -106,6 +105,45 @@ async def _read_lines(descriptor: int) -> AsyncIterator[str]:
         if len(waiting) > _LONGEST:
             _log.error("The client sent a message of more than %s bytes: the connection ends.", f"{_LONGEST:,}")
             return
+
+
+class _Output:
+    """Writes to a descriptor in a thread, for the same reason: a client may have stopped to read."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waiting: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True, name="portico-mcp-output").start()
+
+    async def write(self, text: str) -> None:
+        """Write a text, and wait until it is written."""
+        written = asyncio.get_running_loop().create_future()
+        self._waiting.put((text.encode("utf-8"), written))
+        await written
+
+    async def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def _work(self) -> None:
+        while True:
+            data, written = self._waiting.get()
+            failed: OSError | None = None
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError as error:
+                failed = error
+            with suppress(RuntimeError):  # the loop has ended
+                written.get_loop().call_soon_threadsafe(_end, written, failed)
+
+
+def _end(written: asyncio.Future[None], failed: OSError | None) -> None:
+    if written.done():
+        return
+    if failed is None:
+        written.set_result(None)
+    else:
+        written.set_exception(failed)
 
 
 async def serve_http(server: Server[Any], host: str, port: int, token: str | None) -> None:
