@@ -213,6 +213,20 @@ def test_another_address_than_one_on_loopback_is_refused(address: str) -> None:
     assert address.rpartition(":")[0] in done.output
 
 
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """Return the processes in the group of a process that still are there."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == process.pid and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
 def call_of(tool: str) -> str:
     params = {"name": tool, "arguments": {}, "_meta": META}
     return json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}) + "\n"
