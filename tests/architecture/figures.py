@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 66_000,
-    "core lines": 22_650,
-    "testkit lines, with its tests": 12_000,
+    "source lines": 69_000,
+    "core lines": 22_660,
+    "testkit lines, with its tests": 12_010,
     "public names of core": 220,
-    "distributions": 26,
+    "distributions": 27,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }
