@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,8 +31,8 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_TOO_LARGE = "it sent a message"
-"""How the reason begins when a server was ended because of the size of what it sent."""
+_TOO_LARGE = re.compile("the server sent a message of more than|that nests too deeply|byte limit")
+"""What a reason says that is the size of a message, for which the SDK has other words than we."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between an end and the next start, by how often it ended without having answered a call."""
 
@@ -83,6 +84,7 @@ class Connection:
                     raise ServiceTimeout(f"{self._said(what)} gave no answer within {seconds:g} seconds.") from error
                 if error.code != CONNECTION_CLOSED and not owner.lost(error):
                     raise self._refused(what, error) from error
+                reason = show(str(error), self._settings).rstrip(".")
             except ValidationError as error:
                 raise ResponseInvalid(
                     f"{self._said(what)} gave an answer that is not of the protocol: {_first_fault(error)}."
@@ -90,8 +92,10 @@ class Connection:
             else:
                 owner.answered = True
                 return answer
-            reason = await owner.close()
-            if not repeat or reason.startswith(_TOO_LARGE):
+            # Behind a URL, it may be this one answer that failed.
+            if self._settings.command is not None or owner.ended:
+                reason = await owner.close() or reason
+            if not repeat or _TOO_LARGE.search(reason):
                 raise self._broken(what, reason, repeat)
             repeat = False
 
@@ -129,15 +133,20 @@ class Connection:
     def _said(self, what: str) -> str:
         return f"functions.{self._name}: {what}"
 
-    def _refused(self, what: str, error: Exception) -> ServiceError:
+    def _refused(self, what: str, error: Exception) -> PorticoError:
+        said = f"{self._said(what)} failed"
+        if (failed := _denied(said, self._settings, error) or _too_large(said, str(error))) is not None:
+            return failed
         words = sentence(show(str(error), self._settings))
-        return ServiceError(f"{self._said(what)} failed: {words or 'the server does not say why.'}")
+        return ServiceError(f"{said}: {words or 'the server does not say why.'}")
 
     def _broken(self, what: str, reason: str, repeat: bool) -> PorticoError:
-        if reason.startswith(_TOO_LARGE):
-            return LimitExceeded(f"{self._said(what)} failed: the server was ended, since {reason}.")
+        said = f"{self._said(what)} failed"
+        if (failed := _too_large(said, reason)) is not None:
+            return failed
+        gone = "the server is gone; " if self._settings.command is not None else ""
         unknown = "" if repeat else " Whether it happened is not known."
-        return ServiceUnavailable(f"{self._said(what)} failed: the server is gone; {reason}.{unknown}")
+        return ServiceUnavailable(f"{said}: {gone}{reason}.{unknown}")
 
 
 class _Owner:
@@ -199,7 +208,6 @@ class _Owner:
 
     async def _failed(self, error: Exception) -> PorticoError:
         """Return what is to be said of an error at the start, which may come in groups."""
-        import httpx2
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
@@ -207,24 +215,23 @@ class _Owner:
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         settings, said = self._settings, f"functions.{self._name}"
+        failed: PorticoError | None
         if settings.command is not None:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 return ConfigurationError(f"{said}: {settings.command!r} cannot be started: {error.strerror}.")
             gone = self.ended or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED)
             # Where it has not ended yet, closing is what ends it, and no reason.
             if gone and (reason := await self.close()):
-                if reason.startswith(_TOO_LARGE):
-                    return LimitExceeded(f"{said}: the server was ended, since {reason}.")
+                if (failed := _too_large(said, reason)) is not None:
+                    return failed
                 return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
         if isinstance(error, ValidationError):
             return ResponseInvalid(f"{said}: the server's answer is not of the protocol: {_first_fault(error)}.")
         reason = sentence(show(str(error), settings)) or f"{type(error).__name__}."
         if settings.command is not None:
             return ServiceError(f"{said}: the server cannot be used: {reason}")
-        if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code in (401, 403):
-            return AuthenticationFailed(
-                f"{said}: {settings.url} answers {error.response.status_code}; set `headers`, such as Authorization."
-            )
+        if (failed := _denied(said, settings, error) or _too_large(said, str(error))) is not None:
+            return failed
         return ServiceUnavailable(f"{said}: {settings.url} cannot be used as a server: {reason}")
 
     async def _heard(self) -> str:
@@ -260,7 +267,10 @@ class _Owner:
             async with self._client() as client:
                 self._ready.set_result(client)
                 await self._stop.wait()
-        except Exception as error:  # noqa: BLE001 - whatever ends it is told to those who wait
+        except Exception as ended:  # noqa: BLE001 - whatever ends it is told to those who wait
+            error = ended
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
             if not self._ready.done():
                 self._ready.set_exception(error)
             else:
@@ -319,6 +329,21 @@ def _unchecked(client: Client) -> Client:
 def show(text: str, settings: MCPSettings) -> str:
     """Return what a server said for people: cleaned, and without the secrets that it was given."""
     return clean(Secret.redact(text, (*settings.env.values(), *settings.headers.values())))
+
+
+def _too_large(said: str, reason: str) -> LimitExceeded | None:
+    """Return the error for a reason that is the size of a message."""
+    if not _TOO_LARGE.search(reason):
+        return None
+    return LimitExceeded(f"{said}: {sentence(reason)} `maximum_result_bytes` says how large one may be.")
+
+
+def _denied(said: str, settings: MCPSettings, error: Exception) -> AuthenticationFailed | None:
+    """Return the error for an answer that asks for a key."""
+    status = re.fullmatch("the server answers (401|403)", str(error))
+    if status is None:
+        return None
+    return AuthenticationFailed(f"{said}: {settings.url} answers {status[1]}; set `headers`, such as Authorization.")
 
 
 def _first_fault(error: Any) -> str:

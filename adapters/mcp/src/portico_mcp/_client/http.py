@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
 from portico_mcp.config import MCPSettings
+
+_LATER = 30.0
+"""Seconds that the client waits longer than a call does, whose end is said better."""
 
 
 def open_client(settings: MCPSettings) -> httpx2.AsyncClient:
@@ -23,11 +28,35 @@ def open_client(settings: MCPSettings) -> httpx2.AsyncClient:
             response.stream = _Bounded(response.stream, settings.maximum_result_bytes)
 
     headers = {name: secret.reveal() for name, secret in settings.headers.items()}
-    return httpx2.AsyncClient(
+    return _Client(
         headers={**headers, "Accept-Encoding": "identity"},
-        timeout=httpx2.Timeout(30.0, read=settings.timeout),
+        timeout=httpx2.Timeout(30.0, read=settings.timeout + _LATER),
         event_hooks={"response": [bound]},
     )
+
+
+class _Client(httpx2.AsyncClient):
+    """Makes an answer of what goes wrong with one request: raised, it would end all that are under way."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+        except httpx2.RequestError as error:
+            if request.method != "POST":
+                raise
+            return _failure(request, CONNECTION_CLOSED, str(error) or type(error).__name__)
+        status = response.status_code
+        # The SDK knows what 404 means, and reads errors of the protocol.
+        json = response.headers.get("content-type", "").startswith("application/json")
+        if request.method != "POST" or status < 400 or status == 404 or (json and status not in (401, 403)):
+            return response
+        await response.aclose()
+        return _failure(request, INTERNAL_ERROR, f"the server answers {status}")
+
+
+def _failure(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return httpx2.Response(502, json=error, request=request)
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -36,11 +65,15 @@ class _Bounded(httpx2.AsyncByteStream):
         self._stream, self._left, self._most = stream, most, most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._stream:
-            self._left -= len(part)
-            if self._left < 0:
-                raise httpx2.ReadError(f"the server sent a message of more than {self._most:,} bytes")
-            yield part
+        try:
+            async for part in self._stream:
+                self._left -= len(part)
+                if self._left < 0:
+                    raise httpx2.StreamError(f"the server sent a message of more than {self._most:,} bytes")
+                yield part
+        except httpx2.RequestError as error:
+            # The SDK takes this one for the failure of one answer.
+            raise httpx2.StreamError(f"the answer broke off: {error}") from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

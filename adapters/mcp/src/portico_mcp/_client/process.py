@@ -118,9 +118,7 @@ class Process:
                     try:
                         line = await process.stdout.readuntil()
                     except asyncio.LimitOverrunError:
-                        self.problem = (
-                            f"it sent a message of more than {self._maximum:,} bytes (`maximum_result_bytes`)"
-                        )
+                        self.problem = f"the server sent a message of more than {self._maximum:,} bytes"
                         break
                     except asyncio.IncompleteReadError:
                         break
@@ -132,7 +130,7 @@ class Process:
                             "A server wrote what is no message: %s", clean(line[:_LINE].decode("utf-8", "replace"))
                         )
                         if "recursion limit" in str(error):
-                            self.problem = "it sent a message that nests too deeply"
+                            self.problem = "the server sent a message that nests too deeply"
                         elif unreadable > _UNREADABLE:
                             self.problem = "it writes other things to its output than messages"
                     else:
