@@ -20,6 +20,7 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from portico.plans import From, Plan, Step, Value
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
@@ -100,6 +101,17 @@ async def test_a_tool_whose_schema_cannot_be_used_is_lost_and_no_other(
     for lost in odd.source.lost:
         assert_readable(lost)
         assert len(lost) < 500
+
+
+async def test_schemas_that_mean_nothing_break_no_manual_and_no_check_of_a_plan(load: Load) -> None:
+    odd = await load("odd_schemas")
+    names = [function.full_name for function in odd.plugin if function.name.startswith("odd_")]
+    assert len(names) + len(odd.source.lost) == 7
+    for name in names:
+        assert odd.kernel.specs[name].parameters["type"] == "object"
+        steps = (Step("s1", name, {"value": Value({"x": 1})}), Step("s2", name, {"value": From("s1", ("x",))}))
+        odd.kernel.check_plan(Plan("Try", steps, From("s2")))
+    assert await odd.call("echo", text="x") == "x"
 
 
 @pytest.mark.parametrize("behaviour", ["garbage", "floods"])

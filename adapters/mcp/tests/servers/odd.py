@@ -35,6 +35,16 @@ def tool(name: str, output: object = None, *, reads: bool = False, description: 
     return found
 
 
+# What means nothing. The protocol has rules for the outermost level only.
+NONSENSE: list[Any] = [
+    {"type": "text"},
+    {"enum": 5, "minimum": "high"},
+    {"items": 3, "prefixItems": {}},
+    {"properties": {"y": 7}},
+    {"properties": [], "required": "y"},
+    {"anyOf": {}, "allOf": 1, "not": []},
+    {"$defs": [], "additionalProperties": "no", "type": {}},
+]
 SUM = {"type": "object", "properties": {"sum": COUNT}, "required": ["sum"]}
 NORMAL = [
     tool("echo", text=TEXT),
@@ -81,7 +91,6 @@ LISTS: dict[str, Callable[[], Any]] = {
     "deep_schema": lambda: [[tool("deep", value=nested(80)), tool("deep_result", nested(80)), *NORMAL]],
     "deeper_schema": lambda: [[tool("deep", value=nested(200)), *NORMAL]],
     "escapes": lambda: [[tool("look", reads=True, description=ESCAPES, text=TEXT), tool(f"esc{ESCAPES}"), *NORMAL[2:]]],
-    "instructs": lambda: [[tool("look", reads=True, description=INSTRUCTIONS, text=TEXT), *NORMAL[2:]]],
     "duplicates": lambda: [[tool("echo", text=TEXT), tool("echo", words=TEXT), tool("add", SUM, a=COUNT, b=COUNT)]],
     "names": lambda: [
         [tool(name) for name in ("a.b", "a/b", "a-b", "a b", "a_b", "größe", "工具", "", "-", "x" * 300, "A.B", "1st")]
@@ -105,7 +114,15 @@ LISTS: dict[str, Callable[[], Any]] = {
         ]
     ],
     "no_schema": lambda: [[{"name": "none", "description": "No schema."}, *NORMAL]],
-    "odd_kinds": lambda: [[tool("kind", value={"type": "text"}), tool("list", value=[1]), *NORMAL]],
+    "odd_schemas": lambda: [
+        [
+            *(
+                tool(f"odd_{number}", {"type": "object", "properties": {"x": part}}, value=part)
+                for number, part in enumerate(NONSENSE)
+            ),
+            *NORMAL,
+        ]
+    ],
 }
 CHANGES: dict[str, Any] = {
     "renamed": lambda: [tool("reecho" if each["name"] == "echo" else each["name"], text=TEXT) for each in NORMAL],

@@ -18,6 +18,18 @@ DATA = frozenset({"const", "default", "enum", "examples", "required"})
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "dependencies"})
 _WORDS = frozenset({"description", "title", "$comment"})
 _LEFT_OUT = frozenset({"$schema", "$id", "id", "$comment"})
+_SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(_NAMED, Mapping),
+    **dict.fromkeys((*_SCHEMA_LISTS, "required", "enum"), list),
+    **dict.fromkeys(("additionalItems", "additionalProperties", "not", "if", "then", "else"), Mapping | bool),
+    **dict.fromkeys(("contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"), Mapping | bool),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), int | float),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), int | float),
+    **dict.fromkeys(("description", "title", "pattern", "format"), str),
+    "items": Mapping | bool | list,
+    "type": str | list,
+}
 
 
 class SchemaUnusable(ValueError):
@@ -31,7 +43,8 @@ def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     >>> read_schema({**old, "definitions": {"Id": {"type": "string"}}})
     {'$defs': {'Id': {'type': 'string'}}, 'prefixItems': [{'$ref': '#/$defs/Id'}]}
 
-    Raises `SchemaUnusable` for one that is too large or too deep, and for references to other documents.
+    A keyword with a value that means nothing is left out. Raises `SchemaUnusable` for a schema that is too large or too
+    deep, and for references to other documents.
     """
     try:
         size = len(json.dumps(schema))
@@ -61,12 +74,19 @@ class _Reading:
             raise SchemaUnusable(f"its schema has more than {_DEEPEST} levels or {_PARTS:,} parts")
         made: dict[str, Any] = {}
         for key, value in schema.items():
+            if not isinstance(value, _KINDS.get(key, object)):
+                continue
             if key in _WORDS and isinstance(value, str):
                 made[key] = clean(value, 1_000)
             elif key == "$ref":
                 made |= self._follow(value, depth, inside)
-            elif key in _NAMED and isinstance(value, Mapping):
-                made[key] = {name: self.read(part, depth - 1, inside) for name, part in value.items()}
+            elif key in _NAMED:
+                known = Mapping | bool | list if key == "dependencies" else Mapping | bool
+                parts = {name: part for name, part in value.items() if isinstance(part, known)}
+                made[key] = {name: self.read(part, depth - 1, inside) for name, part in parts.items()}
+            elif key in _SCHEMA_LISTS:
+                if members := [part for part in value if isinstance(part, Mapping | bool)]:
+                    made[key] = self.read(members, depth - 1, inside)
             elif key not in _LEFT_OUT:
                 made[key] = value if key in DATA else self.read(value, depth - 1, inside)
         if "definitions" in made:
