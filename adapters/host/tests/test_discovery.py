@@ -282,7 +282,7 @@ def test_commands_come_from_metadata_alone(site: Any, monkeypatch: pytest.Monkey
         found["serve"].load()
     assert not [c for c in portico_host.commands(disable=["serve", "portico-ape"]) if c.name in found]
     monkeypatch.setenv("PORTICO_DISABLE", "serve, portico-ape")
-    assert portico_host.commands() == ()
+    assert not [c for c in portico_host.commands() if c.name in ("serve", "stop")]
     assert portico_host.discover().unmatched == (), "they are installed"
 
 

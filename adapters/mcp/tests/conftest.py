@@ -86,8 +86,18 @@ def settings(behaviour: str = "normal", *arguments: str, **more: Any) -> MCPSett
 Make: TypeAlias = Callable[..., Odd]
 
 
+Processes: TypeAlias = Callable[[], list[psutil.Process]]
+
+
 @pytest.fixture
-async def make(tmp_path: Path) -> AsyncIterator[Make]:
+def processes() -> Processes:
+    """Give what lists the processes that were started below this one since the test began."""
+    before = {each.pid for each in psutil.Process().children(recursive=True)}
+    return lambda: [each for each in psutil.Process().children(recursive=True) if each.pid not in before]
+
+
+@pytest.fixture
+async def make(tmp_path: Path, processes: Processes) -> AsyncIterator[Make]:
     """Give what makes odd servers; they are ended after the test, and no process may be left then."""
     made: list[Odd] = []
 
@@ -100,7 +110,7 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
     yield of
     for each in made:
         await each.source.aclose()
-    await wait_until(lambda: psutil.Process().children(recursive=True) == [])
+    await wait_until(lambda: processes() == [])
 
 
 @pytest.fixture

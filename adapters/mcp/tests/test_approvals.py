@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
-import psutil
 import pytest
 
 from portico import Kernel
@@ -16,6 +17,7 @@ from portico_cli.command_table import run_command
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
+Processes: TypeAlias = Callable[[], list[Any]]
 ODD = Path(__file__).parent / "servers" / "odd.py"
 
 
@@ -54,11 +56,13 @@ async def approve(folder: Path) -> None:
     await made.aclose()
 
 
-async def test_an_approved_server_is_started_by_the_first_call_and_not_before(tmp_path: Path) -> None:
+async def test_an_approved_server_is_started_by_the_first_call_and_not_before(
+    tmp_path: Path, processes: Processes
+) -> None:
     await approve(tmp_path)
     made, kernel = source(tmp_path), Kernel()
     kernel.add_plugin(await made.load("odd"))
-    assert not psutil.Process().children()
+    assert not processes()
     assert await kernel.invoke("odd-add", a=1, b=2) == {"sum": 3}
     await made.aclose()
 

@@ -15,6 +15,7 @@ import pytest
 from portico.errors import PorticoError
 
 Odd: TypeAlias = Any
+Processes: TypeAlias = Callable[[], list[Any]]
 Load: TypeAlias = Callable[..., Awaitable[Odd]]
 Make: TypeAlias = Callable[..., Odd]
 
@@ -47,24 +48,24 @@ async def test_closing_ends_the_calls_that_are_under_way(load: Load) -> None:
     assert all(isinstance(end, PorticoError) for end in ends), ends
 
 
-async def test_closing_ends_a_start_that_is_under_way(make: Make) -> None:
+async def test_closing_ends_a_start_that_is_under_way(make: Make, processes: Processes) -> None:
     odd = make("silent")
     loading = asyncio.create_task(odd.load())
-    await odd.wait_until(lambda: len(psutil.Process().children(recursive=True)) > 0)
+    await odd.wait_until(lambda: len(processes()) > 0)
     await odd.source.aclose()
     async with asyncio.timeout(20):
         with pytest.raises(PorticoError, match=r"functions\.odd has been closed"):
             await loading
 
 
-async def test_a_start_that_is_cancelled_leaves_no_process(make: Make) -> None:
+async def test_a_start_that_is_cancelled_leaves_no_process(make: Make, processes: Processes) -> None:
     odd = make("silent")
     loading = asyncio.create_task(odd.load())
-    await odd.wait_until(lambda: len(psutil.Process().children(recursive=True)) > 0)
+    await odd.wait_until(lambda: len(processes()) > 0)
     loading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await loading
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []
 
 
 async def test_one_start_serves_all_calls_that_wait_for_it(load: Load) -> None:

@@ -25,6 +25,7 @@ from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
 Odd: TypeAlias = Any
+Processes: TypeAlias = Callable[[], list[Any]]
 Load: TypeAlias = Callable[..., Awaitable[Odd]]
 Make: TypeAlias = Callable[..., Odd]
 
@@ -240,9 +241,9 @@ async def test_only_named_variables_of_the_environment_reach_a_server(
     assert "s3cret" not in await odd.call("environment")
 
 
-async def test_a_server_that_will_not_end_is_killed(make: Make) -> None:
+async def test_a_server_that_will_not_end_is_killed(make: Make, processes: Processes) -> None:
     odd = make("stubborn")
     await odd.load()
     assert await odd.call("echo", text="x") == "x"
     await odd.source.aclose()
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []

@@ -17,6 +17,7 @@ import pytest
 from portico.errors import PorticoError
 
 Odd: TypeAlias = Any
+Processes: TypeAlias = Callable[[], list[Any]]
 Load: TypeAlias = Callable[..., Awaitable[Odd]]
 
 SERVER = Path(__file__).parent / "servers" / "odd.py"
@@ -45,7 +46,7 @@ def descriptors() -> int:
 @pytest.mark.parametrize(
     "kills", [10, pytest.param(200, marks=[pytest.mark.mcp, pytest.mark.slow, pytest.mark.timeout(500)])]
 )
-async def test_each_call_ends_when_the_server_is_killed_under_way(load: Load, kills: int) -> None:
+async def test_each_call_ends_when_the_server_is_killed_under_way(load: Load, kills: int, processes: Processes) -> None:
     # One seed, so that a failure can be looked at.
     random_ones = random.Random(24)
     odd = await load()
@@ -75,11 +76,11 @@ async def test_each_call_ends_when_the_server_is_killed_under_way(load: Load, ki
     assert len(reached) == len(set(reached)), "a call with effects was repeated"
     print(f"{kills} kills: {answered} calls answered, {failed} ended with an error, none with anything else")
     await odd.call("look", text="at the end")
-    assert len(psutil.Process().children(recursive=True)) <= 2
+    assert len(processes()) <= 2
     assert descriptors() <= before
     assert psutil.Process().num_threads() <= threads + 1
     await odd.source.aclose()
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []
     assert descriptors() < before
 
 
@@ -93,12 +94,12 @@ async def test_many_calls_at_once_all_end_when_the_server_is_killed(load: Load) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing watches over a server there")
-async def test_a_server_whose_guard_is_killed_is_ended_all_the_same(load: Load) -> None:
+async def test_a_server_whose_guard_is_killed_is_ended_all_the_same(load: Load, processes: Processes) -> None:
     odd = await load("stubborn")
     odd.kill(guard=True)
     assert await odd.call("look", text="x") == "x"
     await odd.source.aclose()
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []
 
 
 @pytest.fixture
