@@ -67,6 +67,12 @@ def test_a_reference_to_another_document_is_refused(reference: object) -> None:
         read_schema({"properties": {"value": {"$ref": reference}}})
 
 
+def test_a_reference_may_lead_through_a_list() -> None:
+    first = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+    new = read_schema({"properties": {"first": first, "second": {"$ref": "#/properties/first/anyOf/1"}}})
+    assert new["properties"]["second"] == {"type": "integer"}
+
+
 def test_a_schema_that_grows_by_its_references_is_refused() -> None:
     names = "abcdefghijkl"
     doubling = {name: {"allOf": [{"$ref": f"#/properties/{after}"}] * 4} for name, after in pairwise(names)}

@@ -103,10 +103,15 @@ class _Reading:
             return {"$ref": f"#/$defs/{name[1]}"}
         if reference in inside:
             return {}  # It contains itself: what is further inside is not described.
+        if reference[1:2] not in ("", "/"):
+            raise SchemaUnusable(f"its schema refers to an anchor, {clean(reference, 80)!r}")
         target: Any = self._root
         for written in reference[1:].split("/")[1:]:
             step = unquote(written).replace("~1", "/").replace("~0", "~")
-            target = target.get(step) if isinstance(target, Mapping) else None
+            if isinstance(target, list) and step.isascii() and step.isdigit():
+                target = dict(enumerate(target)).get(int(step[:9]))
+            else:
+                target = target.get(step) if isinstance(target, Mapping) else None
         if not isinstance(target, Mapping):
             raise SchemaUnusable(f"its schema refers to what it has not, {clean(reference, 80)!r}")
         found = {key: part for key, part in target.items() if key not in ("$defs", "definitions")}

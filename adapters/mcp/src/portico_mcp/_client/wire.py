@@ -29,6 +29,8 @@ class CallTool(Protocol):
     async def __call__(self, tool: str, arguments: Mapping[str, Any], what: str, *, repeat: bool) -> CallToolResult: ...
 
 
+_NOT_GIVEN = object()
+"""The default of a parameter for which the server has its own: it has no JSON form."""
 _OPEN = frozenset({"additionalProperties", "patternProperties", "unevaluatedProperties", "anyOf", "oneOf", "$ref"})
 TEXT: Mapping[str, Any] = {"type": "string"}
 PARTS: Mapping[str, Any] = {
@@ -64,12 +66,15 @@ def tool_function(
     tool = Tool.model_validate(said, by_name=False)
     schema = read_schema(tool.input_schema)
     definitions = schema.get("$defs", {})
-    required = schema.get("required", ())
+    required = schema.get("required")
+    if not isinstance(required, list):
+        required = []
     parameters = []
     for key, part in schema.get("properties", {}).items():
         inner: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {} if part else {"not": {}}
         known = inner.pop("description", "")
-        parameters.append(Parameter(key, str(known), _as_it_is(JsonSchema.attach(inner, definitions)), key in required))
+        compiled = _as_it_is(JsonSchema.attach(inner, definitions))
+        parameters.append(Parameter(key, str(known), compiled, key in required, inner.get("default", _NOT_GIVEN)))
     returns = (
         _as_it_is(PARTS) if tool.output_schema is None else _checked(tool, f"functions.{plugin}: {name}", validator)
     )
@@ -112,7 +117,7 @@ def prompt_function(said: Mapping[str, Any], name: str, plugin: str, get: GetPro
         plugin=plugin,
         description=clean(prompt.description or prompt.title or f"Ask with the prompt {name}."),
         parameters=[
-            Parameter(each.name, clean(each.description or "", 1_000), text, each.required is True)
+            Parameter(each.name, clean(each.description or "", 1_000), text, each.required is True, _NOT_GIVEN)
             for each in prompt.arguments or ()
         ],
         returns=text,
