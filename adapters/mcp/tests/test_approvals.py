@@ -102,6 +102,27 @@ async def test_a_plan_is_stale_when_the_description_of_its_tool_changed(tmp_path
     await made.aclose()
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"version": 1, "tools": [{"name": 5}], "prompts": [], "resources": 1}']
+)
+async def test_a_damaged_file_of_approvals_is_an_error_that_says_what_to_do(tmp_path: Path, text: str) -> None:
+    await approve(tmp_path)
+    (file,) = tmp_path.glob("*.json")
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"functions\.odd: .* Delete the file"):
+        await source(tmp_path).load("odd")
+
+
+def test_the_command_finds_a_server_by_the_name_that_errors_give_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured = project / "portico.toml"
+    configured.write_text(configured.read_text().replace("[functions.odd]", "[functions.my-odd]"))
+    assert run_command(["mcp", "list", "my_odd", "--json"], json=True) == 0
+    assert run_command(["mcp", "list", "my-odd", "--json"], json=True) == 0
+    assert run_command(["mcp", "list", "my", "--json"], json=True) == 2
+
+
 def test_the_command_approves_after_it_was_told_to_and_lists_what_changed_since(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

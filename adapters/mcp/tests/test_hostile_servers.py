@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from portico.errors import (
+    ArgumentsInvalid,
     ConfigurationError,
     LimitExceeded,
     PorticoError,
@@ -26,6 +27,7 @@ from portico_mcp.functions import MCPFunctions
 
 Odd: TypeAlias = Any
 Processes: TypeAlias = Callable[[], list[Any]]
+TEXT = {"type": "string"}
 Load: TypeAlias = Callable[..., Awaitable[Odd]]
 Make: TypeAlias = Callable[..., Odd]
 
@@ -167,6 +169,31 @@ async def test_a_tool_that_fails_is_an_error_with_its_words(load: Load) -> None:
     error = await failure(odd.call("fail", words="no such \x1b[31mplace\x1b[0m"))
     assert "no such place" in str(error)
     assert len(str(await failure(odd.call("fail", words="w" * 1_000_000)))) < 3_000
+
+
+@pytest.mark.parametrize("code", [-32000, -32001, -32602])
+async def test_a_server_that_uses_the_codes_of_the_client_is_not_gone(load: Load, code: int) -> None:
+    odd = await load()
+    error = await failure(odd.call("refuse", code=code, words="no session of this name"))
+    assert "refuse failed: no session of this name." in str(error)
+    assert await odd.call("echo", text="x") == "x"
+    assert [call["name"] for call in odd.received] == ["refuse", "echo"]
+    assert len({call["pid"] for call in odd.received}) == 1
+
+
+@pytest.mark.parametrize("text", ["\ud800", object(), float("nan"), {1, 2}])
+async def test_arguments_that_are_not_json_are_refused_before_they_are_sent(load: Load, text: object) -> None:
+    odd = await load()
+    with pytest.raises(ArgumentsInvalid, match="not JSON"):
+        await odd.call("echo", text=text)
+    assert await odd.call("echo", text="x") == "x"
+    assert len(odd.received) == 1
+
+
+async def test_a_parameter_that_may_be_left_out_has_the_default_of_the_server_and_no_other(load: Load) -> None:
+    odd = await load("defaults")
+    (function,) = odd.plugin
+    assert function.spec.parameters["properties"] == {"days": {"type": "integer", "default": 3}, "text": TEXT}
 
 
 @pytest.mark.parametrize("function", ["wrong", "forgetful"])

@@ -293,7 +293,18 @@ async def test_a_broken_answer_ends_no_other_call_that_is_under_way(load: Load, 
     assert "broke off" in str(echoed)
 
 
-async def test_a_session_that_the_server_forgot_is_begun_again(load: Load, web: Web) -> None:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (404, None),
+        (404, {"code": -32001, "message": "Session not found"}),
+        (400, {"code": -32000, "message": "Bad Request: No valid session ID provided"}),
+    ],
+)
+async def test_a_session_that_the_server_forgot_is_begun_again(
+    load: Load, web: Web, status: int, error: dict[str, Any] | None
+) -> None:
+    forgotten = b"" if error is None else json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
     sessions = iter("abc")
     valid = [""]
 
@@ -304,7 +315,7 @@ async def test_a_session_that_the_server_forgot_is_begun_again(load: Load, web: 
             handler.reply(200, body, mcp_session_id=valid[0])
             return True
         if method != "server/discover" and handler.headers.get("mcp-session-id") != valid[0]:
-            handler.reply(404, b"")
+            handler.reply(status, forgotten)
             return True
         return False
 

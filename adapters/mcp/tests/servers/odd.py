@@ -45,6 +45,7 @@ NONSENSE: list[Any] = [
     {"anyOf": {}, "allOf": 1, "not": []},
     {"$defs": [], "additionalProperties": "no", "type": {}},
 ]
+DEFAULTS = {"type": "object", "properties": {"days": {"type": "integer", "default": 3}, "text": TEXT}}
 SUM = {"type": "object", "properties": {"sum": COUNT}, "required": ["sum"]}
 NORMAL = [
     tool("echo", text=TEXT),
@@ -53,6 +54,7 @@ NORMAL = [
     tool("sleep", seconds={"type": "number"}),
     tool("look_slowly", reads=True, seconds={"type": "number"}),
     tool("fail", words=TEXT),
+    tool("refuse", reads=True, code=COUNT, words=TEXT),
     tool("wrong", SUM),
     tool("forgetful", SUM),
     tool("die", code=COUNT),
@@ -113,6 +115,7 @@ LISTS: dict[str, Callable[[], Any]] = {
             *NORMAL,
         ]
     ],
+    "defaults": lambda: [[{"name": "echo", "inputSchema": DEFAULTS}]],
     "no_schema": lambda: [[{"name": "none", "description": "No schema."}, *NORMAL]],
     "odd_schemas": lambda: [
         [
@@ -212,6 +215,8 @@ class Server:
             threading.Thread(target=self.answer_later, args=(id, given["seconds"]), daemon=True).start()
         elif name == "fail":
             self.say(id, given["words"], isError=True)
+        elif name == "refuse":
+            self.refuse(id, given["code"], given["words"])
         elif name == "wrong":
             self.say(id, "a lot", structuredContent={"sum": "a lot"})
         elif name == "forgetful":

@@ -79,10 +79,15 @@ class Connection:
             try:
                 answer = await request(owner.client)
             except MCPError as error:
-                if error.code == REQUEST_TIMEOUT and not owner.ended:
+                lost = owner.lost(error)
+                # A server may use the codes of the SDK for errors of its tools.
+                if error.code == REQUEST_TIMEOUT and str(error).endswith(" timed out") and not lost:
                     seconds = self._settings.timeout
                     raise ServiceTimeout(f"{self._said(what)} gave no answer within {seconds:g} seconds.") from error
-                if error.code != CONNECTION_CLOSED and not owner.lost(error):
+                closed = error.code == CONNECTION_CLOSED
+                if self._settings.command is not None:
+                    closed = closed and str(error) == "Connection closed"
+                if not closed and not lost:
                     raise self._refused(what, error) from error
                 reason = show(str(error), self._settings).rstrip(".")
             except ValidationError as error:
@@ -181,9 +186,9 @@ class _Owner:
         return ready and not self.ended and not self._stop.is_set()
 
     def lost(self, error: Exception) -> bool:
-        """Tell whether an error means that a server behind a URL has forgotten this session."""
-        if self._process is None and "session" in str(error).casefold():
-            self._problem = "it has ended the session"
+        """Tell whether the server ended, or an error means that one behind a URL has forgotten this session."""
+        if str(error) == "the server has ended the session":
+            self._problem = str(error)
         return self.ended
 
     async def start(self, started: Callable[[Client], Awaitable[None]]) -> None:

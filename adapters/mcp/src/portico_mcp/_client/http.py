@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -45,6 +46,9 @@ class _Client(httpx2.AsyncClient):
             if request.method != "POST":
                 raise
             return _failure(request, CONNECTION_CLOSED, str(error) or type(error).__name__)
+        if request.method == "POST" and await _forgot_session(response):
+            await response.aclose()
+            return _failure(request, CONNECTION_CLOSED, "the server has ended the session")
         status = response.status_code
         # The SDK knows what 404 means, and reads errors of the protocol.
         json = response.headers.get("content-type", "").startswith("application/json")
@@ -52,6 +56,16 @@ class _Client(httpx2.AsyncClient):
             return response
         await response.aclose()
         return _failure(request, INTERNAL_ERROR, f"the server answers {status}")
+
+
+async def _forgot_session(response: httpx2.Response) -> bool:
+    """Tell whether a server does not know the session any more: 404, and 400 of some that say so in words."""
+    if "mcp-session-id" not in response.request.headers or response.status_code not in (400, 404):
+        return False
+    if response.status_code == 400:
+        with suppress(httpx2.StreamError):
+            return b"session" in (await response.aread()).lower()
+    return response.status_code == 404
 
 
 def _failure(request: httpx2.Request, code: int, message: str) -> httpx2.Response:

@@ -67,17 +67,24 @@ class Approvals:
 
     def read(self) -> Listing | None:
         """Return what was approved; None where nothing was. Raises ``ConfigurationError`` for a damaged file."""
+        from mcp_types import Prompt, Tool
+        from pydantic import ValidationError
+
         try:
             written = json.loads(self.path.read_text("utf-8"))
             if written["version"] != _VERSION:
                 raise ValueError(f"its version is {written['version']}")
+            for kind, listed in ((Tool, written["tools"]), (Prompt, written["prompts"])):
+                for each in listed:
+                    kind.model_validate(each, by_name=False)
             return Listing(tuple(written["tools"]), tuple(written["prompts"]), bool(written["resources"]))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            reason = "it has another form" if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(
-                f"functions.{self._name}: the approved tools in {self.path} cannot be read: {error}. "
-                f"Run `portico mcp approve {self._name}` again."
+                f"functions.{self._name}: the approved tools in {self.path} cannot be read: {reason}. "
+                f"Delete the file and run `portico mcp approve {self._name}` again."
             ) from error
 
     def write(self, listing: Listing) -> None:

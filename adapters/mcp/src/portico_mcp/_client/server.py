@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico.errors import ConfigurationError, LimitExceeded
+from portico.errors import ArgumentsInvalid, ConfigurationError, LimitExceeded
 from portico_mcp._client.connection import Connection
 from portico_mcp._client.pins import Approvals, Listing
 from portico_mcp.config import MCPSettings
@@ -81,14 +82,27 @@ class Server:
                 f"`portico mcp list {self.name}` shows what changed, `portico mcp approve {self.name}` accepts it."
             )
 
+    def _require_json(self, arguments: Mapping[str, Any], what: str) -> None:
+        """Raise ``ArgumentsInvalid`` for what cannot be sent: the SDK finds out where no call hears of it."""
+        try:
+            json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ArgumentsInvalid(f"{self.name}-{what}", [f"they are not JSON: {error}"]) from error
+
     async def call_tool(self, tool: str, arguments: Mapping[str, Any], what: str, *, repeat: bool) -> CallToolResult:
+        self._require_json(arguments, what)
+
         async def request(client: Client) -> CallToolResult:
             await self._require_same(client, f"tool {tool}")
             return await client.call_tool(tool, dict(arguments))
 
         return await self._ask(request, what, repeat=repeat)
 
-    async def get_prompt(self, prompt: str, arguments: Mapping[str, str], what: str) -> GetPromptResult:
+    async def get_prompt(self, prompt: str, arguments: Mapping[str, Any], what: str) -> GetPromptResult:
+        self._require_json(arguments, what)
+        if others := [f"{name}: not a text" for name, value in arguments.items() if not isinstance(value, str)]:
+            raise ArgumentsInvalid(f"{self.name}-{what}", others)
+
         async def request(client: Client) -> GetPromptResult:
             await self._require_same(client, f"prompt {prompt}")
             return await client.get_prompt(prompt, dict(arguments))
@@ -119,6 +133,7 @@ class Server:
         """
         from portico_mcp._client.wire import contents_of, plain
 
+        self._require_json({"uri": uri}, "read_resource")
         result = await self._ask(lambda client: client.read_resource(uri), "read_resource", repeat=True)
         read: str | list[dict[str, Any]] = plain(contents_of(result.contents))
         return read

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from portico import Kernel
     from portico.ports import SchemaValidator
 
-GetPrompt: TypeAlias = Callable[[str, Mapping[str, str], str], Awaitable[GetPromptResult]]
+GetPrompt: TypeAlias = Callable[[str, Mapping[str, Any], str], Awaitable[GetPromptResult]]
 
 
 class CallTool(Protocol):
@@ -66,9 +66,7 @@ def tool_function(
     tool = Tool.model_validate(said, by_name=False)
     schema = read_schema(tool.input_schema)
     definitions = schema.get("$defs", {})
-    required = schema.get("required")
-    if not isinstance(required, list):
-        required = []
+    required = schema.get("required", ())
     parameters = []
     for key, part in schema.get("properties", {}).items():
         inner: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {} if part else {"not": {}}

@@ -84,6 +84,8 @@ async def _look(invocation: Invocation, name: str, confirm: Callable[[Offered], 
     application = portico_host.load(invocation.config)
     async with application.services() as services:
         known = services.names(FunctionSource)
+        # Functions are named with "_" where the configuration has "-", and errors name what people type here.
+        name = next((each for each in known if each.replace("-", "_") == name.replace("-", "_")), name)
         if name not in known:
             near = ", ".join(nearest(name, known) or known) or "none"
             raise ConfigurationError(f"There is no [functions.{name}] in the configuration. It has {near}.")
