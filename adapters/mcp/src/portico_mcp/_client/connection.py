@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import (
@@ -295,7 +296,7 @@ class _Owner:
         known: Mapping[str, Any] = {
             "cache": None,
             "message_handler": self._listener,
-            "client_info": Implementation(name="portico", version="0.1.0"),
+            "client_info": Implementation(name="portico", version=version("portico-mcp")),
             "read_timeout_seconds": settings.timeout,
         }
         if settings.command is not None:
