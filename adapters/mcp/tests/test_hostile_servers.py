@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import unicodedata
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import psutil
@@ -22,6 +24,7 @@ from portico.errors import (
     ServiceUnavailable,
 )
 from portico.plans import From, Plan, Step, Value
+from portico.plugins import Secret
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
@@ -89,6 +92,26 @@ async def test_a_command_that_is_not_there_is_a_fault_of_the_settings() -> None:
     source = MCPFunctions(MCPSettings(command="no-such-server"))
     assert isinstance(error := await failure(source.load("odd")), ConfigurationError)
     assert "no-such-server" in str(error)
+    await source.aclose()
+
+
+async def test_a_path_of_a_command_is_read_from_its_folder_and_what_is_wrong_is_named(tmp_path: Path) -> None:
+    def of(command: str, folder: str) -> MCPFunctions:
+        return MCPFunctions(MCPSettings(command=command, folder=tmp_path / folder))
+
+    for command, folder, words in (
+        ("python", "nowhere", "there is no folder"),
+        ("python server.py", "", "`args`"),
+        ("./missing", "", "no such program"),
+    ):
+        error = await failure(of(command, folder).load("odd"))
+        assert isinstance(error, ConfigurationError)
+        assert words in str(error)
+    program = tmp_path / "server"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / 'servers' / 'odd.py'} normal\n")
+    program.chmod(0o755)
+    source = of("./server", "")
+    assert "echo" in [function.name for function in await source.load("odd")]
     await source.aclose()
 
 
@@ -169,6 +192,14 @@ async def test_a_tool_that_fails_is_an_error_with_its_words(load: Load) -> None:
     error = await failure(odd.call("fail", words="no such \x1b[31mplace\x1b[0m"))
     assert "no such place" in str(error)
     assert len(str(await failure(odd.call("fail", words="w" * 1_000_000)))) < 3_000
+
+
+async def test_a_tool_that_repeats_a_secret_shows_it_in_no_error(load: Load) -> None:
+    odd = await load(env={"KEY": Secret("s3cret-key"), "EMPTY": Secret("")})
+    error = await failure(odd.call("fail", words="the key s3cret-key is wrong"))
+    assert "the key ******** is wrong." in str(error)
+    error = await failure(odd.call("refuse", code=-32602, words="s3cret-key"))
+    assert "s3cret" not in str(error)
 
 
 @pytest.mark.parametrize("code", [-32000, -32001, -32602])

@@ -326,3 +326,11 @@ async def test_a_session_that_the_server_forgot_is_begun_again(
     valid[0] = "gone"
     await failure(kernel.invoke("web-echo", text="y"))
     assert await kernel.invoke("web-echo", text="z") == "z"
+
+
+async def test_no_key_in_a_url_is_shown() -> None:
+    settings = MCPSettings(url="http://ada:s3cret@127.0.0.1:9/mcp?key=s3cret#s3cret")
+    assert settings.place == "http://127.0.0.1:9/mcp"
+    source = MCPFunctions(settings)
+    assert "s3cret" not in str(await failure(source.load("web")))
+    await source.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from re import DOTALL, sub
 
 from attrs import Attribute, field, frozen, validators
 
@@ -39,7 +40,11 @@ class MCPSettings:
         factory=dict, metadata={"doc": "Headers for every request to `url`, such as `Authorization`."}
     )
     include: tuple[str, ...] = field(
-        default=(), metadata={"doc": "The tools and prompts to take, `*` standing for anything; none takes all."}
+        default=(),
+        metadata={
+            "doc": "What to take: tools, prompts, `list_resources`, `read_resource`. `*` stands for anything; none "
+            "takes all."
+        },
     )
     exclude: tuple[str, ...] = field(
         default=(), metadata={"doc": "Those to leave out, written as in `include`; they win over it."}
@@ -80,6 +85,13 @@ class MCPSettings:
         validator=validators.ge(10_000),
         metadata={"doc": "Bytes of one message of the server at most."},
     )
+
+    @property
+    def place(self) -> str:
+        """The program, or the URL without what may be a key: user, password and query."""
+        if self.url is None:
+            return self.command or ""
+        return sub("(?<=//)[^/?#]*@|[?#].*", "", self.url, flags=DOTALL)
 
     @url.validator
     def _one_of_both(self, attribute: Attribute[str | None], value: str | None) -> None:

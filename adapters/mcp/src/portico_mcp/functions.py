@@ -19,6 +19,7 @@ from portico_mcp.config import MCPSettings
 _log = logging.getLogger(__name__)
 
 _MOST_LISTED = 5
+_RESOURCES = ("list_resources", "read_resource")
 
 
 class MCPFunctions:
@@ -49,15 +50,15 @@ class MCPFunctions:
     def plugin_of(self, server: Server, listing: Listing) -> FunctionPlugin:
         """Return the functions of what a server offers. Raises ``ConfigurationError`` as `load` does."""
         server.known = listing.fingerprints()
-        chosen = self._choose(server.name, [each["name"] for each in (*listing.tools, *listing.prompts)])
+        names = [each["name"] for each in (*listing.tools, *listing.prompts)]
+        chosen = self._choose(server.name, [*names, *(_RESOURCES if listing.resources else ())])
         functions, lost = self._make(server, listing, chosen)
         self.lost = tuple(lost)
         if lost:
             more = f"; and {len(lost) - _MOST_LISTED} more" if len(lost) > _MOST_LISTED else ""
             words = "; ".join(lost[:_MOST_LISTED])
             _log.warning("functions.%s: %d tools are lost: %s%s", server.name, len(lost), words, more)
-        where = self._settings.command or self._settings.url
-        return FunctionPlugin(server.name, tuple(functions), f"The tools of the MCP server {where}.")
+        return FunctionPlugin(server.name, tuple(functions), f"The tools of the MCP server {self._settings.place}.")
 
     async def examine(self, name: str) -> str:
         """Start the server of the plugin ``name``, and return for `portico doctor` what it offers.
@@ -86,9 +87,7 @@ class MCPFunctions:
             for entry in entries:
                 if not any(fnmatchcase(name, entry) for name in names):
                     near = ", ".join(map(clean, nearest(entry, list(names)) or names[:10])) or "none"
-                    raise ConfigurationError(
-                        f"functions.{plugin}.{key}: the server has no tool or prompt {entry!r}. It has {near}."
-                    )
+                    raise ConfigurationError(f"functions.{plugin}.{key}: the server has no {entry!r}. It has {near}.")
         return {
             name
             for name in names
@@ -119,8 +118,8 @@ class MCPFunctions:
         for said in (each for each in listing.prompts if each["name"] in chosen):
             name = function_name(said["name"], settings.prefix, made)
             made[name] = prompt_function(said, name, server.name, server.get_prompt, effects=not settings.trusted)
-        if listing.resources:
-            for call in (server.list_resources, server.read_resource):
+        for call in (server.list_resources, server.read_resource) if listing.resources else ():
+            if call.__name__ in chosen:
                 name = function_name(call.__name__, settings.prefix, made)
                 # Not @function: whether it has effects is the configuration's to say.
                 made[name] = resource_function(call, name, server.name, effects=not settings.trusted)

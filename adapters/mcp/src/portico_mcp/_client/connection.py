@@ -238,7 +238,7 @@ class _Owner:
             return ServiceError(f"{said}: the server cannot be used: {reason}")
         if (failed := _denied(said, settings, error) or _too_large(said, str(error))) is not None:
             return failed
-        return ServiceUnavailable(f"{said}: {settings.url} cannot be used as a server: {reason}")
+        return ServiceUnavailable(f"{said}: {settings.place} cannot be used as a server: {reason}")
 
     async def _heard(self) -> str:
         """Return the last words of the server; they may come a moment after its end."""
@@ -334,7 +334,9 @@ def _unchecked(client: Client) -> Client:
 
 def show(text: str, settings: MCPSettings) -> str:
     """Return what a server said for people: cleaned, and without the secrets that it was given."""
-    return clean(Secret.redact(text, (*settings.env.values(), *settings.headers.values())))
+    hidden = [each for each in (*settings.env.values(), *settings.headers.values()) if each.reveal()]
+    text = text if settings.url is None else text.replace(settings.url, settings.place)
+    return clean(Secret.redact(text, hidden))
 
 
 def _too_large(said: str, reason: str) -> LimitExceeded | None:
@@ -349,7 +351,7 @@ def _denied(said: str, settings: MCPSettings, error: Exception) -> Authenticatio
     status = re.fullmatch("the server answers (401|403)", str(error))
     if status is None:
         return None
-    return AuthenticationFailed(f"{said}: {settings.url} answers {status[1]}; set `headers`, such as Authorization.")
+    return AuthenticationFailed(f"{said}: {settings.place} answers {status[1]}; set `headers`, such as Authorization.")
 
 
 def _first_fault(error: Any) -> str:

@@ -83,8 +83,14 @@ class Process:
     async def _start(self) -> tuple[asyncio.subprocess.Process, int]:
         """Start the guard with the program; return it with the end of the pipe that keeps both alive."""
         env = {**get_default_environment(), **self._env}
-        if shutil.which(self._command[0], path=env.get("PATH")) is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such program on the PATH")
+        if self._folder is not None and not self._folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"there is no folder {self._folder}")
+        program = self._command[0]
+        # A path is read from the folder, where the program runs.
+        found = (self._folder or Path.cwd()) / program if "/" in program or os.sep in program else program
+        if shutil.which(found, path=env.get("PATH")) is None:
+            hint = "; its arguments go into `args`" if " " in program else ""
+            raise FileNotFoundError(errno.ENOENT, f"there is no such program that can be run{hint}")
         watched, lifeline = os.pipe()
         guard = () if sys.platform == "win32" else (sys.executable, "-I", "-S", str(_GUARD), str(watched))
         try:

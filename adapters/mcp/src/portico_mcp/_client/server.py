@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico.errors import ArgumentsInvalid, ConfigurationError, LimitExceeded
-from portico_mcp._client.connection import Connection
+from portico.errors import ArgumentsInvalid, ConfigurationError, LimitExceeded, ServiceError
+from portico_mcp._client.connection import Connection, show
 from portico_mcp._client.pins import Approvals, Listing
+from portico_mcp._client.words import sentence
 from portico_mcp.config import MCPSettings
 
 if TYPE_CHECKING:
@@ -96,7 +97,12 @@ class Server:
             await self._require_same(client, f"tool {tool}")
             return await client.call_tool(tool, dict(arguments))
 
-        return await self._ask(request, what, repeat=repeat)
+        result = await self._ask(request, what, repeat=repeat)
+        if result.is_error:
+            said = " ".join(block.text for block in result.content if block.type == "text")
+            words = sentence(show(said, self._settings)) or "the tool does not say why."
+            raise ServiceError(f"functions.{self.name}: {what} failed: {words}")
+        return result
 
     async def get_prompt(self, prompt: str, arguments: Mapping[str, Any], what: str) -> GetPromptResult:
         self._require_json(arguments, what)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from mcp_types import CallToolResult, GetPromptResult, Prompt, Tool
 
 from portico import Function, Image, Message, Parameter, Text
-from portico.errors import ResponseInvalid, SchemaUnsupported, ServiceError
+from portico.errors import ResponseInvalid, SchemaUnsupported
 from portico.plugins import Compiled, JsonSchema
 from portico_mcp._client.pins import fingerprint
 from portico_mcp._client.schemas import DATA, read_schema
@@ -24,7 +24,7 @@ GetPrompt: TypeAlias = Callable[[str, Mapping[str, Any], str], Awaitable[GetProm
 
 
 class CallTool(Protocol):
-    """Calls a tool of the server by its name; ``what`` names it in errors."""
+    """Calls a tool of the server by its name; ``what`` names it in errors. Raises ``ServiceError`` where it failed."""
 
     async def __call__(self, tool: str, arguments: Mapping[str, Any], what: str, *, repeat: bool) -> CallToolResult: ...
 
@@ -183,12 +183,8 @@ def _same(value: Any) -> Any:
 def value_of(result: CallToolResult, returns: Compiled, said: str) -> Any:
     """Return what a call gave: its structured content where the tool has an output schema, else its content.
 
-    Raises ``ServiceError`` with the words of a tool that failed, and ``ResponseInvalid`` for a result that is not of
-    the tool's schema.
+    Raises ``ResponseInvalid`` for a result that is not of the tool's schema.
     """
-    if result.is_error:
-        words = " ".join(part["text"] for part in parts_of(result.content) if "text" in part)
-        raise ServiceError(f"{said} failed: {sentence(words) or 'the tool does not say why.'}")
     if returns.schema is PARTS:
         if result.content or result.structured_content is None:
             return plain(parts_of(result.content))
