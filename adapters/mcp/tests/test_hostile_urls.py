@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import threading
 import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -334,3 +335,14 @@ async def test_no_key_in_a_url_is_shown() -> None:
     source = MCPFunctions(settings)
     assert "s3cret" not in str(await failure(source.load("web")))
     await source.aclose()
+
+
+async def test_what_the_sdk_logs_of_a_fault_is_not_printed(
+    load: Load, web: Web, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    kernel = await load(web.url)
+    web.odd = lambda handler, method, message: handler.reply(200, b"{not json") or True
+    error = await failure(kernel.invoke("web-look", text="x"))
+    assert str(error) == "functions.web: look failed: the answer is no message of the protocol."
+    assert capsys.readouterr().err == ""

@@ -143,7 +143,7 @@ class Connection:
         said = f"{self._said(what)} failed"
         if (failed := _denied(said, self._settings, error) or _too_large(said, str(error))) is not None:
             return failed
-        words = sentence(show(str(error), self._settings))
+        words = _in_words(error, self._settings)
         return ServiceError(f"{said}: {words or 'the server does not say why.'}")
 
     def _broken(self, what: str, reason: str, repeat: bool) -> PorticoError:
@@ -233,7 +233,7 @@ class _Owner:
                 return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
         if isinstance(error, ValidationError):
             return ResponseInvalid(f"{said}: the server's answer is not of the protocol: {_first_fault(error)}.")
-        reason = sentence(show(str(error), settings)) or f"{type(error).__name__}."
+        reason = _in_words(error, settings) or f"{type(error).__name__}."
         if settings.command is not None:
             return ServiceError(f"{said}: the server cannot be used: {reason}")
         if (failed := _denied(said, settings, error) or _too_large(said, str(error))) is not None:
@@ -293,6 +293,9 @@ class _Owner:
         from mcp_types import Implementation
 
         settings = self._settings
+        # Without a handler, Python would print what the SDK logs of a server's faults, tracebacks too.
+        if not (log := logging.getLogger("mcp")).handlers:
+            log.addHandler(logging.NullHandler())
         known: Mapping[str, Any] = {
             "cache": None,
             "message_handler": self._listener,
@@ -337,6 +340,13 @@ def show(text: str, settings: MCPSettings) -> str:
     hidden = [each for each in (*settings.env.values(), *settings.headers.values()) if each.reveal()]
     text = text if settings.url is None else text.replace(settings.url, settings.place)
     return clean(Secret.redact(text, hidden))
+
+
+def _in_words(error: Exception, settings: MCPSettings) -> str:
+    """Return what an error says as a sentence. The SDK quotes at length what it could not read."""
+    if re.match("Failed to parse .*validation error", str(error)):
+        return "the answer is no message of the protocol."
+    return sentence(show(str(error), settings))
 
 
 def _too_large(said: str, reason: str) -> LimitExceeded | None:
