@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 import psutil
 import pytest
+from mcp_types import GetPromptResult
 
+from portico import Kernel
 from portico.errors import (
     ArgumentsInvalid,
     ConfigurationError,
@@ -25,6 +27,8 @@ from portico.errors import (
 )
 from portico.plans import From, Plan, Step, Value
 from portico.plugins import Secret
+from portico_mcp._client.pins import Listing
+from portico_mcp._client.wire import prompt_function
 from portico_mcp.config import MCPSettings
 from portico_mcp.functions import MCPFunctions
 
@@ -225,6 +229,23 @@ async def test_a_parameter_that_may_be_left_out_has_the_default_of_the_server_an
     odd = await load("defaults")
     (function,) = odd.plugin
     assert function.spec.parameters["properties"] == {"days": {"type": "integer", "default": 3}, "text": TEXT}
+
+
+async def test_a_prompt_takes_texts_and_gives_parts_that_can_be_read() -> None:
+    source, kernel = MCPFunctions(MCPSettings(command="none")), Kernel()
+    server = source.server("odd")
+    listing = Listing(prompts=({"name": "draw", "arguments": [{"name": "what"}]},))
+    kernel.add_plugin(source.plugin_of(server, listing))
+    with pytest.raises(ArgumentsInvalid, match="what: not a text"):
+        await kernel.invoke("odd-draw", what=5)
+
+    async def get(*_: object) -> GetPromptResult:
+        picture = {"type": "image", "data": "abc", "mimeType": "image/png"}
+        return GetPromptResult.model_validate({"messages": [{"role": "user", "content": picture}]}, by_name=False)
+
+    function = prompt_function(listing.prompts[0], "draw", "odd", get, effects=True)
+    with pytest.raises(ResponseInvalid, match="a picture that cannot be read"):
+        await function.bound(kernel).callable()
 
 
 @pytest.mark.parametrize("function", ["wrong", "forgetful"])

@@ -95,6 +95,11 @@ class Connection:
                 raise ResponseInvalid(
                     f"{self._said(what)} gave an answer that is not of the protocol: {_first_fault(error)}."
                 ) from error
+            except RuntimeError as error:
+                # The client was left meanwhile, or the server answers with one question after the other.
+                if owner.usable:
+                    raise ServiceError(f"{self._said(what)} failed: the server asks, and does not answer.") from error
+                reason = "it was ended meanwhile"
             else:
                 owner.answered = True
                 return answer

@@ -99,12 +99,12 @@ def tool_function(
 def prompt_function(said: Mapping[str, Any], name: str, plugin: str, get: GetPrompt, *, effects: bool) -> Function:
     """Make a function of a prompt: it asks the kernel's chat service with the messages that the server makes."""
     prompt = Prompt.model_validate(said, by_name=False)
-    text = _as_it_is(TEXT)
+    text, place = _as_it_is(TEXT), f"functions.{plugin}: {name}"
 
     def bind(kernel: Kernel) -> Callable[..., Any]:
         async def ask(**arguments: Any) -> str:
             found = await get(prompt.name, arguments, name)
-            messages = [Message.of(each.role, *_message_parts(each.content)) for each in found.messages]
+            messages = [Message.of(each.role, *_message_parts(each.content, place)) for each in found.messages]
             return (await kernel.complete(messages)).value
 
         return ask
@@ -232,9 +232,12 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _message_parts(content: Any) -> list[Text | Image]:
+def _message_parts(content: Any, said: str) -> list[Text | Image]:
     """Return the content of a prompt's message as parts; what is no text and no picture is named."""
     part = _part(content.model_dump(mode="json", exclude_none=True))
     if part["type"] == "image":
-        return [Image(b64decode(part["data"]), media_type=part["media_type"])]
-    return [Text(part.get("text") or f"[{part['type']} {part.get('uri', '')}]")]
+        try:
+            return [Image(b64decode(part["data"]), media_type=part["media_type"])]
+        except ValueError as error:
+            raise ResponseInvalid(f"{said} gave a picture that cannot be read: {error}.") from error
+    return [Text(part.get("text") or f"[{' '.join(filter(None, (part['type'], part.get('uri'))))}]")]
