@@ -128,6 +128,7 @@ async def test_a_tool_whose_schema_cannot_be_used_is_lost_and_no_other(
     assert await odd.call("echo", text="still here") == "still here"
     assert "lost" in caplog.text
     assert len(caplog.text) < 5_000
+    assert "odd-parts" not in odd.kernel.functions
     for lost in odd.source.lost:
         assert_readable(lost)
         assert len(lost) < 500

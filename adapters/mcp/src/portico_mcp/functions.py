@@ -57,7 +57,7 @@ class MCPFunctions:
         if lost:
             more = f"; and {len(lost) - _MOST_LISTED} more" if len(lost) > _MOST_LISTED else ""
             words = "; ".join(lost[:_MOST_LISTED])
-            _log.warning("functions.%s: %d tools are lost: %s%s", server.name, len(lost), words, more)
+            _log.warning("functions.%s: lost tools: %d: %s%s", server.name, len(lost), words, more)
         return FunctionPlugin(server.name, tuple(functions), f"The tools of the MCP server {self._settings.place}.")
 
     async def examine(self, name: str) -> str:
@@ -73,7 +73,7 @@ class MCPFunctions:
                 f"functions.{name}: {changes[0]}, and {len(changes)} changes in all since it was approved. "
                 f"`portico mcp list {name}` shows them, `portico mcp approve {name}` accepts them."
             )
-        found = f"{len(now.tools)} tools, {len(now.prompts)} prompts"
+        found = f"tools: {len(now.tools)}, prompts: {len(now.prompts)}"
         return f"the server starts: {found}, {'as approved' if approved else 'none approved'}"
 
     async def aclose(self) -> None:

@@ -104,6 +104,10 @@ LISTS: dict[str, Callable[[], Any]] = {
             tool("relative", value={"$ref": "other.json#/$defs/x"}),
             tool("missing", value={"$ref": "#/$defs/none"}),
             tool("circle", value={"$ref": "#/properties/value"}),
+            {
+                "name": "parts",
+                "inputSchema": {"type": "object", "allOf": [{"properties": {"x": {}}, "required": ["x"]}]},
+            },
             *NORMAL,
         ]
     ],

@@ -13,7 +13,7 @@ from portico import Function, Image, Message, Parameter, Text
 from portico.errors import ResponseInvalid, SchemaUnsupported
 from portico.plugins import Compiled, JsonSchema
 from portico_mcp._client.pins import fingerprint
-from portico_mcp._client.schemas import DATA, read_schema
+from portico_mcp._client.schemas import DATA, SchemaUnusable, read_schema
 from portico_mcp._client.words import clean, sentence
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class CallTool(Protocol):
 
 _NOT_GIVEN = object()
 """The default of a parameter for which the server has its own: it has no JSON form."""
+_COMPOSED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _OPEN = frozenset({"additionalProperties", "patternProperties", "unevaluatedProperties", "anyOf", "oneOf", "$ref"})
 TEXT: Mapping[str, Any] = {"type": "string"}
 PARTS: Mapping[str, Any] = {
@@ -65,6 +66,8 @@ def tool_function(
     """
     tool = Tool.model_validate(said, by_name=False)
     schema = read_schema(tool.input_schema)
+    if "properties" not in schema and _COMPOSED & schema.keys():
+        raise SchemaUnusable("its parameters are composed of several schemas")
     definitions = schema.get("$defs", {})
     required = schema.get("required", ())
     parameters = []
