@@ -18,9 +18,10 @@ from portico import From, Function, Kernel, Plan, Step, TextOf, Value, function,
 from portico.errors import ServiceUnavailable
 from portico.plans import Answer, Infeasible
 from portico.plugins import Compiled, RunState
-from portico.ports import Planner
+from portico.ports import Planner, TemplateLanguage
 from portico_mcp._client.wire import PARTS, parts_of
 from portico_mcp._serving.server import make_server
+from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
@@ -83,9 +84,10 @@ class World:
     answers: list[ElicitResult] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    languages: tuple[TemplateLanguage, ...] = ()
 
     def __post_init__(self) -> None:
-        self.kernel = Kernel({Planner: self.planner}, run_store=self.store)
+        self.kernel = Kernel({Planner: self.planner}, run_store=self.store, template_languages=self.languages)
         self.kernel.add_plugin(self.post, "Post")
         entries = [ListEntry("Otters swim.", "Otters", "https://zoo.example/otters"), ListEntry("Owls fly.", "Owls")]
         self.kernel.add_plugin(search_plugin(ListSearch(entries), "zoo"))
@@ -307,6 +309,37 @@ async def test_an_approval_counts_for_the_plan_that_was_shown_alone(world: World
     assert world.post.sent == []
 
 
+async def test_an_approval_counts_once(world: World) -> None:
+    """A client that sends the same answer again, as after a lost reply, is asked again."""
+    async with world.client("auto") as client:
+        asked = await client.session.call_tool("plan_run", {"plan": SENDING}, allow_input_required=True)
+        assert isinstance(asked, InputRequiredResult)
+        answers: InputResponses = dict.fromkeys(asked.input_requests or {}, YES)
+        ended = [
+            await client.session.call_tool(
+                "plan_run",
+                {"plan": SENDING},
+                input_responses=answers,
+                request_state=asked.request_state,
+                allow_input_required=True,
+            )
+            for _ in range(2)
+        ]
+    assert [isinstance(each, InputRequiredResult) for each in ended] == [False, True]
+    assert world.post.sent == ["HELLO"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_a_template_calls_unseen_waits_for_approval(mode: str) -> None:
+    world = World(languages=(HandlebarsTemplates(),))
+    step = {"id": "t", "function": {"template": "{{#send}}{{/send}}", "language": "handlebars"}}
+    plan = {"version": 1, "goal": "Greet", "steps": [{**step, "arguments": {"letter": {"value": "hello"}}}]}
+    async with world.client(mode) as client:
+        held = await client.call_tool("plan_run", {"plan": plan})
+    assert held.structured_content["outcome"] == "held"
+    assert world.post.sent == []
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_that_cannot_ask_gets_the_run_that_is_held(world: World, mode: str) -> None:
     async with world.client(mode, asks=False) as client:
@@ -328,7 +361,7 @@ async def test_a_client_that_cannot_ask_gets_the_run_that_is_held(world: World, 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_run_that_failed_is_resumed(world: World, mode: str) -> None:
-    world.answers = [YES]
+    world.answers = [YES, YES]
     world.post.fails = True
     async with world.client(mode) as client:
         failed = await client.call_tool("plan_run", {"plan": SENDING})
@@ -338,7 +371,24 @@ async def test_a_run_that_failed_is_resumed(world: World, mode: str) -> None:
         value = failed.structured_content
         resumed = await client.call_tool("run_resume", {"run": value["run"], "retry": [value["step"]]})
     assert resumed.structured_content["value"] == "sent HELLO"
-    assert len(world.questions) == 1
+    assert len(world.questions) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_user_sees_the_results_that_a_client_gives_before_they_are_taken(world: World, mode: str) -> None:
+    async with world.client(mode, asks=False) as client:
+        held = await client.call_tool("plan_run", {"plan": SENDING})
+        arguments = {"run": held.structured_content["run"], "results": {"s1": "EVIL"}}
+        unasked = await client.call_tool("run_resume", arguments)
+    assert unasked.is_error
+    world.answers = [ElicitResult(action="decline")]
+    world.kernel.middleware.plan.clear()
+    world.kernel.middleware.step.clear()
+    async with world.client(mode) as client:
+        refused = await client.call_tool("run_resume", arguments)
+    assert refused.is_error
+    assert "EVIL" in world.questions[0]
+    assert world.post.sent == []
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -365,7 +415,7 @@ async def test_each_plan_of_a_run_has_its_own_approval(world: World, mode: str) 
 async def test_a_step_that_may_have_happened_runs_again_only_if_the_user_says_so(
     world: World, mode: str, asks: bool
 ) -> None:
-    world.answers = [YES, YES]
+    world.answers = [YES, YES, YES]
     world.post.waits = asyncio.Event()
     async with world.client(mode) as client:
         calling = asyncio.create_task(client.call_tool("plan_run", {"plan": SENDING}))
@@ -380,7 +430,7 @@ async def test_a_step_that_may_have_happened_runs_again_only_if_the_user_says_so
     async with world.client(mode, asks=asks) as client:
         unsure = await client.call_tool("run_resume", {"run": run})
         again = await client.call_tool("run_resume", {"run": run, "retry": ["s2"]})
-    assert unsure.structured_content["uncertain"]
+    assert unsure.structured_content["uncertain"] if asks else unsure.is_error
     assert again.is_error is not asks
     assert len(world.post.sent) == asks
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ ANY_JSON = "2026-07-28"
 _STRUCTURED = "2025-06-18"
 """The first revision with structured results and links to resources."""
 _QUESTION = "approve"
+_MOST_WAITING = 1_000
 _FORM: dict[str, Any] = {
     "type": "object",
     "properties": {"run": {"type": "boolean", "title": "Run it", "description": "Whether this may run."}},
@@ -157,18 +159,24 @@ class Call:
             return False
         return self.context.protocol_version >= ANY_JSON or session.can_send_request
 
-    async def ask(self, question: str, digest: str) -> bool | InputRequiredResult:
+    async def ask(self, question: str, digest: str, waiting: dict[str, str]) -> bool | InputRequiredResult:
         """Ask the user, and return whether that is approved; a client of a newer revision calls again with the answer.
 
-        ``digest`` is of what is asked about: an answer to another question does not count.
+        ``digest`` is of what is asked about: an answer to another question does not count, and none counts twice.
+        ``waiting`` are the questions without an answer yet.
         """
         context, params = self.context, self.params
         answer: object
         if context.protocol_version >= ANY_JSON:
-            answer = (params.input_responses or {}).get(_QUESTION) if params.request_state == digest else None
+            asked = waiting.pop(params.request_state or "", None)
+            answer = (params.input_responses or {}).get(_QUESTION) if asked == digest else None
             if answer is None:
+                while len(waiting) >= _MOST_WAITING:
+                    del waiting[next(iter(waiting))]
+                state = secrets.token_urlsafe(16)
+                waiting[state] = digest
                 form = ElicitRequestFormParams(message=question, requested_schema=_FORM)
-                return InputRequiredResult(input_requests={_QUESTION: ElicitRequest(params=form)}, request_state=digest)
+                return InputRequiredResult(input_requests={_QUESTION: ElicitRequest(params=form)}, request_state=state)
         else:
             answer = await context.session.elicit_form(question, _FORM, context.request_id)
         if not isinstance(answer, ElicitResult) or answer.action != "accept":

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from mcp_types import InputRequiredResult
 
-    from portico import Kernel, Run
+    from portico import Kernel, Run, StepRun
 
 
 _WAITS = "the plan has effects and waits for approval"
@@ -58,8 +58,12 @@ class PlanTools:
         factory=lambda: ContextVar("portico_mcp_approved", default=None), init=False
     )
 
+    # The questions that wait for their answer, each for one.
+    _open: dict[str, str] = field(factory=dict, init=False)
+
     def __attrs_post_init__(self) -> None:
         self.kernel.approve_plans(self._decide)
+        self.kernel.approve_effects(self._decide_step)
 
     async def carry_out(self, call: Call, tool: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
         """Call one of the tools for a client."""
@@ -144,32 +148,32 @@ class PlanTools:
         waiting = state.plan if state.plan is not None and state.pending else Plan(state.goal)
         if hidden := list(self._hidden(waiting)):
             raise PorticoError(f"The run {run} cannot be resumed here: {hidden[0]}.")
-        doubtful = {*retry, *results} & {*state.uncertain}
-        if not state.approved or doubtful:
-            more = {"Steps to run again": list(retry), "Results to take as given": dict(results)} if doubtful else {}
-            if stopped := await self._approve(waiting, _shown(more), doubtful=bool(doubtful)):
+        decided = bool(retry or results)
+        if decided or _has_effects(self.kernel, waiting):
+            if (decided or state.approved) and not self._call.get().can_ask:
+                raise PorticoError(
+                    f"The run {run} has effects, and this client cannot ask its user about it. "
+                    f"`portico resume {run}` at a terminal continues it."
+                )
+            # Also those that another call gave: no user may have seen them.
+            given = {each["step"]: each["result"] for each in entries if each.get("given")} | results
+            more = {"Input": state.input, "Steps to run again": list(retry), "Results to take as given": given}
+            if stopped := await self._approve(waiting, _shown(more), decided=decided):
                 return stopped
         return await self._run(lambda emit: self.kernel.resume(run, retry=retry, results=results, emit=emit))
 
-    async def _approve(self, plan: Plan, more: str, *, doubtful: bool = False) -> Given | InputRequiredResult | None:
+    async def _approve(self, plan: Plan, more: str, *, decided: bool = False) -> Given | InputRequiredResult | None:
         """Ask the user about a plan with effects; return what ends the call, or None where it continues.
 
-        What is not approved because the user cannot be asked is held when it runs. A step that may have happened
-        cannot be held again, so its call ends.
+        What is not approved because the user cannot be asked is held when it runs. With ``decided`` the client has
+        decided about steps, which is asked about in any case.
         """
-        if not doubtful and not _has_effects(self.kernel, plan):
-            return None
         call = self._call.get()
-        if not call.can_ask:
-            if not doubtful:
-                return None
-            raise PorticoError(
-                "A step with effects may have happened already, and this client cannot ask its user about it. "
-                "`portico resume` at a terminal continues the run."
-            )
+        if not call.can_ask or not (decided or _has_effects(self.kernel, plan)):
+            return None
         digest, words = _digest(plan), plan_to_text(plan, catalogue=self.kernel.specs)
         asked = hashlib.sha256(f"{digest}{more}".encode()).hexdigest()
-        answer = await call.ask(f"{words}{more}\n\nThis has effects. Run it?", asked)
+        answer = await call.ask(f"{words}{more}\n\nThis has effects. Run it?", asked, self._open)
         if answer is True:
             self._approved.set(digest)
             return None
@@ -183,6 +187,13 @@ class PlanTools:
         if approved is None or _digest(review.plan) == approved or not _has_effects(self.kernel, review.plan):
             return True
         return any(plan_of(each) == review.plan for each in self.kernel.functions.values()) or _WAITS
+
+    async def _decide_step(self, run: StepRun) -> bool | str:
+        """Approve a step with effects of what the user approved: a template may call what no check has found in it."""
+        approved = self._approved.get()
+        if approved is not None and run.step.function in self.hidden:
+            return f"the function {run.step.function!r} is not served"
+        return approved != "" or f"the step {run.step.id} has effects and waits for approval"
 
     async def _carry_out(
         self, work: Callable[[Callable[[RunEvent], None]], Awaitable[Any]], planned: int | None = None
