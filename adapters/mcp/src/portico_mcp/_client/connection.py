@@ -60,11 +60,6 @@ class Connection:
         self._failures = 0
         self._closed = False
 
-    @property
-    def last_words(self) -> str:
-        """What the server wrote last to its error output; "" for one that is reached by a URL."""
-        return "" if self._owner is None else self._owner.last_words
-
     async def ask(self, request: Callable[[Client], Awaitable[T]], what: str, *, repeat: bool) -> T:
         """Let ``request`` ask the server by its client, and return its answer; ``what`` names it in errors.
 
