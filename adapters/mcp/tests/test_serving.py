@@ -330,11 +330,11 @@ async def test_an_approval_counts_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_a_template_calls_unseen_waits_for_approval(mode: str) -> None:
+async def test_what_a_template_may_call_waits_for_approval(mode: str) -> None:
     world = World(languages=(HandlebarsTemplates(),))
     step = {"id": "t", "function": {"template": "{{#send}}{{/send}}", "language": "handlebars"}}
     plan = {"version": 1, "goal": "Greet", "steps": [{**step, "arguments": {"letter": {"value": "hello"}}}]}
-    async with world.client(mode) as client:
+    async with world.client(mode, asks=False) as client:
         held = await client.call_tool("plan_run", {"plan": plan})
     assert held.structured_content["outcome"] == "held"
     assert world.post.sent == []

@@ -409,6 +409,19 @@ class Kernel:
 
         self.middleware.step.append(effect_approval(self, decide))
 
+    def may_call(self, plan: Plan) -> set[str]:
+        """Return the names of the functions that a plan may call; all where a template does not tell its calls."""
+        from portico._plans.functions import calls_of
+
+        names = set(calls_of(plan, self))
+        return set(self._functions) if "" in names else names
+
+    def may_have_effects(self, plan: Plan) -> bool:
+        """Tell whether a plan may call a function with effects, or one that is not known."""
+        from portico._plans.functions import has_effects
+
+        return has_effects(plan, self, {}, set())
+
     def check_plan(self, plan: Plan, **known: Any) -> list[Finding]:
         """Check a plan against the functions of this kernel, and return what was found, errors and warnings.
 

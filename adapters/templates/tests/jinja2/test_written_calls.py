@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
+import pytest
+from hypothesis import given, strategies as st
+
+from portico import Kernel, Plan, PlanTemplate, Step, function
+from portico.errors import PorticoError, TemplateError
 from portico.plugins import FunctionCall
+from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.jinja2.config import Jinja2Settings
 from portico_templates.jinja2.language import Jinja2Templates
 
-LANGUAGE = Jinja2Templates()
+PARTIALS = {"part": "{{ Inside.f() }}{% macro m() %}{{ Inside.g() }}{% endmacro %}"}
+LANGUAGE = Jinja2Templates(settings=Jinja2Settings(partials=PARTIALS))
 
 
 def names(source: str) -> list[str]:
-    return [call.function for call in LANGUAGE.compile(source).calls]
+    return [call.function for call in LANGUAGE.compile(source).calls or () if call.certain]
 
 
 @pytest.mark.parametrize(
@@ -57,3 +67,98 @@ def test_a_call_tells_its_arguments_and_its_place() -> None:
         FunctionCall("P-g", 0, (), 3, 1),
         FunctionCall("P-f", 0, (), 3, 13),
     )
+
+
+@pytest.mark.parametrize(
+    "source", ["{% include 'part' %}", "{% if a %}{% import 'part' as p %}{% endif %}", "{% extends 'part' %}"]
+)
+def test_what_a_partial_calls_is_not_known(source: str) -> None:
+    assert LANGUAGE.compile(source).calls is None
+
+
+callees = st.sampled_from(["Post.send", "Post['send']", "now", "x.upper", "Post.replace", "a.b.c", "loop.f", "dict.f"])
+forms = st.sampled_from(
+    [
+        "{{ @() }}",
+        "{{ @(1, a=[2])|upper }}",
+        "{{ @(*[1]) }}",
+        "{{ @(**{'a': 1}) }}",
+        "{% set f = @ %}{{ f() }}{{ f.send() }}",
+        "{% set Post = Other %}{{ Post.send() }}{{ @() }}",
+        "{% if no %}{% set Post = 1 %}{% endif %}{{ Post.send() }}",
+        "{% for f in [@, Post] %}{{ f() }}{{ f.send() }}{% endfor %}",
+        "{% for Post in [Post, Other, @] %}{{ Post.send() }}{{ Post() }}{% else %}{{ Post.send() }}{% endfor %}",
+        "{% for i in [1, 2] %}{{ @() }}{% if i == 1 %}{% set Post = Other %}{% endif %}{{ Post.send() }}{% endfor %}",
+        "{{ ([Post]|map(attribute='send')|first)() }}",
+        "{{ ([@]|first)() }}{{ (no|default(@))() }}",
+        "{{ (Post|attr('send'))() }}{{ Post['se' ~ 'nd']() }}",
+        "{{ (@ or 1)() }}{{ (@ if 1 else 2)() }}",
+        "{% macro m(f, Post=Other) %}{{ f() }}{{ Post.send() }}{% endmacro %}{{ m(@) }}{{ m(1, Post) }}",
+        "{% macro m(Post) %}{{ Post.send() }}{{ caller() }}{% endmacro %}{% call m(Post) %}{{ @() }}{% endcall %}",
+        "{% macro now() %}{{ @() }}{% endmacro %}{{ now() }}",
+        "{% call @() %}x{% endcall %}",
+        "{% with f = @, Post = Other %}{{ f() }}{{ Post.send() }}{% endwith %}",
+        "{% set n = namespace(f=@) %}{{ n.f() }}{{ {'f': @}.f() }}{{ cycler(@).next()() }}",
+        "{% block b %}{{ @() }}{% endblock %}{{ self.b() }}",
+        "{% filter upper %}{{ @(@()) }}{% endfilter %}",
+        "{% set t %}{{ @() }}{% endset %}{{ t.replace('a', 'b') }}",
+        "{% include 'part' %}",
+        "{% import 'part' as p with context %}{{ p.m() }}",
+    ]
+)
+
+
+@given(st.lists(st.tuples(forms, callees), min_size=1, max_size=3), st.booleans())
+def test_nothing_is_called_that_was_not_told(pieces: list[tuple[str, str]], is_given: bool) -> None:
+    source = "".join(form.replace("@", callee) for form, callee in pieces)
+    made: set[str] = set()
+
+    def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> object:
+        made.add(name)
+        return asyncio.sleep(0, "text")
+
+    variables = {"x": "text", "Other": {"send": "it"}} if is_given else {}
+    with suppress(TemplateError):  # Two blocks of one name.
+        template = LANGUAGE.compile(source)
+        with suppress(PorticoError):
+            asyncio.run(template.render(variables, call=call))
+        told = template.calls
+        assert told is None or made <= {each.function for each in told}, f"{source!r} called {made}"
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "effects"),
+    [
+        ("jinja2", "{{ Post.send(*['x']) }}", True),
+        ("jinja2", "{{ Post.replace('x') }}", True),
+        ("jinja2", "{{ post.Send('x') }}", True),
+        ("jinja2", "{% include 'part' %}", True),
+        ("jinja2", "{{ text.replace('x', 'y') }}{{ shout('x') }}", False),
+        ("handlebars", "{{Post.send}}", True),
+        ("handlebars", "{{send}}", True),
+        ("handlebars", "{{#Post-send}}{{/Post-send}}", True),
+        ("handlebars", "{{json (Post-send 'x')}}", True),
+        ("handlebars", "{{> part}}", True),
+        ("handlebars", "{{text}}{{shout 'x'}}{{a.b}}{{#each list}}{{this}}{{/each}}", False),
+    ],
+)
+def test_a_plan_may_have_the_effects_of_all_that_its_template_may_call(
+    language: str, source: str, effects: bool
+) -> None:
+    class Post:
+        @function(effects=True)
+        def send(self, text: str = "") -> str:
+            return text
+
+        @function(effects=True)
+        def replace(self, text: str) -> str:
+            return text
+
+    @function
+    def shout(text: str) -> str:
+        return text.upper()
+
+    kernel = Kernel(template_languages=[LANGUAGE, HandlebarsTemplates(partials={"part": "{{Post-send}}"})])
+    kernel.add_plugin(Post())
+    kernel.add_function(shout)
+    assert kernel.may_have_effects(Plan("Write", (Step("t", PlanTemplate(source, language)),))) is effects

@@ -27,7 +27,7 @@ from portico._plans.plan import (
 from portico._prompts.functions import PromptInput, enter_function
 from portico._schema.definitions import hoist, with_definitions
 from portico._schema.values import inside, resolve
-from portico.errors import PlanError, SchemaUnsupported
+from portico.errors import FunctionNotFound, PlanError, PorticoError, SchemaUnsupported
 
 if TYPE_CHECKING:
     from portico._kernel_like import KernelLike
@@ -217,7 +217,7 @@ class _PlanFunction:
         if returns is None:
             returns = result_schema(self.plan, kernel.specs)
         if effects is None:
-            effects = _has_effects(self.plan, kernel, self.siblings, {self.full_name})
+            effects = has_effects(self.plan, kernel, self.siblings, {self.full_name})
         return replace(self, returns=returns, effects=effects, kernel=kernel).function()
 
     async def run(self, **arguments: Any) -> Any:
@@ -295,26 +295,37 @@ def _read_from_input(plan: Plan) -> Iterator[JsonPath]:
     return (reference.path for reference in plan.references() if reference.step == INPUT)
 
 
-def _has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
+def calls_of(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan] = {}) -> Iterator[str]:
+    """Yield the names of the functions that a plan may call, and "" for a template that does not tell its calls."""
+    names = {*kernel.functions, *siblings}
     for step in plan.steps:
         match step.function:
             case Plan() as inner:
-                found = _has_effects(inner, kernel, siblings, seen)
+                yield from calls_of(inner, kernel, siblings)
             case PlanTemplate(source, language):
-                calls = getattr(kernel.template(source, language=language), "calls", None)
-                found = calls is None or any(_calls_effects(call.function, kernel, siblings, seen) for call in calls)
+                try:
+                    calls = getattr(kernel.template(source, language=language), "calls", None)
+                except PorticoError:
+                    calls = None
+                if calls is None:
+                    yield ""
+                for call in calls or ():
+                    try:
+                        yield FunctionSpec.find_name(call.function, names, lenient=True)
+                    except FunctionNotFound:
+                        if call.certain:
+                            yield call.function
             case str(name):
-                found = _calls_effects(name, kernel, siblings, seen)
-        if found:
-            return True
-    return False
+                yield name
 
 
-def _calls_effects(name: str, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
-    if name in siblings:
-        if name in seen:
-            return False
-        seen.add(name)
-        return _has_effects(siblings[name], kernel, siblings, seen)
-    found = kernel.functions.get(name)
-    return found is None or found.effects
+def has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
+    """Tell whether a plan may have effects; ``siblings`` are plan functions that the kernel may not have yet."""
+    known, names = kernel.functions, set(calls_of(plan, kernel, siblings)) - seen
+    seen |= names
+    return any(
+        has_effects(siblings[name], kernel, siblings, seen)
+        if name in siblings
+        else name not in known or known[name].effects
+        for name in names
+    )

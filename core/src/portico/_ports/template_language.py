@@ -29,7 +29,8 @@ class Template(Protocol):
     """A compiled template; rendering may run many times and concurrently.
 
     Optional: ``variables``, the names of required variables, which become parameters of prompt functions; ``calls``, a
-    `portico._prompts.calling.FunctionCall` for each call in it, which plans check.
+    `portico._prompts.calling.FunctionCall` for every call that it may make, by which plans are checked and approved, or
+    None where that cannot be known.
     """
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:

@@ -108,6 +108,7 @@ class FunctionCall:
     FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3)
 
     ``positional`` is how many arguments have no name, ``named`` the names of the others. Line and column count from 1.
+    A call that is not ``certain`` may be of something else than a function, or have other arguments.
     """
 
     function: str
@@ -115,6 +116,7 @@ class FunctionCall:
     named: tuple[str, ...]
     line: int
     column: int
+    certain: bool = True
 
     @classmethod
     def at(cls, source: str, index: int, function: str, *, positional: int, named: Iterable[str] = ()) -> FunctionCall:

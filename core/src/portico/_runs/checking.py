@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun, run_middleware
 from portico._plans.check import check_plan
 from portico._plans.findings import Finding
-from portico._plans.functions import plan_of
-from portico._plans.plan import Plan, PlanTemplate, Step
+from portico._plans.functions import calls_of, plan_of
+from portico._plans.plan import Plan, Step
 from portico._plans.reuse import Stale, fingerprint
 from portico._schema.validate import PlainSchemaValidator
-from portico.errors import PlanInvalid, PlanStale, PorticoError, SchemaUnsupported
+from portico.errors import PlanInvalid, PlanStale, SchemaUnsupported
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -69,12 +69,10 @@ def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
     """Return a plan with the fingerprints of the functions that it uses."""
     specs, known = kernel.specs, kernel.fingerprints
     prints: dict[str, str] = {}
-    for name in _functions_used(kernel, plan):
-        spec = specs.get(name)
-        if spec is not None:
-            if name not in known:
-                known[name] = fingerprint(spec)
-            prints[name] = known[name]
+    for name in sorted(specs.keys() & {*calls_of(plan, kernel)}):
+        if name not in known:
+            known[name] = fingerprint(specs[name])
+        prints[name] = known[name]
     return replace(plan, fingerprints=prints)
 
 
@@ -98,7 +96,8 @@ def require_valid(
     errors = [finding for finding in findings if finding.severity == "error"]
     harmless: list[Stale] = []
     if plan.fingerprints:
-        stale = [each for each in Stale.of(left, specs) if each.function in _functions_used(kernel, left)]
+        used = set(calls_of(left, kernel))
+        stale = [each for each in Stale.of(left, specs) if each.function in used]
         harmful = [each for each in stale if errors or each.function not in specs or each.harmful]
         if harmful:
             raise PlanStale([str(each) for each in harmful])
@@ -106,25 +105,6 @@ def require_valid(
     if errors:
         raise PlanInvalid(errors)
     return [f"A function changed since the plan was made, and the plan still fits it. {each}." for each in harmless]
-
-
-def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:
-    used = plan.functions_used
-    for step in plan.steps:
-        if isinstance(step.function, Plan):
-            used |= _functions_used(kernel, step.function)
-        elif isinstance(step.function, PlanTemplate):
-            used |= _find_calls(kernel, step.function)
-    return used
-
-
-def _find_calls(kernel: KernelLike, template: PlanTemplate) -> set[str]:
-    """Return the functions that a template calls, where its language says so."""
-    try:
-        compiled = kernel.template(template.source, language=template.language)
-        return {kernel.function(call.function).full_name for call in getattr(compiled, "calls", ())}
-    except PorticoError:
-        return set()
 
 
 async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval | None:
@@ -171,7 +151,9 @@ def effect_approval(kernel: KernelLike, decide: DecideStep | None) -> Callable[[
     asking = asyncio.Lock()
 
     async def approve(run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        if not _has_effects(kernel, run):
+        called = run.step.function
+        function = kernel.functions.get(called) if isinstance(called, str) else None
+        if function is None or not function.effects or plan_of(function) is not None:
             return await proceed()
         if decide is None:
             return RequireApproval(f"the step {run.step.id} has effects and waits for approval")
@@ -182,11 +164,3 @@ def effect_approval(kernel: KernelLike, decide: DecideStep | None) -> Callable[[
         return RequireApproval(decided or f"the step {run.step.id} was not approved")
 
     return approve
-
-
-def _has_effects(kernel: KernelLike, run: StepRun) -> bool:
-    called = run.step.function
-    if isinstance(called, Plan | PlanTemplate):
-        return False
-    function = kernel.functions.get(called)
-    return function is not None and function.effects and plan_of(function) is None

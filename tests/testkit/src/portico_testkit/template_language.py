@@ -123,7 +123,7 @@ class TemplateLanguageKit:
             calls = getattr(template_language.compile(source), "calls", None)
             if calls is None:
                 pytest.skip("templates of this language do not tell their calls")
-            assert calls == (), f"{source!r} calls nothing, and tells {calls}"
+            assert not any(call.certain for call in calls), f"{source!r} calls nothing, and tells {calls}"
         told = {
             self.by_name: [("Tools-join", 0, ["left", "right"])],
             self.by_place: [("Tools-join", 1, ["right"])],
@@ -133,7 +133,7 @@ class TemplateLanguageKit:
         for source, expected in told.items():
             calls = template_language.compile(source).calls  # type: ignore[attr-defined]
             assert isinstance(calls, tuple), f"calls is a tuple, not {calls!r}"
-            shown = [(call.function, call.positional, sorted(call.named)) for call in calls]
+            shown = [(call.function, call.positional, sorted(call.named)) for call in calls if call.certain]
             assert shown == expected, f"{source!r} tells {shown}"
             for call in calls:
                 at = source.split("\n")[call.line - 1][call.column - 1 :]

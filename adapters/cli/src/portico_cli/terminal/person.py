@@ -7,11 +7,10 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import PorticoError
-from portico.plans import Plan, plan_function, plan_of, plan_to_text
+from portico.plans import plan_of, plan_to_text
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show_errors
 from portico_cli.show.plans import argument_lines, called_name
@@ -46,15 +45,10 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
     if person is not None and not (options.approve or options.approve_effects or options.yes):
 
         async def decide(review: PlanReview) -> bool | str:
-            return await person.about_plan(review) if may_have_effects(kernel, review.plan) else True
+            return await person.about_plan(review) if kernel.may_have_effects(review.plan) else True
 
         kernel.approve_plans(decide)
     return person
-
-
-def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
-    """Tell whether a plan calls a function with effects, or has a template that may call one."""
-    return plan_function("shown", replace(plan, input={})).bound(kernel).effects
 
 
 def ask_before_effects(

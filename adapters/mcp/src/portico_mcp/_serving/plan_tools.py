@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import define, field
 
-from portico import Paused, PlanReview, PlanTemplate, function
+from portico import Paused, PlanReview, function
 from portico.errors import PorticoError, RunNotFound, StepFailed
 from portico.plans import (
     Answer,
@@ -22,7 +22,6 @@ from portico.plans import (
     RunEvent,
     Step,
     plan_from_json,
-    plan_function,
     plan_of,
     plan_to_json,
     plan_to_mermaid,
@@ -149,7 +148,7 @@ class PlanTools:
         if hidden := list(self._hidden(waiting)):
             raise PorticoError(f"The run {run} cannot be resumed here: {hidden[0]}.")
         decided = bool(retry or results)
-        if decided or _has_effects(self.kernel, waiting):
+        if decided or self.kernel.may_have_effects(waiting):
             if (decided or state.approved) and not self._call.get().can_ask:
                 raise PorticoError(
                     f"The run {run} has effects, and this client cannot ask its user about it. "
@@ -169,7 +168,7 @@ class PlanTools:
         decided about steps, which is asked about in any case.
         """
         call = self._call.get()
-        if not call.can_ask or not (decided or _has_effects(self.kernel, plan)):
+        if not call.can_ask or not (decided or self.kernel.may_have_effects(plan)):
             return None
         digest, words = _digest(plan), plan_to_text(plan, catalogue=self.kernel.specs)
         asked = hashlib.sha256(f"{digest}{more}".encode()).hexdigest()
@@ -184,7 +183,7 @@ class PlanTools:
     async def _decide(self, review: PlanReview) -> bool | str:
         """Approve the plan that the user approved, one without effects, and those that the application has saved."""
         approved = self._approved.get()
-        if approved is None or _digest(review.plan) == approved or not _has_effects(self.kernel, review.plan):
+        if approved is None or _digest(review.plan) == approved or not self.kernel.may_have_effects(review.plan):
             return True
         return any(plan_of(each) == review.plan for each in self.kernel.functions.values()) or _WAITS
 
@@ -249,26 +248,8 @@ class PlanTools:
 
     def _hidden(self, plan: Plan) -> Iterator[str]:
         """Yield a sentence for each function that a plan calls and clients may not."""
-        for name in sorted(set(_called(self.kernel, plan)) & set(self.hidden)):
+        for name in sorted(self.kernel.may_call(plan) & {*self.hidden}):
             yield f"the function {name!r} is not served"
-
-
-def _called(kernel: Kernel, plan: Plan) -> Iterator[str]:
-    """Yield the names of the functions that a plan calls; a template that does not say calls any."""
-    for step in plan.steps:
-        match step.function:
-            case Plan() as inner:
-                yield from _called(kernel, inner)
-            case PlanTemplate(source, language):
-                calls = getattr(kernel.template(source, language=language), "calls", None)
-                known = None if calls is None else [kernel.function(call.function).full_name for call in calls]
-                yield from kernel.functions if known is None else known
-            case str(name):
-                yield name
-
-
-def _has_effects(kernel: Kernel, plan: Plan) -> bool:
-    return plan_function("shown", replace(plan, input={})).bound(kernel).effects
 
 
 def _digest(plan: Plan) -> str:

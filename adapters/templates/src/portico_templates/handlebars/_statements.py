@@ -55,10 +55,11 @@ Put = Callable[[Any, Scope, Write], None]
 
 def compile_template(
     program: nodes.Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool = False
-) -> Body:
-    """Return the body of a template; ``in_order`` is for a partial of a template in which something may be set."""
+) -> tuple[Body, list[tuple[nodes.Call, bool]]]:
+    """Return the body of a template and its `Unit.called`; ``in_order`` is for a partial where something may be set."""
     in_order = in_order or partials.may_set or (setup.semantic_kernel_helpers and _SETS.search(source) is not None)
-    return _body(Unit(source, name, setup, partial(partials.find, in_order=in_order), in_order), program)
+    unit = Unit(source, name, setup, partial(partials.find, in_order=in_order), in_order, [])
+    return _body(unit, program), unit.called
 
 
 class Partials:
@@ -83,7 +84,7 @@ class Partials:
                 title = f"partial {name!r}"
                 try:
                     program = parse(source, name=title)
-                    body = compile_template(program, source, title, self._setup, self, in_order=in_order)
+                    body, _ = compile_template(program, source, title, self._setup, self, in_order=in_order)
                     self._compiled[key] = body
                 except BaseException:
                     del self._compiled[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,14 +71,16 @@ class HandlebarsTemplates:
         values = Values(codecs, javascript=escape == "html", limit=max_characters)
         self._setup = Setup(dict(helpers or {}), escape == "html", limits, semantic_kernel_helpers, values)
         self._partials = Partials(partials or {}, self._setup)
+        self._has_partials = bool(partials)
 
     def compile(self, source: str, *, name: str = "prompt") -> HandlebarsTemplate:
         """Parse and compile a prompt; raises ``TemplateError`` with line and column, and ``LimitExceeded``."""
         setup, partials = self._setup, self._partials
         try:
             program = parse(source, name=name)
-            body = compile_template(program, source, name, setup, partials)
-            return HandlebarsTemplate(name, source, program, setup, body)
+            body, called = compile_template(program, source, name, setup, partials)
+            known = not self._has_partials or not any(isinstance(each, nodes.Partial) for each in nodes.walk(program))
+            return HandlebarsTemplate(name, source, program, setup, body, called=called if known else None)
         except RecursionError as error:
             raise LimitExceeded(f"{name}: the template is nested too deeply.") from error
 
@@ -92,19 +95,15 @@ class _WrittenNames:
 
     ``variables`` are written or given to functions, helpers and partials. Not among them: what a block is about, which
     may be missing; what the template sets; block parameters; a bare name with ``-``, which is a function's.
-    ``calls`` are the calls of functions of the kernel.
     """
 
-    def __init__(self, program: nodes.Program, setup: Setup, source: str) -> None:
+    def __init__(self, program: nodes.Program, setup: Setup) -> None:
         self._setup = setup
-        self._source = source
-        self._calls: list[FunctionCall] = []
         self._found: _Names = {}
-        self._set = {name for statement in nodes.walk(program) if (name := self._set_name(statement))}
+        self.set = {name for statement in nodes.walk(program) if (name := self._set_name(statement))}
         self._optional: _Names = {}
         self._program(program, 0, frozenset())
-        self.variables = tuple(name for name in self._found if name not in self._set | self._optional.keys())
-        self.calls = tuple(self._calls)
+        self.variables = tuple(name for name in self._found if name not in self.set | self._optional.keys())
 
     def _set_name(self, statement: nodes.Statement) -> str | None:
         if not isinstance(statement, nodes.Mustache) or statement.call.path.original != "set":
@@ -127,12 +126,12 @@ class _WrittenNames:
                 name = call.path.parts[0] if call.path.is_simple else ""
                 if "-" not in name and self._setup.helper_kind(name, is_bare=True) is None:
                     self._variable(call.path, level, hidden, self._found)
-            self._call(call, level, hidden)
+            self._values(call.values, level, hidden)
         elif isinstance(node, nodes.Block):
             self._block(node, level, hidden)
         elif isinstance(node, nodes.Partial):
             if isinstance(node.name, nodes.Call):
-                self._call(node.name, None, hidden, is_nested=True)
+                self._values(node.name.values, None, hidden)
             self._values(node.call.values, level, hidden)
             self._program(node.program, level, hidden)
         elif isinstance(node, nodes.Decorator):
@@ -143,41 +142,17 @@ class _WrittenNames:
         name = node.call.path.original
         if node.call.is_bare:
             self._variable(node.call.path, level, hidden, self._optional)
-        self._call(node.call, level, hidden, found=self._optional if name in BUILT_IN else None)
+        self._values(node.call.values, level, hidden, self._optional if name in BUILT_IN else None)
         inner = level if level is None or name in _SAME_CONTEXT else level + 1
         self._program(node.program, inner, hidden)
         self._program(node.inverse, level, hidden)
-
-    def _call(
-        self,
-        call: nodes.Call,
-        level: int | None,
-        hidden: _Hidden,
-        *,
-        is_nested: bool = False,
-        found: _Names | None = None,
-    ) -> None:
-        """Note a call that is no helper's, and look at its arguments.
-
-        A bare name may be a variable's. It is a call where it has a ``-`` and is set nowhere.
-        """
-        path, named = call.path, without_undefined(call.hash)
-        name = path.parts[0] if path.parts else ""
-        is_helper = path.is_simple and name not in hidden and self._setup.helper_kind(name) is not None
-        is_call = is_nested or not call.is_bare
-        if not is_call and path.is_simple and call.literal is None:
-            is_call = "-" in name and name not in hidden | self._set
-        if is_call and not is_helper:
-            written = FunctionCall.at(self._source, path.at, path.original, positional=len(call.params), named=named)
-            self._calls.append(written)
-        self._values(call.values, level, hidden, found)
 
     def _values(
         self, values: Iterable[nodes.Expression], level: int | None, hidden: _Hidden, found: _Names | None = None
     ) -> None:
         for value in values:
             if isinstance(value, nodes.Call):
-                self._call(value, level, hidden, is_nested=True)
+                self._values(value.values, level, hidden)
             elif isinstance(value, nodes.Path):
                 self._variable(value, level, hidden, self._found if found is None else found)
 
@@ -193,19 +168,29 @@ class _WrittenNames:
 class HandlebarsTemplate:
     """A compiled prompt; it may be rendered many times, also at the same time."""
 
-    def __init__(self, name: str, source: str, program: nodes.Program, setup: Setup, body: Body) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        program: nodes.Program,
+        setup: Setup,
+        body: Body,
+        *,
+        called: list[tuple[nodes.Call, bool]] | None,
+    ) -> None:
         self.name = name
         self.source = source
         self._program = program
         self._setup = setup
         self._body = body
+        self._called = called
 
     def __str__(self) -> str:
         return self.source
 
     @cached_property
     def _written(self) -> _WrittenNames:
-        return _WrittenNames(self._program, self._setup, self.source)
+        return _WrittenNames(self._program, self._setup)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -216,13 +201,22 @@ class HandlebarsTemplate:
         return self._written.variables
 
     @property
-    def calls(self) -> tuple[FunctionCall, ...]:
-        """Every call of a function, in the order of writing, those in inline partials too.
+    def calls(self) -> tuple[FunctionCall, ...] | None:
+        """Every call of a function, in the order of writing; None where a partial of the language may call more.
 
-        A name that stands alone may be a variable or a function: it is a call where it has a ``-``, as only names of
-        functions have, and is set nowhere in the template. Partials of the language are not looked into.
+        A name that stands alone may be a variable or a function: it is certainly a call where it has a ``-``, as only
+        names of functions have, and is set nowhere in the template.
         """
-        return self._written.calls
+        if self._called is None:
+            return None
+        found = []
+        for call, may_be_variable in sorted(self._called, key=lambda each: each[0].path.at):
+            path, named = call.path, without_undefined(call.hash)
+            is_function = path.is_simple and "-" in path.parts[0] and path.parts[0] not in self._written.set
+            certain = not may_be_variable or (is_function and call.literal is None)
+            written = FunctionCall.at(self.source, path.at, path.original, positional=len(call.params), named=named)
+            found.append(replace(written, certain=certain))
+        return tuple(dict.fromkeys(found))
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
         """Return the prompt: a `portico.Prompt` where a message opens in it, else a text.

@@ -33,7 +33,7 @@ from portico_templates.jinja2._data import (
     read_field,
     read_item,
 )
-from portico_templates.jinja2._filters import VISIBLE, WHOLE, prompt_filters, prompt_tests
+from portico_templates.jinja2._filters import VISIBLE, WHOLE, mark_written, prompt_filters, prompt_tests
 from portico_templates.jinja2._rendering import (
     RENDERING,
     OwnText,
@@ -280,7 +280,9 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if escaping is not None:
             message = "There is no autoescape: nothing in a prompt is escaped, and values are never markup."
             raise TemplateSyntaxError(message, escaping.lineno, name, filename)
-        for call in tree.find_all((nodes.Call, nodes.Filter, nodes.Test)):
+        for call in list(tree.find_all((nodes.Call, nodes.Filter, nodes.Test))):
+            if isinstance(call, nodes.Call):
+                mark_written(call)
             for given in ("dyn_args", "dyn_kwargs"):
                 if getattr(call, given) is not None:
                     name = WHOLE if isinstance(call, nodes.Call) and given == "dyn_kwargs" else VISIBLE

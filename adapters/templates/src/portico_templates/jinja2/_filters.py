@@ -10,7 +10,7 @@ from functools import wraps
 from numbers import Number
 from typing import Any, TypeAlias
 
-from jinja2 import Undefined, pass_environment, pass_eval_context
+from jinja2 import Undefined, nodes, pass_environment, pass_eval_context
 from jinja2.async_utils import auto_to_list
 from jinja2.filters import FILTERS, do_indent, do_title, make_attrgetter
 from jinja2.nodes import EvalContext
@@ -19,7 +19,7 @@ from jinja2.tests import TESTS
 from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.handlebars.values import visible
-from portico_templates.jinja2._data import Refused, describe_kind
+from portico_templates.jinja2._data import Missing, Refused, describe_kind
 from portico_templates.jinja2._rendering import (
     OwnText,
     charge,
@@ -63,6 +63,8 @@ VISIBLE = "visible keys"
 """The filter that ``*x`` and ``**x`` go through; no template can write its name."""
 WHOLE = "_whole mapping"
 """The filter that ``**x`` of a call goes through, and the name by which it adds all of ``x`` for a function."""
+_WRITTEN = "written names"
+"""The filter that what is called goes through, with the names that are written."""
 _OF_PIECES = ("batch", "groupby", "list", "map", "reject", "select", "slice", "sort", "unique")
 """Filters that cut a text to pieces."""
 _HANDING_ON = frozenset(["d", "default", "first", "last", "max", "min", "random"])
@@ -93,6 +95,7 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "trim": _limit("trim", _trim),
         "tojson": _limit("tojson", _tojson),
         VISIBLE: visible,
+        _WRITTEN: _written,
         WHOLE: lambda value: value if (seen := visible(value)) is value else {**seen, WHOLE: value},
     }
     return filters | own
@@ -102,6 +105,31 @@ def prompt_tests() -> dict[str, Any]:
     """Return the tests by name."""
     tests: dict[str, Any] = dict(TESTS)
     return tests | {name: _of_numbers(name, tests[name]) for name in ("divisibleby", "even", "odd")}
+
+
+def mark_written(call: nodes.Call) -> None:
+    """Let what is called go through the filter that knows the names by which it is written."""
+    words: list[object] = []
+    node = call.node
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        key = node.arg if isinstance(node, nodes.Getitem) else nodes.Const(node.attr)
+        words.append(key.value if isinstance(key, nodes.Const) else None)
+        node = node.node
+    words.append(node.name if isinstance(node, nodes.Name) else None)
+    known = tuple(reversed(words)) if all(isinstance(word, str) for word in words) else ()
+    call.node = nodes.Filter(call.node, _WRITTEN, [nodes.Const(known)], [], None, None, lineno=call.lineno)
+
+
+def written_words(call: nodes.Call) -> tuple[str, ...]:
+    """Return the names by which something is called, as in ``Plugin.function``; none for what is computed."""
+    return call.node.args[0].value  # type: ignore[attr-defined, no-any-return]
+
+
+def _written(value: Any, words: tuple[str, ...]) -> Any:
+    """Return what is called; a function is one only by its own names, so that a template tells what it calls."""
+    if isinstance(value, Missing) and value.words and value.words != words:
+        raise Refused(f"A function is called by its name: write {'.'.join(value.words)}(…).")
+    return value
 
 
 def _of_numbers(name: str, given: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
 from portico_templates.jinja2._data import METHODS, Refused
 from portico_templates.jinja2._environment import PromptCode, PromptEnvironment, check_source
+from portico_templates.jinja2._filters import written_words
 from portico_templates.jinja2._rendering import RENDERING, Rendering
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -68,7 +69,7 @@ class _Search:
             case nodes.Test(node=subject):
                 self.about(subject)
                 yield from self.of(node.iter_child_nodes(exclude=("node",)))
-            case nodes.Call(node=called) if _subject(called):
+            case nodes.Call(node=nodes.Filter(node=nodes.Node() as called)) if _subject(called):
                 yield from self.of(node.iter_child_nodes(exclude=("node",)))
             case _:
                 yield from self.of(node.iter_child_nodes())
@@ -99,40 +100,30 @@ def _subject(node: nodes.Node) -> str | None:
 _OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
 
 
-def find_calls(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...]:
-    """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
+def find_calls(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...] | None:
+    """Return the calls of functions of the kernel that a template writes down, in the order of writing.
+
+    A function is called by the names that are written, and by them only (`PromptEnvironment`).
+    """
+    for _ in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        return None
     undeclared = find_undeclared(tree)
     lines = source.split("\n")
     found: list[FunctionCall] = []
     for call in tree.find_all(nodes.Call):
-        words = _words(call.node)
-        if not words or words[0] not in undeclared or call.dyn_args is not None or call.dyn_kwargs is not None:
+        words = written_words(call)
+        if not words:
             continue
         name = "-".join(words) if len(words) == 2 else ".".join(words)
         named = [argument.key for argument in call.kwargs]
+        certain = words[0] in undeclared and call.dyn_args is None and call.dyn_kwargs is None
         if len(words) == 2 and words[1] in METHODS and (words[1] == "format" or _OF_METHODS.issuperset(named)):
-            continue  # perhaps a method of a variable; those take few arguments by name
+            certain = False  # perhaps a method of a variable; those take few arguments by name
         # Jinja2 knows the line only.
         place = re.search(rf"(?<![\w.]){re.escape('.'.join(words))}\b", lines[call.lineno - 1])
         column = place.start() + 1 if place else 1
-        found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, column))
+        found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, column, certain))
     return tuple(sorted(found, key=lambda call: (call.line, call.column)))
-
-
-def _words(node: nodes.Node) -> tuple[str, ...]:
-    """Return the names by which something is called, as in ``Plugin.function``; none for what is computed."""
-    words: list[str] = []
-    while True:
-        match node:
-            case nodes.Name(name=str(name)):
-                return (name, *reversed(words))
-            case (
-                nodes.Getattr(node=inner, attr=str(word)) | nodes.Getitem(node=inner, arg=nodes.Const(value=str(word)))
-            ):
-                words.append(word)
-                node = inner
-            case _:
-                return ()
 
 
 def compile_error(error: Exception, source: str, name: str) -> PorticoError:
@@ -265,11 +256,11 @@ class Jinja2Template:
         return self._search(find_variables)
 
     @property
-    def calls(self) -> tuple[FunctionCall, ...]:
-        """The calls of functions that can be recognised, in the order of writing.
+    def calls(self) -> tuple[FunctionCall, ...] | None:
+        """Every call of a function, in the order of writing; None where a partial may call more.
 
-        Not among them: ``x.upper()`` and others that may be a method of a variable, calls with ``*`` or ``**``, whose
-        arguments are known when they are made, and what partials call.
+        Not certain are ``x.upper()`` and others that may be a method of a variable or a macro, and calls with ``*`` or
+        ``**``, whose arguments are known when they are made.
         """
         return self._search(lambda tree: find_calls(tree, self.source))
 
