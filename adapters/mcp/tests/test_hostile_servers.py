@@ -327,3 +327,11 @@ async def test_a_server_that_will_not_end_is_killed(make: Make, processes: Proce
     assert await odd.call("echo", text="x") == "x"
     await odd.source.aclose()
     assert processes() == []
+
+
+async def test_a_tool_is_chosen_by_its_name_or_by_that_of_its_function(load: Load, make: Make) -> None:
+    odd = await load("names", include=("x" * 64, "A.B"))
+    assert odd.plugin is not None
+    assert {function.name for function in odd.plugin} == {"x" * 64, "A_B"}
+    with pytest.raises(ConfigurationError, match=r"functions\.odd\.exclude.*'eccho'.*echo"):
+        await make(exclude=("eccho",)).load()

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -206,11 +207,27 @@ def test_a_token_is_made_and_shown_once(folder: Path) -> None:
     assert token[1] not in err
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0:8000", "example.org:80", "8000x", "70000"])
+@pytest.mark.parametrize("address", ["0.0.0.0:8000", "example.org:80", "8000x", "70000", "9" * 5_000])
 def test_another_address_than_one_on_loopback_is_refused(address: str) -> None:
     done = CliRunner().invoke(command, ["serve", "--http", address])
     assert done.exit_code == 2
     assert address.rpartition(":")[0] in done.output
+
+
+def test_a_port_that_is_taken_is_an_error_that_names_it(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run([*COMMAND, "--http", str(port)], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"127.0.0.1:{port} cannot be served" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the stream")
+def test_an_input_that_is_closed_at_the_start_is_an_error_with_a_sentence(folder: Path) -> None:
+    words = ["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "closed" in done.stderr
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Collection
 
 from portico import Function, FunctionPlugin
-from portico.errors import ConfigurationError, nearest
+from portico.errors import ConfigurationError
 from portico.plugins import Services
 from portico.ports import SchemaValidator
+from portico_mcp._choice import choose
 from portico_mcp._client.pins import Listing
 from portico_mcp._client.schemas import SchemaUnusable
 from portico_mcp._client.server import Server
@@ -50,8 +50,10 @@ class MCPFunctions:
     def plugin_of(self, server: Server, listing: Listing) -> FunctionPlugin:
         """Return the functions of what a server offers. Raises ``ConfigurationError`` as `load` does."""
         server.known = listing.fingerprints()
-        names = [each["name"] for each in (*listing.tools, *listing.prompts)]
-        chosen = self._choose(server.name, [*names, *(_RESOURCES if listing.resources else ())])
+        settings, names = self._settings, [each["name"] for each in (*listing.tools, *listing.prompts)]
+        names += _RESOURCES if listing.resources else ()
+        spellings = {name: [function_name(name, settings.prefix, ())] for name in names}
+        chosen = choose(spellings, settings.include, settings.exclude, f"functions.{server.name}.")
         functions, lost = self._make(server, listing, chosen)
         self.lost = tuple(lost)
         if lost:
@@ -80,20 +82,6 @@ class MCPFunctions:
         """End the server that was started, or leave the one that is reached by a URL."""
         for server in self._servers.values():
             await server.aclose()
-
-    def _choose(self, plugin: str, names: Sequence[str]) -> set[str]:
-        settings = self._settings
-        for key, entries in (("include", settings.include), ("exclude", settings.exclude)):
-            for entry in entries:
-                if not any(fnmatchcase(name, entry) for name in names):
-                    near = ", ".join(map(clean, nearest(entry, list(names)) or names[:10])) or "none"
-                    raise ConfigurationError(f"functions.{plugin}.{key}: the server has no {entry!r}. It has {near}.")
-        return {
-            name
-            for name in names
-            if (not settings.include or any(fnmatchcase(name, each) for each in settings.include))
-            and not any(fnmatchcase(name, each) for each in settings.exclude)
-        }
 
     def _make(self, server: Server, listing: Listing, chosen: Collection[str]) -> tuple[list[Function], list[str]]:
         """Return the functions of what was chosen, and what cannot be one, with the reason."""

@@ -6,36 +6,35 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
-from attrs import field, frozen
+from attrs import define, field, frozen
 from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
     ContentBlock,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
-    EmbeddedResource,
-    ImageContent,
     InputRequiredResult,
     ResourceLink,
     TextContent,
-    TextResourceContents,
 )
 
 from portico import Citation, Source, TextSearchResult
+from portico.errors import PorticoError
 from portico.plans import Event, RunEvent
 
 ANY_JSON = "2026-07-28"
 """The first revision whose structured results are any JSON, and that asks users by a result that needs input."""
 _STRUCTURED = "2025-06-18"
 """The first revision with structured results and links to resources."""
+_VERBS: dict[type[Any], str] = {Event.StepStarted: "began", Event.StepFinished: "ended", Event.StepFailed: "failed"}
 _QUESTION = "approve"
 _MOST_WAITING = 1_000
 _FORM: dict[str, Any] = {
@@ -62,11 +61,17 @@ class Given:
     def result(self, revision: str) -> CallToolResult:
         """Return the result as a revision of the protocol can hold it."""
         value, text = self.value, self.text
+        try:
+            written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except ValueError as error:
+            raise PorticoError(f"The result is no JSON: {error}.") from error
+        if (mended := mend(written)) != written:
+            written, value = mended, json.loads(mended)
         if self.content and not isinstance(value, str):
-            return CallToolResult(content=[_block(part) for part in value])
+            return CallToolResult.model_validate({"content": [_block(part) for part in value]})
         if text is None:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        content: list[ContentBlock] = [TextContent(text=text)]
+            text = value if isinstance(value, str) else written
+        content: list[ContentBlock] = [TextContent(text=mend(text))]
         structured = None
         if revision >= _STRUCTURED and not self.content:
             content += self.links
@@ -74,41 +79,48 @@ class Given:
         return CallToolResult(content=content, structured_content=structured, is_error=self.error)
 
 
-def _block(part: Mapping[str, Any]) -> ContentBlock:
-    """Return a part of `PARTS` as content."""
-    media, name, uri = part.get("media_type", "application/octet-stream"), part.get("name"), part.get("uri", "")
-    match part["type"]:
-        case "text":
-            return TextContent(text=part.get("text", ""))
-        case "image":
-            return ImageContent(data=part.get("data", ""), mime_type=media)
-        case "audio":
-            return AudioContent(data=part.get("data", ""), mime_type=media)
-        case "resource_link":
-            return ResourceLink(uri=uri, name=name or uri, mime_type=part.get("media_type"))
-        case _ if "text" in part:
-            return EmbeddedResource(
-                resource=TextResourceContents(uri=uri, text=part["text"], mime_type=part.get("media_type"))
-            )
-        case _:
-            return EmbeddedResource(resource=BlobResourceContents(uri=uri, blob=part.get("data", ""), mime_type=media))
+def mend(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which no message can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _block(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of `PARTS` as the protocol has it."""
+    kind, uri, data = part["type"], part.get("uri", ""), part.get("data", "")
+    written = kind == "text" or "text" in part
+    media = part.get("media_type", None if written or kind == "resource_link" else "application/octet-stream")
+    content = {"text": part.get("text", "")} if written else {"data": data, "blob": data}
+    whole = {"name": part.get("name") or uri, "uri": uri, "mime_type": media, **content}
+    return {"type": kind, "resource": whole} if kind == "resource" else {"type": kind, **whole}
 
 
 def links_of(passages: Iterable[Source | Citation | TextSearchResult]) -> tuple[ResourceLink, ...]:
     """Return a link to each document of passages; those without a URL have none."""
-    links = {each.link: each.name or each.link for each in passages if each.link and urlsplit(each.link).scheme}
+    links: dict[str, str] = {}
+    for each in passages:
+        # It is no URL where it cannot be split.
+        with suppress(ValueError):
+            if each.link and urlsplit(each.link).scheme:
+                links[mend(each.link)] = mend(each.name or each.link)
     return tuple(ResourceLink(uri=link, name=name) for link, name in links.items())
 
 
 Work = Callable[[Callable[[RunEvent], None]], Awaitable[Any]]
 
 
-@frozen
+@define
 class Call:
-    """A call of a tool as a client made it."""
+    """A call of a tool as a client made it.
+
+    ``approved`` is the digest of the plan that the user approved, empty for none yet; None where no plan of the client
+    runs. Then ``emit`` takes the steps of a saved plan. ``run`` is the name of the run that began.
+    """
 
     context: ServerRequestContext[Any, Any]
     params: CallToolRequestParams
+    approved: str | None = None
+    emit: Callable[[RunEvent], None] | None = None
+    run: str = ""
     _steps: list[str] = field(factory=list, init=False)
 
     async def carry_out(self, work: Work, *, planned: int | None = None) -> Any:
@@ -134,21 +146,15 @@ class Call:
                 with anyio.CancelScope(shield=True):
                     await asyncio.wait([task])
 
-    async def _tell(self, event: RunEvent, planned: int | None) -> None:
+    async def _tell(self, event: Any, planned: int | None) -> None:
         """Report a step that began or ended; steps inside of others are not counted beforehand, so not reported."""
-        match event:
-            case Event.StepStarted(step):
-                words = f"{step.id} began" + (f": {step.function}" if isinstance(step.function, str) else "")
-            case Event.StepFinished(step):
-                words = f"{step.id} ended"
-            case Event.StepFailed(step):
-                words = f"{step.id} failed"
-            case _:
-                return
-        if "/" not in step.id:
-            self._steps.append(words)
+        if isinstance(event, Event.RunStarted):
+            self.run = event.run
+        if (verb := _VERBS.get(type(event))) is not None and "/" not in event.step.id:
+            function = event.step.function if verb == "began" else None
+            self._steps.append(f"{event.step.id} {verb}" + (f": {function}" if isinstance(function, str) else ""))
             # Two for each step: a number may not come twice.
-            await self.context.session.report_progress(len(self._steps), planned and 2 * planned, words)
+            await self.context.session.report_progress(len(self._steps), planned and 2 * planned, self._steps[-1])
 
     @property
     def can_ask(self) -> bool:
@@ -163,9 +169,10 @@ class Call:
         """Ask the user, and return whether that is approved; a client of a newer revision calls again with the answer.
 
         ``digest`` is of what is asked about: an answer to another question does not count, and none counts twice.
-        ``waiting`` are the questions without an answer yet.
+        ``waiting`` are the questions without an answer yet. Raises ``PorticoError`` where the client cannot ask.
         """
         context, params = self.context, self.params
+        digest = json.dumps([digest, params.name, params.arguments])
         answer: object
         if context.protocol_version >= ANY_JSON:
             asked = waiting.pop(params.request_state or "", None)
@@ -178,7 +185,10 @@ class Call:
                 form = ElicitRequestFormParams(message=question, requested_schema=_FORM)
                 return InputRequiredResult(input_requests={_QUESTION: ElicitRequest(params=form)}, request_state=state)
         else:
-            answer = await context.session.elicit_form(question, _FORM, context.request_id)
+            try:
+                answer = await context.session.elicit_form(question, _FORM, context.request_id)
+            except (MCPError, ValueError) as error:
+                raise PorticoError(f"The client could not ask its user, so nothing ran: {error}") from error
         if not isinstance(answer, ElicitResult) or answer.action != "accept":
             return False
         return (answer.content or {}).get("run") is True

@@ -6,26 +6,31 @@ import asyncio
 import hmac
 import logging
 import os
-import queue
 import secrets
 import signal
 import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import frozen
+
+from portico.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from mcp.server import Server
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LONGEST = 16_000_000
 """Bytes of one message at most."""
-_PIECE = 65_536
 _GRACE = 1
 """Seconds for calls that are under way when the server ends; then they are cancelled."""
 
@@ -74,82 +79,56 @@ async def serve_streams(server: Server[Any], given: int, taken: int) -> None:
                 raise
 
 
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Await what may wait long, in a thread that is no part of the loop: it keeps no process from ending."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def carry_out() -> None:
+        try:
+            future.set_result(work())
+        except OSError as error:
+            future.set_exception(error)
+
+    threading.Thread(target=carry_out, daemon=True, name="portico-mcp").start()
+    return await asyncio.wrap_future(future)
+
+
 async def _read_lines(descriptor: int) -> AsyncIterator[str]:
-    """Yield the lines of a descriptor; a thread reads, because any kind of file may be the standard input.
-
-    The thread is no part of the loop: it must not keep a process that was stopped from ending.
-    """
-    loop = asyncio.get_running_loop()
-    pieces: asyncio.Queue[bytes] = asyncio.Queue(16)
-
-    def read() -> None:
-        piece = b"-"
-        while piece:
-            try:
-                piece = os.read(descriptor, _PIECE)
-            except OSError:
-                piece = b""
-            try:
-                asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
-            except (RuntimeError, asyncio.CancelledError):
-                return  # the loop has ended
-
-    threading.Thread(target=read, daemon=True, name="portico-mcp-input").start()
+    """Yield the lines of a descriptor; a thread reads, because any kind of file may be the standard input."""
     waiting = bytearray()
-    while piece := await pieces.get():
-        waiting += piece
-        if b"\n" in piece:
-            *lines, waiting = waiting.split(b"\n")
-            for line in lines:
-                yield line.decode("utf-8", "replace")
-        if len(waiting) > _LONGEST:
-            _log.error("The client sent a message of more than %s bytes: the connection ends.", f"{_LONGEST:,}")
-            return
+    with suppress(OSError):
+        while piece := await _in_thread(lambda: os.read(descriptor, 65_536)):
+            waiting += piece
+            if b"\n" in piece:
+                *lines, waiting = waiting.split(b"\n")
+                for line in lines:
+                    yield line.decode("utf-8", "replace")
+            if len(waiting) > _LONGEST:
+                _log.error("The client sent a message of more than %s bytes: the connection ends.", f"{_LONGEST:,}")
+                return
 
 
+@frozen
 class _Output:
-    """Writes to a descriptor in a thread, for the same reason: a client may have stopped to read."""
+    """Writes to a descriptor, in a thread too: a client may have stopped to read."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._waiting: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True, name="portico-mcp-output").start()
+    descriptor: int
 
     async def write(self, text: str) -> None:
         """Write a text, and wait until it is written."""
-        written = asyncio.get_running_loop().create_future()
-        self._waiting.put((text.encode("utf-8"), written))
-        await written
+        data = text.encode("utf-8")
+        while data:
+            data = data[await _in_thread(partial(os.write, self.descriptor, data)) :]
 
     async def flush(self) -> None:
         """Do nothing: nothing is held back."""
-
-    def _work(self) -> None:
-        while True:
-            data, written = self._waiting.get()
-            failed: OSError | None = None
-            try:
-                while data:
-                    data = data[os.write(self._descriptor, data) :]
-            except OSError as error:
-                failed = error
-            with suppress(RuntimeError):  # the loop has ended
-                written.get_loop().call_soon_threadsafe(_end, written, failed)
-
-
-def _end(written: asyncio.Future[None], failed: OSError | None) -> None:
-    if written.done():
-        return
-    if failed is None:
-        written.set_result(None)
-    else:
-        written.set_exception(failed)
 
 
 async def serve_http(server: Server[Any], host: str, port: int, token: str | None) -> None:
     """Serve on loopback until a signal stops the process; each request needs the token.
 
-    Without one it is made, and written to standard error with the URL. Raises ``OSError`` where the port is taken.
+    Without one it is made, and written to standard error with the URL. Raises ``ConfigurationError`` for a taken port.
     """
     import uvicorn
 
@@ -162,21 +141,18 @@ async def serve_http(server: Server[Any], host: str, port: int, token: str | Non
     made = token or secrets.token_urlsafe(32)
     app = _Guarded(server.streamable_http_app(host=host), made)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
-        shown = f"[{host}]" if ":" in host else host
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        made_socket = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigurationError(f"{shown}:{port} cannot be served: {error.strerror}.") from error
+    with made_socket as listening:
         lines = [f"Serving at http://{shown}:{listening.getsockname()[1]}/mcp"]
         lines += [] if token else [f"Authorization: Bearer {made}"]
-        sys.stderr.write("\n".join(lines) + "\n")
-        sys.stderr.flush()
-        config = uvicorn.Config(
-            app,
-            http="h11",  # httptools, which may be installed, leaves spaces at the end of headers
-            ws="none",
-            lifespan="on",
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=_GRACE,
-        )
+        sys.stderr.write("\n".join([*lines, ""]))
+        # httptools, which may be installed, leaves spaces at the end of headers.
+        config = uvicorn.Config(app, http="h11", ws="none", lifespan="on", log_level="warning", access_log=False)
+        config.timeout_graceful_shutdown = _GRACE
         serving = Serving(config)
 
         def stop() -> None:
@@ -197,15 +173,10 @@ class _Guarded:
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
-                await self._refuse(send)
-                return
-        await self._app(scope, receive, send)
-
-    @staticmethod
-    async def _refuse(send: Send) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"") if scope["type"] == "http" else self._expected
+        if hmac.compare_digest(given, self._expected):
+            await self._app(scope, receive, send)
+            return
         words = b'{"error": "This server needs its token: send the header `Authorization: Bearer TOKEN`."}'
         headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
         await send({"type": "http.response.start", "status": 401, "headers": headers})

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import define, field
 
-from portico import Paused, PlanReview, function
-from portico.errors import PorticoError, RunNotFound, StepFailed
+from portico import Paused, PlanReview, RequireApproval, function
+from portico.errors import PlanFormatError, PorticoError, RunNotFound, StepFailed
 from portico.plans import (
     Answer,
     Event,
@@ -21,6 +22,7 @@ from portico.plans import (
     Plan,
     RunEvent,
     Step,
+    check_plan,
     plan_from_json,
     plan_of,
     plan_to_json,
@@ -35,44 +37,73 @@ if TYPE_CHECKING:
 
     from mcp_types import InputRequiredResult
 
-    from portico import Kernel, Run, StepRun
+    from portico import Function, FunctionSpec, Kernel, Run, StepRun
 
 
-_WAITS = "the plan has effects and waits for approval"
+_REASONS = re.compile(r"^(Goal: | +because: | *\d+\. [\w-]+: a nested plan: )(.{300}).+", re.MULTILINE)
+"""What only says why, where it is long: in a question it is cut, so that the steps are seen."""
+_EXPRESSION = {
+    "type": "object",
+    "description": 'One of {"value": any JSON}, {"from": "s1", "path": "$.days[0]"} for what a step (or "input") gave, '
+    '{"text": [strings and expressions]}, {"list": [expressions]}, {"object": {names and expressions}}.',
+}
+_FUNCTION = {"description": 'The full name of a function, a plan, or {"template": text, "language": name}.'}
+_ARGUMENTS = {"type": "object", "additionalProperties": _EXPRESSION}
+_STEP = {"id": {"type": "string"}, "function": _FUNCTION, "arguments": _ARGUMENTS, "after": {"type": "array"}}
+_STEPS = {"type": "array", "items": {"type": "object", "properties": _STEP, "required": ["id", "function"]}}
+_PLAN = {"version": {"const": 1}, "goal": {"type": "string"}, "steps": _STEPS, "result": _EXPRESSION}
+
+
+def with_plan_schema(tool: Function) -> FunctionSpec:
+    """Return the manual of a tool with the schema of its parameter ``plan``, if it has one."""
+    properties = dict(tool.spec.parameters["properties"])
+    if "plan" in properties:
+        properties["plan"] = properties["plan"] | {"properties": _PLAN, "required": ["version", "goal", "steps"]}
+    return replace(tool.spec, name=tool.name, parameters={**tool.spec.parameters, "properties": properties})
 
 
 @define
 class PlanTools:
     """The tools for the plans and runs of a kernel. ``hidden`` are functions that clients may not call.
 
-    A plan with effects runs only if the user of the client approved this plan, by its digest; otherwise its run is
-    held. `plan` middleware of the kernel does that, so it must not be the kernel of anything else.
+    A plan with effects runs only if the client's user approved it, by its digest; otherwise its run is held, and the
+    command ``continues`` continues it. Middleware of the kernel does that, so it must not be that of anything else.
     """
 
     kernel: Kernel
+    continues: str
     hidden: Collection[str] = ()
     _call: ContextVar[Call] = field(factory=lambda: ContextVar("portico_mcp_call"), init=False)
-    # The digest of the approved plan, empty for none; not set while a client calls a function.
-    _approved: ContextVar[str | None] = field(
-        factory=lambda: ContextVar("portico_mcp_approved", default=None), init=False
-    )
-
+    # Whether a function runs: the application answers for the plans and steps inside of it, not the client.
+    _inside: ContextVar[bool] = field(factory=lambda: ContextVar("portico_mcp_inside", default=False), init=False)
     # The questions that wait for their answer, each for one.
     _open: dict[str, str] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.kernel.approve_plans(self._decide)
+        self.kernel.middleware.step.append(self._enter)
         self.kernel.approve_effects(self._decide_step)
 
     async def carry_out(self, call: Call, tool: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
         """Call one of the tools for a client."""
-        tokens = self._call.set(call), self._approved.set("")
+        call.approved = ""
+        token = self._call.set(call)
         try:
             return await tool(**arguments)
         finally:
-            # A client in this process calls from one task, so a later call would have this one's approval.
-            self._call.reset(tokens[0])
-            self._approved.reset(tokens[1])
+            # A client in this process calls from one task, so what that does later would have this approval.
+            self._call.reset(token)
+
+    async def call(self, call: Call, function: Function) -> Any:
+        """Call a function for a client, and tell the client of the steps of a saved plan: its run has no listener."""
+        plan = plan_of(function)
+
+        async def work(emit: Callable[[RunEvent], None]) -> Any:
+            call.emit = emit
+            self._call.set(call)
+            return await self.kernel.invoke_json(function, call.params.arguments or {}, lenient=True)
+
+        return await call.carry_out(work, planned=None if plan is None else len(plan.steps))
 
     @function(name="plan_propose")
     async def propose(self, goal: str) -> Any:
@@ -81,7 +112,7 @@ class PlanTools:
         Args:
             goal: What is to be reached, in words.
         """
-        proposal = await self._carry_out(lambda emit: self.kernel.propose(goal, exclude=self.hidden, emit=emit))
+        proposal = await self._call.get().carry_out(lambda emit: self.kernel.propose(goal, emit=emit))
         match proposal.outcome:
             case Plan() as plan:
                 findings = _findings_to_json(proposal.findings)
@@ -99,8 +130,12 @@ class PlanTools:
             plan: The plan, as plan_propose gives it.
             input: The input of the plan, if it takes one.
         """
-        findings = self._findings(plan_from_json(plan), input)
-        return Given({"ok": not any(map(_is_error, findings)), "findings": _findings_to_json(findings)})
+        try:
+            findings = self._findings(plan_from_json(plan), input)
+        except PlanFormatError as error:
+            findings = [Finding(str(error))]
+        ok = all(each.severity != "error" for each in findings)
+        return Given({"ok": ok, "findings": _findings_to_json(findings)})
 
     @function(name="plan_show")
     async def show(self, plan: dict[str, Any], format: Literal["text", "mermaid"] = "text") -> Any:
@@ -111,7 +146,7 @@ class PlanTools:
             format: Words, or a flowchart.
         """
         read = plan_from_json(plan)
-        return Given(plan_to_text(read, catalogue=self.kernel.specs) if format == "text" else plan_to_mermaid(read))
+        return Given(plan_to_text(read, catalogue=self._served()) if format == "text" else plan_to_mermaid(read))
 
     @function(name="plan_run", effects=True)
     async def run(self, plan: dict[str, Any], input: Any = None) -> Any:
@@ -123,10 +158,10 @@ class PlanTools:
         """
         read = plan_from_json(plan)
         findings = self._findings(read, input)
-        if wrong := [each for each in findings if _is_error(each)]:
+        if wrong := [each for each in findings if each.severity == "error"]:
             words = "The plan cannot run: " + "; ".join(map(str, wrong))
             return Given({"outcome": "refused", "findings": _findings_to_json(findings)}, words, error=True)
-        if stopped := await self._approve(read, _shown({"Input": input})):
+        if stopped := await self._approve(read, _shown({"Input": input}), effects=self.kernel.may_have_effects(read)):
             return stopped
         return await self._run(lambda emit: self.kernel.run_plan(read, input=input, emit=emit), len(read.steps))
 
@@ -145,79 +180,81 @@ class PlanTools:
             raise RunNotFound(run, [] if store is None else await store.runs())
         state = RunState.of(entries)
         waiting = state.plan if state.plan is not None and state.pending else Plan(state.goal)
-        if hidden := list(self._hidden(waiting)):
-            raise PorticoError(f"The run {run} cannot be resumed here: {hidden[0]}.")
+        if self.kernel.may_call(waiting) & {*self.hidden}:
+            raise PorticoError(f"The run {run} cannot be resumed here: it calls a function that is not served.")
         decided = bool(retry or results)
         if decided or self.kernel.may_have_effects(waiting):
             if (decided or state.approved) and not self._call.get().can_ask:
                 raise PorticoError(
                     f"The run {run} has effects, and this client cannot ask its user about it. "
-                    f"`portico resume {run}` at a terminal continues it."
+                    f"`{self.continues} {run}` at a terminal continues it."
                 )
             # Also those that another call gave: no user may have seen them.
             given = {each["step"]: each["result"] for each in entries if each.get("given")} | results
             more = {"Input": state.input, "Steps to run again": list(retry), "Results to take as given": given}
-            if stopped := await self._approve(waiting, _shown(more), decided=decided):
+            if stopped := await self._approve(waiting, _shown(more), effects=True):
                 return stopped
         return await self._run(lambda emit: self.kernel.resume(run, retry=retry, results=results, emit=emit))
 
-    async def _approve(self, plan: Plan, more: str, *, decided: bool = False) -> Given | InputRequiredResult | None:
+    async def _approve(self, plan: Plan, more: str, *, effects: bool) -> Given | InputRequiredResult | None:
         """Ask the user about a plan with effects; return what ends the call, or None where it continues.
 
-        What is not approved because the user cannot be asked is held when it runs. With ``decided`` the client has
-        decided about steps, which is asked about in any case.
+        What is not approved because the user cannot be asked is held when it runs.
         """
         call = self._call.get()
-        if not call.can_ask or not (decided or self.kernel.may_have_effects(plan)):
+        if not effects or not call.can_ask:
             return None
-        digest, words = _digest(plan), plan_to_text(plan, catalogue=self.kernel.specs)
+        digest, words = _digest(plan), _REASONS.sub(r"\1\2…", plan_to_text(plan, catalogue=self.kernel.specs))
         asked = hashlib.sha256(f"{digest}{more}".encode()).hexdigest()
         answer = await call.ask(f"{words}{more}\n\nThis has effects. Run it?", asked, self._open)
         if answer is True:
-            self._approved.set(digest)
+            call.approved = digest
             return None
         return answer or Given(
             {"outcome": "refused"}, "The user did not approve the plan, so it did not run.", error=True
         )
 
     async def _decide(self, review: PlanReview) -> bool | str:
-        """Approve the plan that the user approved, one without effects, and those that the application has saved."""
-        approved = self._approved.get()
-        if approved is None or _digest(review.plan) == approved or not self.kernel.may_have_effects(review.plan):
+        """Approve the plan that the user approved, those inside of its functions, and any without effects."""
+        call = self._call.get(None)
+        if call is None or call.approved is None or not self.kernel.may_have_effects(review.plan):
             return True
-        return any(plan_of(each) == review.plan for each in self.kernel.functions.values()) or _WAITS
+        answered = _digest(review.plan) == call.approved or (call.approved != "" and self._inside.get())
+        return answered or "the plan has effects and waits for approval"
+
+    async def _enter(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Hold a step that calls what is hidden, unless it is inside of a function: no check has seen a template's."""
+        call, name = self._call.get(None), run.step.function
+        if call is not None and call.emit is not None:
+            call.emit(Event.StepStarted(run.step, run.arguments))
+            result = await proceed()
+            call.emit(Event.StepFinished(run.step, result))
+            return result
+        if call is None or self._inside.get() or not isinstance(name, str):
+            return await proceed()
+        if name in self.hidden:
+            return RequireApproval(f"the function {name!r} is not served")
+        token = self._inside.set(True)
+        try:
+            return await proceed()
+        finally:
+            self._inside.reset(token)
 
     async def _decide_step(self, run: StepRun) -> bool | str:
         """Approve a step with effects of what the user approved: a template may call what no check has found in it."""
-        approved = self._approved.get()
-        if approved is not None and run.step.function in self.hidden:
-            return f"the function {run.step.function!r} is not served"
-        return approved != "" or f"the step {run.step.id} has effects and waits for approval"
-
-    async def _carry_out(
-        self, work: Callable[[Callable[[RunEvent], None]], Awaitable[Any]], planned: int | None = None
-    ) -> Any:
-        return await self._call.get().carry_out(work, planned=planned)
+        call = self._call.get(None)
+        waits = call is not None and call.approved == ""
+        return not waits or f"the step {run.step.id} has effects and waits for approval"
 
     async def _run(
         self, start: Callable[[Callable[[RunEvent], None]], Awaitable[Run]], planned: int | None = None
     ) -> Given:
         """Carry out a run, and return how it ended; a failed run says how to continue it."""
-        name = ""
-
-        async def work(emit: Callable[[RunEvent], None]) -> Run:
-            def take(event: RunEvent) -> None:
-                nonlocal name
-                if isinstance(event, Event.RunStarted):
-                    name = event.run
-                emit(event)
-
-            return await start(take)
-
+        call = self._call.get()
         try:
-            run = await self._carry_out(work, planned)
+            run = await call.carry_out(start, planned=planned)
         except PorticoError as error:
-            if not name or self.kernel.run_store is None:
+            if not (name := call.run) or self.kernel.run_store is None:
                 raise
             step = error.step if isinstance(error, StepFailed) else None
             words = f"{error} It is the run {name}."
@@ -232,24 +269,20 @@ class PlanTools:
                 return self._held(paused, run.name)
 
     def _held(self, paused: Paused, run: str) -> Given:
-        words = f"{paused.text}. It is the run {run}. "
-        if self.kernel.run_store is None:
-            words += "No journal is kept, so it cannot be resumed."
-        else:
-            words += (
-                f"`portico resume {run}` at a terminal asks and continues it; so does run_resume if the client can ask."
-            )
+        words = f"`{self.continues} {run}` at a terminal asks and continues it; run_resume does if the client can ask."
+        words = "No journal is kept, so it cannot be resumed." if self.kernel.run_store is None else words
         value = {"outcome": "held", "reason": paused.reason, "step": paused.step, "uncertain": paused.uncertain}
-        return Given({**value, "run": run}, words)
+        return Given({**value, "run": run}, f"{paused.text}. It is the run {run}. {words}")
+
+    def _served(self) -> dict[str, FunctionSpec]:
+        return {name: spec for name, spec in self.kernel.specs.items() if name not in self.hidden}
 
     def _findings(self, plan: Plan, input: Any) -> list[Finding]:
-        known = {} if input is None else {"input": input}
-        return [*(Finding(words) for words in self._hidden(plan)), *self.kernel.check_plan(plan, **known)]
-
-    def _hidden(self, plan: Plan) -> Iterator[str]:
-        """Yield a sentence for each function that a plan calls and clients may not."""
-        for name in sorted(self.kernel.may_call(plan) & {*self.hidden}):
-            yield f"the function {name!r} is not served"
+        kernel, known = self.kernel, {} if input is None else {"input": input}
+        # First without what is hidden, which no finding may name.
+        templates = lambda source, language: kernel.template(source, language=language)  # noqa: E731
+        found = check_plan(plan, self._served(), validator=kernel.schema_validator, templates=templates)
+        return found if any(each.severity == "error" for each in found) else kernel.check_plan(plan, **known)
 
 
 def _digest(plan: Plan) -> str:
@@ -259,10 +292,6 @@ def _digest(plan: Plan) -> str:
 
 def _shown(values: Mapping[str, Any]) -> str:
     return "".join(f"\n{name}: {json.dumps(value)}" for name, value in values.items() if value not in (None, [], {}))
-
-
-def _is_error(finding: Finding) -> bool:
-    return finding.severity == "error"
 
 
 def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextvars import ContextVar
-from fnmatch import fnmatchcase
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from attrs import field, frozen
+from attrs import frozen
 from mcp.server import Server
-from mcp.server.context import ServerRequestContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
@@ -37,15 +34,15 @@ from mcp_types import (
 )
 
 from portico import FunctionPlugin, FunctionSpec, Passages
-from portico.errors import PorticoError, SchemaUnsupported
-from portico.plans import Event, RunEvent, plan_of
+from portico.errors import ConfigurationError, PorticoError, SchemaUnsupported, nearest
 from portico.plugins import PlainSchemaValidator
+from portico_mcp._choice import choose
 from portico_mcp._client.wire import PARTS
-from portico_mcp._serving.calls import ANY_JSON, Call, Given, links_of
-from portico_mcp._serving.plan_tools import PlanTools
+from portico_mcp._serving.calls import ANY_JSON, Call, Given, links_of, mend
+from portico_mcp._serving.plan_tools import PlanTools, with_plan_schema
 
 if TYPE_CHECKING:
-    from portico import Function, Kernel, StepRun
+    from portico import Function, Kernel
 
 
 _log = logging.getLogger(__name__)
@@ -57,12 +54,8 @@ _INSTRUCTIONS = (
 )
 
 
-class DescribeRun(Protocol):
-    """Returns a run of the journal as JSON values, with its steps if ``details`` are wanted."""
-
-    async def __call__(self, run: str, *, details: bool) -> Mapping[str, Any]:
-        """Read a run."""
-        ...
+DescribeRun = Callable[..., Awaitable[Mapping[str, Any]]]
+"""Returns a run of the journal as JSON values, with its steps if ``details`` are wanted."""
 
 
 @frozen
@@ -70,7 +63,6 @@ class _Served:
     """A tool, and what carries out its calls."""
 
     spec: FunctionSpec
-    name: str
     carry_out: Callable[[Call], Awaitable[Given | InputRequiredResult]]
     untyped: bool
 
@@ -79,7 +71,7 @@ class _Served:
         spec, returns = self.spec, self.spec.returns
         typed = bool(returns) and not self.untyped and (revision >= ANY_JSON or returns.get("type") == "object")
         return Tool(
-            name=self.name,
+            name=FunctionSpec.wire_name(spec.name),
             description=spec.description or None,
             input_schema=dict(spec.parameters),
             output_schema=dict(returns) if typed else None,
@@ -88,34 +80,37 @@ class _Served:
 
 
 def make_server(
-    kernel: Kernel, *, include: Iterable[str] = (), exclude: Iterable[str] = (), describe_run: DescribeRun | None = None
+    kernel: Kernel,
+    *,
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    describe_run: DescribeRun | None = None,
+    resume: str = "portico resume",
 ) -> Server[Any]:
     """Return a server whose tools are the functions of a kernel and those for plans; its resources are the runs.
 
-    ``include`` and ``exclude`` are names of tools, ``*`` standing for anything; none includes all. Plans of clients
-    cannot call a function that is left out. ``describe_run`` reads the runs of the kernel's journal. The kernel is the
-    server's from now on: plans with effects need the approval of a client's user.
+    ``include`` and ``exclude`` are names of tools and of plugins; see `choose`. Plans of clients cannot call a function
+    that is left out. ``describe_run`` reads the runs of the kernel's journal, and the command ``resume`` continues one.
+    The kernel is the server's from now on: plans with effects need the approval of a client's user, and its planners
+    see what is served. Raises ``ConfigurationError`` as `choose` does, and for a function named like an own tool.
     """
-
-    def is_served(name: str) -> bool:
-        included = not include or any(fnmatchcase(name, each) for each in include)
-        return included and not any(fnmatchcase(name, each) for each in exclude)
-
-    include, exclude = tuple(include), tuple(exclude)
-    hidden = [name for name in kernel.functions if not is_served(name)]
-    plans, steps = PlanTools(kernel, hidden), _Steps()
-    kernel.middleware.step.append(steps.tell)
+    plans = PlanTools(kernel, resume)
+    own = {tool.name: tool for tool in FunctionPlugin.of(plans, "plans")}
+    named = {name: [FunctionSpec.wire_name(name), each.plugin or name] for name, each in kernel.functions.items()}
+    chosen = choose({name: [name] for name in own} | named, tuple(include), tuple(exclude), "--")
+    if taken := sorted(chosen & own.keys() & named.keys()):
+        raise ConfigurationError(f"The server has its own tool {taken[0]!r}: give your function of this name another.")
+    plans.hidden = kernel.functions.keys() - chosen
+    kernel.planner_exclude += tuple(plans.hidden)
     served: dict[str, _Served] = {}
     for name, function in kernel.functions.items():
-        if is_served(name):
-            wire = FunctionSpec.wire_name(name)
+        if name in chosen:
             untyped = function.returns.schema is PARTS or _takes_null(kernel, function.spec)
-            served[wire] = _Served(function.spec, wire, partial(_call_function, kernel, steps, function), untyped)
-    for function in FunctionPlugin.of(plans, "plans"):
-        if is_served(function.name) and (kernel.run_store is not None or function.name != "run_resume"):
-            served[function.name] = _Served(
-                function.spec, function.name, partial(_call_plan_tool, plans, function), untyped=True
-            )
+            served[named[name][0]] = _Served(function.spec, partial(_call_function, plans, function), untyped)
+    for name, function in own.items():
+        if name in chosen and (kernel.run_store is not None or name != "run_resume"):
+            call = partial(_call_plan_tool, plans, function)
+            served[name] = _Served(with_plan_schema(function), call, untyped=True)
     runs = _Runs(kernel, describe_run)
     server = Server[Any](
         "portico",
@@ -127,8 +122,16 @@ def make_server(
         on_list_resource_templates=runs.list_templates,
         on_read_resource=runs.read,
     )
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
+    server.middleware.append(_say_what_failed)
     return server
+
+
+async def _say_what_failed(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Answer a request with the sentence of its error, such as that the journal cannot be read."""
+    try:
+        return await call_next(ctx)
+    except PorticoError as error:
+        raise MCPError(INTERNAL_ERROR, mend(str(error))) from error
 
 
 def _takes_null(kernel: Kernel, spec: FunctionSpec) -> bool:
@@ -150,56 +153,26 @@ async def _call_tool(
 ) -> CallToolResult | InputRequiredResult:
     tool = served.get(params.name)
     if tool is None:
-        nearest = difflib.get_close_matches(params.name, served, 3)
-        words = f" Nearest: {', '.join(nearest)}." if nearest else ""
+        near = nearest(params.name, list(served))
+        words = f" Nearest: {', '.join(near)}." if near else ""
         raise MCPError(INVALID_PARAMS, f"There is no tool {params.name!r}.{words}")
     try:
         given = await tool.carry_out(Call(context, params))
+        return given if isinstance(given, InputRequiredResult) else given.result(context.protocol_version)
     except PorticoError as error:
-        given = Given(None, "\n".join([str(error), *getattr(error, "__notes__", ())]), error=True)
+        words = "\n".join([str(error), *getattr(error, "__notes__", ())])
     except Exception as error:  # noqa: BLE001 - a mistake in one tool must not end the connection
         words = f"Something went wrong in {params.name} that should not: {type(error).__name__}: {error}"
         _log.error("%s", words)
-        given = Given(None, words, error=True)
-    return given if isinstance(given, InputRequiredResult) else given.result(context.protocol_version)
+    return Given(None, words, error=True).result(context.protocol_version)
 
 
-async def _call_function(kernel: Kernel, steps: _Steps, function: Function, call: Call) -> Given:
-    arguments = call.params.arguments or {}
-
-    async def work(emit: Callable[[RunEvent], None]) -> Any:
-        steps.emit.set(emit)
-        return await kernel.invoke_json(function, arguments, lenient=True)
-
-    plan = plan_of(function)
-    value = await call.carry_out(work, planned=None if plan is None else len(plan.steps))
+async def _call_function(plans: PlanTools, function: Function, call: Call) -> Given:
+    value = await plans.call(call, function)
     if function.returns.schema is PARTS:
         return Given(value, content=True)
     found = function.spec.is_search or "results" in function.tags
     return Given(value, links=links_of(Passages().take(value, found=found)))
-
-
-@frozen
-class _Steps:
-    """Tells of the steps of a saved plan that a client calls as a tool: its run has no listener."""
-
-    emit: ContextVar[Callable[[RunEvent], None] | None] = field(
-        factory=lambda: ContextVar("portico_mcp_emit", default=None)
-    )
-
-    async def tell(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        """Carry out a step, and say when it begins and ends."""
-        emit = self.emit.get()
-        if emit is None:
-            return await proceed()
-        emit(Event.StepStarted(run.step, run.arguments))
-        try:
-            result = await proceed()
-        except Exception as error:
-            emit(Event.StepFailed(run.step, str(error)))
-            raise
-        emit(Event.StepFinished(run.step, result))
-        return result
 
 
 async def _call_plan_tool(plans: PlanTools, function: Function, call: Call) -> Any:
@@ -245,7 +218,7 @@ class _Runs:
         name = unquote(params.uri.removeprefix(_RUNS))
         if self.describe is None or not params.uri.startswith(_RUNS) or name not in await self._names():
             raise MCPError(INVALID_PARAMS, f"There is no resource {params.uri!r}.", {"uri": params.uri})
-        text = json.dumps(await self.describe(name, details=True), ensure_ascii=False, indent=2)
+        text = mend(json.dumps(await self.describe(name, details=True), ensure_ascii=False, indent=2))
         content = TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
         return ReadResourceResult(contents=[content])
 
@@ -255,11 +228,15 @@ class _Runs:
 
     async def _resource(self, name: str) -> Resource:
         assert self.describe is not None  # noqa: S101 - without it there are no names
-        run = await self.describe(name, details=False)
+        try:
+            run = await self.describe(name, details=False)
+            about = f"A run that is {run.get('state')}."
+        except PorticoError as error:  # the others can be listed
+            run, about = {}, str(error)
         return Resource(
             uri=f"{_RUNS}{quote(name, safe='')}",
             name=name,
-            title=run.get("goal"),
-            description=f"A run that is {run.get('state')}.",
+            title=mend(run.get("goal", "")) or None,
+            description=mend(about),
             mime_type="application/json",
         )

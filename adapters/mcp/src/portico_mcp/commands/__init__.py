@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -108,15 +110,9 @@ class _Address(click.ParamType[tuple[str, int]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         host, _, port = value.rpartition(":")
         host = host.strip("[]") or LOOPBACK[0]
-        if not port.isascii() or not port.isdigit() or int(port) > 65_535:
-            self.fail(f"{value!r} is no port. Give PORT or HOST:PORT.", param, ctx)
-        if host not in LOOPBACK:
-            self.fail(
-                f"{host} is not on loopback, and whoever reaches this server can call its functions. Use one of "
-                f"{', '.join(LOOPBACK)}.",
-                param,
-                ctx,
-            )
+        if host not in LOOPBACK or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65_535:
+            words = f"{value[:80]!r} is no port on loopback, and whoever reaches this server can call its functions."
+            self.fail(f"{words} Give PORT, or HOST:PORT with one of {', '.join(LOOPBACK)}.", param, ctx)
         return host, int(port)
 
 
@@ -124,9 +120,9 @@ class _Address(click.ParamType[tuple[str, int]]):
 @docs_option
 @source_option
 @click.option(
-    "--include", metavar="NAME", multiple=True, help="Serve only this tool, `*` for anything; may be repeated."
+    "--include", metavar="NAME", multiple=True, help="Serve only this tool or plugin, `*` for any; may be repeated."
 )
-@click.option("--exclude", metavar="NAME", multiple=True, help="Do not serve this tool; written as in --include.")
+@click.option("--exclude", metavar="NAME", multiple=True, help="Do not serve this one; written as in --include.")
 @click.option(
     "--http",
     "address",
@@ -150,6 +146,8 @@ def serve(
     The client starts this command and speaks to it by the standard streams, or by HTTP with --http.
     """
     chosen = choose_sources(invocation, docs, names)
+    config = ["--config", str(invocation.config.resolve())] if invocation.config else []
+    resume = shlex.join(["portico", *config, "resume"])
 
     async def run(streams: tuple[int, int] | None) -> None:
         from portico_mcp._serving.server import make_server
@@ -162,19 +160,18 @@ def serve(
                 assert store is not None  # noqa: S101 - only the runs of a journal are described
                 return run_to_json(await read_run(store, run), details=details)
 
-            server = make_server(kernel, include=include, exclude=exclude, describe_run=describe)
+            server = make_server(kernel, include=include, exclude=exclude, describe_run=describe, resume=resume)
             if streams is not None:
                 await serve_streams(server, *streams)
             elif address is not None:
                 await serve_http(server, *address, os.environ.get(_TOKEN))
 
     if address is None:
+        if sys.stdin is None:
+            raise Misused("The standard input is closed, and a client speaks there; --http is for HTTP.")
         if sys.stdin.isatty():
             show_errors(safe_text("A client of the protocol speaks here. Ctrl-C ends it; --http is for HTTP.", "dim"))
         with standard_streams() as streams:
             run_async(lambda: run(streams))
-        return
-    try:
+    else:
         run_async(lambda: run(None))
-    except OSError as error:
-        raise Misused(f"{address[0]}:{address[1]} cannot be served: {error.strerror}.") from error
