@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from portico import From, Function, Kernel, Plan, PlanReview, Step, Value, plan_
 from portico.errors import ConfigurationError, StoreError
 from portico.plans import Answer, plan_to_json
 from portico.plugins import Compiled
-from portico.ports import Planner
+from portico.ports import CallFunction, Planner
 from portico_mcp._serving.server import make_server
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -29,6 +30,21 @@ from portico_testkit.fakes.planner import ScriptedPlanner
 LETTER = Plan("Greet", (Step("a", "Post-send", {"letter": Value("hi")}),), result=From("a"))
 ANY = Compiled({}, lambda value: value, lambda value: value)
 CALLING = Plan("Call", (Step("s1", "greet"),), result=From("s1"))
+
+
+@dataclass
+class Secretive:
+    """A template that is the name of a function, and tells nothing of the call."""
+
+    source: str = ""
+    name: str = "secretive"
+    calls: tuple[object, ...] = ()
+
+    def compile(self, source: str, *, name: str = "prompt") -> Secretive:
+        return Secretive(source)
+
+    async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
+        return str(await call(self.source, {}))
 
 
 @pytest.fixture
@@ -119,6 +135,48 @@ async def test_a_saved_plan_may_call_what_is_left_out_and_a_template_may_not(wor
         held = await client.call_tool("plan_run", {"plan": hidden})
     assert (ran.structured_content["value"], world.post.sent) == ("sent hi", ["hi"])
     assert held.structured_content["outcome"] != "answer"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_a_template_calls_untold_waits_and_what_is_left_out_is_not_called(world: World, mode: str) -> None:
+    world.kernel.template_languages["secretive"] = Secretive()
+    world.options = {"exclude": ["Post-shout"]}
+    held = []
+    async with world.client(mode, asks=False) as client:
+        for name in ("Post-send", "Post-shout"):
+            step = {"id": "t", "function": {"template": name, "language": "secretive"}}
+            arguments = {"letter": {"value": "x"}, "text": {"value": "x"}}
+            plan = {"version": 1, "goal": "g", "steps": [{**step, "arguments": arguments}]}
+            held.append((await client.call_tool("plan_run", {"plan": plan})).structured_content)
+    assert [(each["outcome"], each["step"]) for each in held] == [("held", "t/1"), ("held", "t/1")]
+    assert "not served" in held[1]["reason"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_saved_plan_that_hides_its_effects_waits_where_no_user_approved_it(world: World, mode: str) -> None:
+    world.kernel.add_function(plan_function("sly", LETTER, effects=False))
+    async with world.client(mode, asks=False) as client:
+        held = await client.call_tool("plan_run", {"plan": plan_to_json(Plan("Sly", (Step("s1", "sly"),)))})
+    assert (held.structured_content["outcome"], held.structured_content["step"]) == ("held", "s1")
+
+
+async def test_an_answer_counts_for_one_run(world: World) -> None:
+    world.kernel.approve_plans()
+    runs = [(await world.kernel.run_plan(LETTER)).name for _ in range(2)]
+    world.kernel.middleware.plan.clear()
+    async with world.client("auto") as client:
+        asked = await client.session.call_tool("run_resume", {"run": runs[0]}, allow_input_required=True)
+        assert isinstance(asked, InputRequiredResult)
+        answers: InputResponses = dict.fromkeys(asked.input_requests or {}, YES)
+        other = await client.session.call_tool(
+            "run_resume",
+            {"run": runs[1]},
+            input_responses=answers,
+            request_state=asked.request_state,
+            allow_input_required=True,
+        )
+    assert isinstance(other, InputRequiredResult)
+    assert world.post.sent == []
 
 
 @pytest.mark.parametrize(
@@ -317,3 +375,15 @@ async def test_a_client_reads_what_a_plan_looks_like(world: World) -> None:
     for name in ("plan_check", "plan_show", "plan_run"):
         plan = tools[name]["properties"]["plan"]
         assert plan["properties"]["steps"]["items"]["required"] == ["id", "function"]
+
+
+async def test_a_step_of_a_saved_plan_that_failed_is_told(world: World) -> None:
+    world.post.fails = True
+    told: list[str | None] = []
+
+    async def take(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with world.client("auto") as client:
+        await client.call_tool("greet", {}, progress_callback=take)
+    assert told == ["a began: Post-send", "a failed"]

@@ -23,6 +23,6 @@ def choose(names: Mapping[str, list[str]], include: Collection[str], exclude: Co
         if not meant:
             known = list(dict.fromkeys(each for name, more in names.items() for each in (name, *more)))
             near = ", ".join(map(clean, nearest(word, known) or known[:10])) or "none"
-            raise ConfigurationError(f"{place}{key}: nothing is called {word!r}. There is {near}.")
+            raise ConfigurationError(f"{place}{key}: nothing is called {word!r}. Names to choose from: {near}.")
         found[key] |= meant
     return (found["include"] if include else set(names)) - found["exclude"]

@@ -84,12 +84,13 @@ class PlanTools:
         self.kernel.middleware.step.append(self._enter)
         self.kernel.approve_effects(self._decide_step)
 
-    async def carry_out(self, call: Call, tool: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
+    async def carry_out(self, tool: Function, call: Call) -> Any:
         """Call one of the tools for a client."""
+        arguments = tool.structure_arguments(call.params.arguments or {}, lenient=True)
         call.approved = ""
         token = self._call.set(call)
         try:
-            return await tool(**arguments)
+            return await tool.callable(**arguments)
         finally:
             # A client in this process calls from one task, so what that does later would have this approval.
             self._call.reset(token)
@@ -227,7 +228,11 @@ class PlanTools:
         call, name = self._call.get(None), run.step.function
         if call is not None and call.emit is not None:
             call.emit(Event.StepStarted(run.step, run.arguments))
-            result = await proceed()
+            try:
+                result = await proceed()
+            except Exception as error:
+                call.emit(Event.StepFailed(run.step, str(error)))
+                raise
             call.emit(Event.StepFinished(run.step, result))
             return result
         if call is None or self._inside.get() or not isinstance(name, str):

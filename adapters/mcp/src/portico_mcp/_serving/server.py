@@ -109,8 +109,7 @@ def make_server(
             served[named[name][0]] = _Served(function.spec, partial(_call_function, plans, function), untyped)
     for name, function in own.items():
         if name in chosen and (kernel.run_store is not None or name != "run_resume"):
-            call = partial(_call_plan_tool, plans, function)
-            served[name] = _Served(with_plan_schema(function), call, untyped=True)
+            served[name] = _Served(with_plan_schema(function), partial(plans.carry_out, function), untyped=True)
     runs = _Runs(kernel, describe_run)
     server = Server[Any](
         "portico",
@@ -173,11 +172,6 @@ async def _call_function(plans: PlanTools, function: Function, call: Call) -> Gi
         return Given(value, content=True)
     found = function.spec.is_search or "results" in function.tags
     return Given(value, links=links_of(Passages().take(value, found=found)))
-
-
-async def _call_plan_tool(plans: PlanTools, function: Function, call: Call) -> Any:
-    values = function.structure_arguments(call.params.arguments or {}, lenient=True)
-    return await plans.carry_out(call, function.callable, values)
 
 
 @frozen
