@@ -9,12 +9,14 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import Kernel, Plan, PlanTemplate, Step, function
-from portico.errors import PorticoError, TemplateError
+from portico import From, Kernel, Plan, PlanTemplate, Step, function
+from portico.errors import PlanError, PorticoError, TemplateError
 from portico.plugins import FunctionCall
+from portico.ports import Planner
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.jinja2.config import Jinja2Settings
 from portico_templates.jinja2.language import Jinja2Templates
+from portico_testkit.fakes.planner import ScriptedPlanner
 
 PARTIALS = {"part": "{{ Inside.f() }}{% macro m() %}{{ Inside.g() }}{% endmacro %}"}
 LANGUAGE = Jinja2Templates(settings=Jinja2Settings(partials=PARTIALS))
@@ -126,6 +128,26 @@ def test_nothing_is_called_that_was_not_told(pieces: list[tuple[str, str]], is_g
         assert told is None or made <= {each.function for each in told}, f"{source!r} called {made}"
 
 
+class Post:
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    @function(effects=True)
+    def send(self, text: str = "") -> str:
+        self.sent.append(text)
+        return text
+
+    @function(effects=True)
+    def replace(self, text: str) -> str:
+        self.sent.append(text)
+        return text
+
+
+@function
+def shout(text: str) -> str:
+    return text.upper()
+
+
 @pytest.mark.parametrize(
     ("language", "source", "effects"),
     [
@@ -145,20 +167,18 @@ def test_nothing_is_called_that_was_not_told(pieces: list[tuple[str, str]], is_g
 def test_a_plan_may_have_the_effects_of_all_that_its_template_may_call(
     language: str, source: str, effects: bool
 ) -> None:
-    class Post:
-        @function(effects=True)
-        def send(self, text: str = "") -> str:
-            return text
-
-        @function(effects=True)
-        def replace(self, text: str) -> str:
-            return text
-
-    @function
-    def shout(text: str) -> str:
-        return text.upper()
-
     kernel = Kernel(template_languages=[LANGUAGE, HandlebarsTemplates(partials={"part": "{{Post-send}}"})])
     kernel.add_plugin(Post())
     kernel.add_function(shout)
     assert kernel.may_have_effects(Plan("Write", (Step("t", PlanTemplate(source, language)),))) is effects
+
+
+@pytest.mark.parametrize("source", ["{{ Post.send(*['x']) }}", "{{ Post.replace('x') }}", "{% include 'part' %}"])
+async def test_a_planned_template_calls_no_function_that_the_run_leaves_out(source: str) -> None:
+    post = Post()
+    plan = Plan("Write", (Step("t", PlanTemplate(source, "jinja2")),), result=From("t"))
+    kernel = Kernel({Planner: ScriptedPlanner(plan)}, template_languages=[LANGUAGE])
+    kernel.add_plugin(post)
+    with pytest.raises(PlanError):
+        await kernel.run_goal("Write", exclude=["Post"])
+    assert not post.sent

@@ -201,7 +201,7 @@ class _PlanCheck:
             if not STEP_OPTIONS[name].fits(number):
                 notes.add(f"expected {STEP_OPTIONS[name].expected}, not {number!r}", (name,))
         if not isinstance(function, PlanTemplate):
-            self._attempts(step, _functions(function))
+            self._attempts(step, sorted(function.functions_used) if isinstance(function, Plan) else [function])
 
     def _attempts(self, step: Step, functions: Sequence[str]) -> None:
         if step.attempts is None or step.attempts < 2:
@@ -331,12 +331,6 @@ class _PlanCheck:
         if self.plan.result is None:
             return _NULL
         return self._expressions(Notes([])).shape(self.plan.result, ("result",))
-
-
-def _functions(function: str | Plan | PlanTemplate) -> list[str]:
-    if isinstance(function, Plan):
-        return [name for step in function.steps for name in _functions(step.function)]
-    return [function] if isinstance(function, str) else []
 
 
 def _call_problems(

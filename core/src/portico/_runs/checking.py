@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun, run_middleware
 from portico._plans.check import check_plan
+from portico._plans.checking.shapes import itemize
 from portico._plans.findings import Finding
 from portico._plans.functions import calls_of, plan_of
 from portico._plans.plan import Plan, Step
@@ -52,6 +53,11 @@ def check(
         input=given,
         templates=lambda source, language: kernel.template(source, language=language),
     )
+    if specs is not None and all(finding.severity != "error" for finding in found):
+        called, left_out = {*calls_of(plan, kernel)}, kernel.specs.keys() - specs.keys()
+        names = left_out if "" in called else left_out & called
+        if names:
+            found.append(Finding(f"a template may call what this plan may not use: {itemize(sorted(names))}"))
     if input is not UNKNOWN and plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)
     return found
