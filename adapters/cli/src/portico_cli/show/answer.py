@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -119,7 +119,7 @@ def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
         "outcome": "held" if isinstance(outcome, Paused) else type(outcome).__name__.lower(),
         "answer": outcome.text if isinstance(outcome, Answer) else None,
         "value": found.value,
-        "citations": citations_to_json(found.citations),
+        "citations": [asdict(each) for each in found.citations],
         "warnings": list(found.warnings),
         "reason": None if isinstance(outcome, Answer) else outcome.reason,
         "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
@@ -154,11 +154,6 @@ def _answer_lines(outcome: Answer, run: Run, reports: Mapping[str, IndexReport])
     yield from warning_lines(outcome.warnings)
     yield Text()
     yield Hanging(Text(_footer(run, reports), style="dim"))
-
-
-def citations_to_json(citations: Sequence[Citation]) -> list[dict[str, Any]]:
-    """Return citations as JSON values."""
-    return [{"number": each.number, "name": each.name, "link": each.link, "quote": each.quote} for each in citations]
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:

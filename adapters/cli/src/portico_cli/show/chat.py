@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Group, RenderableType
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from portico import Citation, ToolCall
 from portico_cli.failures import describe_error, write_error
-from portico_cli.show.answer import citation_lines, citations_to_json, usage_to_json, warning_lines
+from portico_cli.show.answer import citation_lines, usage_to_json, warning_lines
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import Hanging, markdown
 from portico_cli.show.output import console_for, plain, safe_text, show, show_errors, write_json
@@ -103,7 +103,7 @@ class JsonScreen(PlainScreen):
         ]
         made = {
             "answer": reply.text,
-            "citations": citations_to_json(turn.citations),
+            "citations": [asdict(each) for each in turn.citations],
             "warnings": list(turn.warnings),
             "tools": tools,
             "selection": selection_to_json(turn.selection),

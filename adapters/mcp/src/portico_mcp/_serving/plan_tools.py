@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import define, field
@@ -307,9 +307,7 @@ def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 
 def _answered(answer: Answer, run: Run | None = None) -> Given:
     value: dict[str, Any] = {"outcome": "answer", "answer": answer.text, "value": answer.value}
-    value["citations"] = [
-        {"number": each.number, "name": each.name, "link": each.link, "quote": each.quote} for each in answer.citations
-    ]
+    value["citations"] = [asdict(each) for each in answer.citations]
     value["warnings"] = list(answer.warnings)
     links = links_of(answer.citations)
     if run is not None:
