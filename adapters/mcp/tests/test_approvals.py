@@ -80,6 +80,14 @@ async def test_a_tool_that_says_something_else_than_was_approved_is_refused_and_
     await made.aclose()
 
 
+async def test_other_arguments_of_the_command_warn_that_the_approval_is_of_the_old_ones(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await approve(tmp_path)
+    assert source(tmp_path, "other").server("odd").approvals.read() is None
+    assert "run `portico mcp approve odd`" in caplog.text
+
+
 async def test_a_plan_is_stale_when_the_description_of_its_tool_changed(tmp_path: Path) -> None:
     plan = plan_from_json(
         {

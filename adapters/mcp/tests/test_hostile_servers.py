@@ -80,7 +80,6 @@ async def failure(awaited: Awaitable[Any]) -> PorticoError:
         ("empty_pages", LimitExceeded, ""),
         ("huge_schema", LimitExceeded, "maximum_result_bytes"),
         ("deeper_schema", LimitExceeded, "nests too deeply"),
-        ("no_schema", ResponseInvalid, "tools.0.inputSchema"),
     ],
 )
 async def test_a_server_that_cannot_be_used_is_told_of_in_a_sentence(
@@ -119,7 +118,7 @@ async def test_a_path_of_a_command_is_read_from_its_folder_and_what_is_wrong_is_
     await source.aclose()
 
 
-@pytest.mark.parametrize("behaviour", ["deep_schema", "wide_schema", "references"])
+@pytest.mark.parametrize("behaviour", ["deep_schema", "wide_schema", "references", "no_schema"])
 async def test_a_tool_whose_schema_cannot_be_used_is_lost_and_no_other(
     load: Load, behaviour: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -319,6 +318,16 @@ async def test_only_named_variables_of_the_environment_reach_a_server(
     monkeypatch.setenv("SECRET_OF_THE_APPLICATION", "s3cret")
     odd = await load()
     assert "s3cret" not in await odd.call("environment")
+
+
+async def test_what_a_server_writes_to_its_error_output_shows_no_secret_in_logs(
+    load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = await load(env={"KEY": Secret("out of memory")})
+    with caplog.at_level(logging.DEBUG, "portico_mcp"):
+        await failure(odd.call("die", code=7))
+    assert "********, or so" in caplog.text
+    assert "out of memory" not in caplog.text
 
 
 async def test_a_server_that_will_not_end_is_killed(make: Make, processes: Processes) -> None:

@@ -272,6 +272,48 @@ async def test_a_broken_answer_is_an_error_of_that_call_alone(load: Load, web: W
     assert web.methods.count("tools/call") == 2
 
 
+async def test_a_call_without_effects_whose_answer_breaks_off_is_repeated_once(load: Load, web: Web) -> None:
+    kernel = await load(web.url)
+    web.odd = odd_call(break_off, times=1)
+    assert await kernel.invoke("web-look", text="x") == "x"
+    web.odd = odd_call(break_off)
+    assert isinstance(await failure(kernel.invoke("web-look", text="x")), ServiceUnavailable)
+    assert web.methods.count("tools/call") == 4
+
+
+async def test_the_words_of_a_server_are_not_taken_for_those_of_the_client(load: Load, web: Web) -> None:
+    kernel = await load(web.url)
+    error = {"code": -32000, "message": "The plan has a byte limit"}
+    web.odd = odd_call(
+        lambda handler, message: handler.reply(
+            200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+        )
+    )
+    assert str(await failure(kernel.invoke("web-look", text="x"))) == (
+        "functions.web: look failed: The plan has a byte limit."
+    )
+    assert web.methods.count("tools/call") == 1
+
+
+@pytest.mark.parametrize("header", [{"X-Key": Secret("schlüssel")}, {"X-Käy": Secret("k")}, {"X": Secret("k\nY: z")}])
+def test_a_header_that_cannot_be_sent_is_a_fault_of_the_settings(header: dict[str, Secret]) -> None:
+    with pytest.raises(ValueError, match="the header 'X"):
+        MCPSettings(url="http://127.0.0.1:9/mcp", headers=header)
+
+
+async def test_templates_of_resources_are_listed_beside_resources(load: Load, web: Web) -> None:
+    answers = {
+        "initialize": {**INFO, "capabilities": {"resources": {}}},
+        "resources/list": {"resources": [{"uri": "a://b", "name": "b"}, {"name": "without"}]},
+        "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "a://{x}", "name": "t"}]},
+    }
+    web.odd = lambda handler, method, message: method in answers and handler.result(message, answers[method]) is None
+    assert await (await load(web.url)).invoke("web-list_resources") == [
+        {"uri": "a://b", "name": "b"},
+        {"uri_template": "a://{x}", "name": "t"},
+    ]
+
+
 async def test_a_broken_answer_ends_no_other_call_that_is_under_way(load: Load, web: Web) -> None:
     kernel = await load(web.url)
     both = threading.Barrier(2)
@@ -291,7 +333,7 @@ async def test_a_broken_answer_ends_no_other_call_that_is_under_way(load: Load, 
         kernel.invoke("web-look", text="x"), failure(kernel.invoke("web-echo", text="y"))
     )
     assert looked == "x"
-    assert "broke off" in str(echoed)
+    assert isinstance(echoed, ServiceUnavailable)
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,8 @@ def test_a_schema_that_grows_by_its_references_is_refused() -> None:
     doubling = {name: {"allOf": [{"$ref": f"#/properties/{after}"}] * 4} for name, after in pairwise(names)}
     with pytest.raises(SchemaUnusable, match="parts"):
         read_schema({"properties": {**doubling, "l": {}}})
+
+
+def test_a_bound_of_draft_4_that_is_true_is_a_number_of_today() -> None:
+    old = {"minimum": 0, "exclusiveMinimum": True, "maximum": 5, "exclusiveMaximum": False}
+    assert read_schema({"properties": {"a": old}}) == {"properties": {"a": {"exclusiveMinimum": 0, "maximum": 5}}}

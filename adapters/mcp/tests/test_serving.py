@@ -15,7 +15,7 @@ from tests.support.serving import MODES, READING, SENDING, YES, World, text_of
 from portico import From, Function, Plan, Step, TextOf, Value, plan_function
 from portico.plans import Answer, Infeasible
 from portico.plugins import Compiled
-from portico_mcp._client.wire import PARTS, parts_of
+from portico_mcp._client.wire import PARTS, value_of
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 
@@ -399,7 +399,11 @@ async def test_content_of_another_server_stays_what_it_is(world: World, mode: st
         tools = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         drawn, said = await client.call_tool("draw", {}), await client.call_tool("say", {})
     assert tools["draw"] is None
-    assert parts_of(drawn.content) == [*parts[:4], {**parts[4], "media_type": "application/octet-stream"}, parts[5]]
+    assert value_of(drawn, returns, "draw") == [
+        *parts[:4],
+        {**parts[4], "media_type": "application/octet-stream"},
+        parts[5],
+    ]
     assert (drawn.structured_content, text_of(said)) == (None, "words")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from re import DOTALL, sub
+from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
@@ -92,6 +93,12 @@ class MCPSettings:
         if self.url is None:
             return self.command or ""
         return sub("(?<=//)[^/?#]*@|[?#].*", "", self.url, flags=DOTALL)
+
+    @headers.validator
+    def _sendable(self, attribute: Attribute[Any], value: Mapping[str, Secret]) -> None:
+        for name, secret in value.items():
+            if not name.isascii() or not secret.reveal().isascii() or not f"{name}{secret.reveal()}".isprintable():
+                raise ValueError(f"the header {name!r} has a character that no header may have: give printable ASCII")
 
     @url.validator
     def _one_of_both(self, attribute: Attribute[str | None], value: str | None) -> None:

@@ -55,7 +55,7 @@ class MCPFunctions:
         spellings = {name: [function_name(name, settings.prefix, ())] for name in names}
         chosen = choose(spellings, settings.include, settings.exclude, f"functions.{server.name}.")
         functions, lost = self._make(server, listing, chosen)
-        self.lost = tuple(lost)
+        self.lost = tuple(lost := [*listing.lost, *lost])
         if lost:
             more = f"; and {len(lost) - _MOST_LISTED} more" if len(lost) > _MOST_LISTED else ""
             words = "; ".join(lost[:_MOST_LISTED])
@@ -76,7 +76,8 @@ class MCPFunctions:
                 f"`portico mcp list {name}` shows them, `portico mcp approve {name}` accepts them."
             )
         found = f"tools: {len(now.tools)}, prompts: {len(now.prompts)}"
-        return f"the server starts: {found}, {'as approved' if approved else 'none approved'}"
+        lost = "".join(f"; lost: {each}" for each in now.lost[:_MOST_LISTED])
+        return f"the server starts: {found}, {'as approved' if approved else 'none approved'}{lost}"
 
     async def aclose(self) -> None:
         """End the server that was started, or leave the one that is reached by a URL."""

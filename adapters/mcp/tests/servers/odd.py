@@ -120,7 +120,7 @@ LISTS: dict[str, Callable[[], Any]] = {
         ]
     ],
     "defaults": lambda: [[{"name": "echo", "inputSchema": DEFAULTS}]],
-    "no_schema": lambda: [[{"name": "none", "description": "No schema."}, *NORMAL]],
+    "no_schema": lambda: [[{"name": "none"}, {"name": 5, "inputSchema": {"type": "object"}}, 7, *NORMAL]],
     "odd_schemas": lambda: [
         [
             *(

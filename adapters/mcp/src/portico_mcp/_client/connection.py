@@ -21,7 +21,7 @@ from portico.errors import (
     ServiceUnavailable,
 )
 from portico.plugins import Secret
-from portico_mcp._client.words import clean, sentence
+from portico_mcp._client.words import LOST, clean, sentence
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_TOO_LARGE = re.compile("the server sent a message of more than|that nests too deeply|byte limit")
-"""What a reason says that is the size of a message, for which the SDK has other words than we."""
+_TOO_LARGE = re.compile("the server sent a message (of more|that nests)[\\w ,]+|SSE stream failed: .* byte limit[.]?")
+"""The whole of a reason that is the size of a message, for which the SDK has other words than we."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between an end and the next start, by how often it ended without having answered a call."""
 
@@ -70,30 +70,29 @@ class Connection:
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
         from pydantic import ValidationError
 
+        said = f"functions.{self._name}: {what}"
+        failed = f"{said} failed"
         while True:
             owner = await self._running()
             try:
-                answer = await request(owner.client)
+                answer = await request(owner.ready.result())
             except MCPError as error:
                 lost = owner.lost(error)
                 # A server may use the codes of the SDK for errors of its tools.
                 if error.code == REQUEST_TIMEOUT and str(error).endswith(" timed out") and not lost:
                     seconds = self._settings.timeout
-                    raise ServiceTimeout(f"{self._said(what)} gave no answer within {seconds:g} seconds.") from error
-                closed = error.code == CONNECTION_CLOSED
-                if self._settings.command is not None:
-                    closed = closed and str(error) == "Connection closed"
-                if not closed and not lost:
-                    raise self._refused(what, error) from error
+                    raise ServiceTimeout(f"{said} gave no answer within {seconds:g} seconds.") from error
+                closed = error.data == LOST or str(error).startswith(("Connection closed", "SSE stream "))
+                if not lost and not (closed and error.code == CONNECTION_CLOSED):
+                    words = _in_words(error, self._settings) or "the server does not say why."
+                    raise _denied(failed, self._settings, error) or ServiceError(f"{failed}: {words}") from error
                 reason = show(str(error), self._settings).rstrip(".")
             except ValidationError as error:
-                raise ResponseInvalid(
-                    f"{self._said(what)} gave an answer that is not of the protocol: {_first_fault(error)}."
-                ) from error
+                raise ResponseInvalid(f"{failed}: its answer is not of the protocol: {_first_fault(error)}.") from error
             except RuntimeError as error:
                 # The client was left meanwhile, or the server answers with one question after the other.
                 if owner.usable:
-                    raise ServiceError(f"{self._said(what)} failed: the server asks, and does not answer.") from error
+                    raise ServiceError(f"{failed}: the server asks, and does not answer.") from error
                 reason = "it was ended meanwhile"
             else:
                 owner.answered = True
@@ -101,8 +100,10 @@ class Connection:
             # Behind a URL, it may be this one answer that failed.
             if self._settings.command is not None or owner.ended:
                 reason = await owner.close() or reason
-            if not repeat or _TOO_LARGE.search(reason):
-                raise self._broken(what, reason, repeat)
+            if not repeat or _TOO_LARGE.fullmatch(reason):
+                gone = "the server is gone; " if self._settings.command is not None else ""
+                unknown = "" if repeat else " Whether it happened is not known."
+                raise _too_large(failed, reason) or ServiceUnavailable(f"{failed}: {gone}{reason}.{unknown}")
             repeat = False
 
     async def _running(self) -> _Owner:
@@ -136,24 +137,6 @@ class Connection:
         if self._owner is not None and self._owner.loop is asyncio.get_running_loop():
             await self._owner.close()
 
-    def _said(self, what: str) -> str:
-        return f"functions.{self._name}: {what}"
-
-    def _refused(self, what: str, error: Exception) -> PorticoError:
-        said = f"{self._said(what)} failed"
-        if (failed := _denied(said, self._settings, error) or _too_large(said, str(error))) is not None:
-            return failed
-        words = _in_words(error, self._settings)
-        return ServiceError(f"{said}: {words or 'the server does not say why.'}")
-
-    def _broken(self, what: str, reason: str, repeat: bool) -> PorticoError:
-        said = f"{self._said(what)} failed"
-        if (failed := _too_large(said, reason)) is not None:
-            return failed
-        gone = "the server is gone; " if self._settings.command is not None else ""
-        unknown = "" if repeat else " Whether it happened is not known."
-        return ServiceUnavailable(f"{said}: {gone}{reason}.{unknown}")
-
 
 class _Owner:
     """Owns one client, in one task, from the start of the server to its end."""
@@ -161,20 +144,12 @@ class _Owner:
     def __init__(self, name: str, settings: MCPSettings, heard: Callable[[object], Awaitable[None]]) -> None:
         self._name, self._settings, self._listener = name, settings, heard
         self.loop = asyncio.get_running_loop()
-        self._ready: asyncio.Future[Client] = self.loop.create_future()
+        self.ready: asyncio.Future[Client] = self.loop.create_future()
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._process: Any = None
         self._problem = ""
         self.answered = False
-
-    @property
-    def last_words(self) -> str:
-        return self._process.last_words if self._process is not None else ""
-
-    @property
-    def client(self) -> Client:
-        return self._ready.result()
 
     @property
     def ended(self) -> bool:
@@ -183,7 +158,7 @@ class _Owner:
 
     @property
     def usable(self) -> bool:
-        ready = self._ready.done() and not self._ready.cancelled() and self._ready.exception() is None
+        ready = self.ready.done() and not self.ready.cancelled() and self.ready.exception() is None
         return ready and not self.ended and not self._stop.is_set()
 
     def lost(self, error: Exception) -> bool:
@@ -198,10 +173,10 @@ class _Owner:
         self._task = asyncio.create_task(self._own())
         try:
             async with asyncio.timeout(seconds):
-                await asyncio.wait([self._ready])
-                if self._ready.cancelled():
+                await asyncio.wait([self.ready])
+                if self.ready.cancelled():
                     raise ServiceUnavailable(f"functions.{self._name} has been closed.")
-                client = self._ready.result()
+                client = self.ready.result()
                 await started(client)
         except TimeoutError as error:
             raise ServiceTimeout(
@@ -213,42 +188,37 @@ class _Owner:
             raise await self._failed(error) from error
 
     async def _failed(self, error: Exception) -> PorticoError:
-        """Return what is to be said of an error at the start, which may come in groups."""
+        """Return what is to be said of an error at the start."""
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
         settings, said = self._settings, f"functions.{self._name}"
-        failed: PorticoError | None
         if settings.command is not None:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 return ConfigurationError(f"{said}: {settings.command!r} cannot be started: {error.strerror}.")
             gone = self.ended or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED)
             # Where it has not ended yet, closing is what ends it, and no reason.
             if gone and (reason := await self.close()):
-                if (failed := _too_large(said, reason)) is not None:
-                    return failed
-                return ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
+                failed = ServiceUnavailable(f"{said}: the server did not start; {reason}.{await self._heard()}")
+                return _too_large(said, reason) or failed
         if isinstance(error, ValidationError):
             return ResponseInvalid(f"{said}: the server's answer is not of the protocol: {_first_fault(error)}.")
         reason = _in_words(error, settings) or f"{type(error).__name__}."
         if settings.command is not None:
             return ServiceError(f"{said}: the server cannot be used: {reason}")
-        if (failed := _denied(said, settings, error) or _too_large(said, str(error))) is not None:
-            return failed
-        return ServiceUnavailable(f"{said}: {settings.place} cannot be used as a server: {reason}")
+        failed = ServiceUnavailable(f"{said}: {settings.place} cannot be used as a server: {reason}")
+        return _denied(said, settings, error) or _too_large(said, str(error)) or failed
 
     async def _heard(self) -> str:
         """Return the last words of the server; they may come a moment after its end."""
         if self._process is None:
             return ""
         for _ in range(20):
-            if self.last_words:
+            if self._process.words:
                 break
             await asyncio.sleep(0.01)
-        words = show(self.last_words, self._settings)
+        words = show("\n".join(self._process.words), self._settings)
         return f" Its last words: {words}" if words else ""
 
     async def close(self) -> str:
@@ -258,33 +228,33 @@ class _Owner:
             await asyncio.wait([self._task], timeout=0)
         self._stop.set()
         if self._task is not None:
-            if not self._ready.done():
+            if not self.ready.done():
                 # It may wait for the answer of a server that gives none.
                 self._task.cancel()
             await asyncio.wait([self._task])
-        if not self._ready.done():
-            self._ready.cancel()
-        elif not self._ready.cancelled():
-            self._ready.exception()
+        if not self.ready.done():
+            self.ready.cancel()
+        elif not self.ready.cancelled():
+            self.ready.exception()
         return self._problem or (self._process.problem if self._process is not None else "")
 
     async def _own(self) -> None:
         try:
             async with self._client() as client:
-                self._ready.set_result(client)
+                self.ready.set_result(client)
                 await self._stop.wait()
         except Exception as ended:  # noqa: BLE001 - whatever ends it is told to those who wait
             error = ended
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
-            if not self._ready.done():
-                self._ready.set_exception(error)
+            if not self.ready.done():
+                self.ready.set_exception(error)
             else:
                 _log.debug("functions.%s: the connection ended", self._name, exc_info=True)
                 self._problem = self._problem or clean(str(error)) or type(error).__name__
         finally:
-            if not self._ready.done():
-                self._ready.cancel()
+            if not self.ready.done():
+                self.ready.cancel()
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:
@@ -305,9 +275,8 @@ class _Owner:
         if settings.command is not None:
             from portico_mcp._client.process import Process
 
-            env = {name: secret.reveal() for name, secret in settings.env.items()}
             self._process = Process(
-                (settings.command, *settings.args), env, settings.folder, settings.maximum_result_bytes
+                (settings.command, *settings.args), settings.env, settings.folder, settings.maximum_result_bytes
             )
             async with Client(self._process.open(), **known) as client:
                 yield _unchecked(client)
@@ -325,14 +294,42 @@ class _Owner:
 def _unchecked(client: Client) -> Client:
     """Return the client, without its own check of results: a server may have made a pattern that never ends.
 
-    The functions check results with the kernel's schema validator, whose work is bounded.
+    The functions check results with the kernel's schema validator, whose work is bounded. Of a list, the client gets
+    the entries that are of the protocol; it would refuse all for one that is not.
     """
 
     async def accept(name: str, result: Any) -> None:
         return None
 
+    async def ask(method: str, params: Any, opts: Any = None) -> dict[str, Any]:
+        raw = await send(method, params, opts)
+        key = "resourceTemplates" if "templates" in method else method.removesuffix("/list")
+        listed = method.endswith("/list") and isinstance(raw.get(key), list)
+        return _readable(raw, method, key, client.protocol_version) if listed else raw
+
+    dispatcher = client.session._dispatcher  # noqa: SLF001 - nothing public gives what a server said as it is
+    send, dispatcher.send_raw_request = dispatcher.send_raw_request, ask  # type: ignore[method-assign]
     client.session.validate_tool_result = accept  # type: ignore[method-assign]
     return client
+
+
+def _readable(raw: Mapping[str, Any], method: str, key: str, version: str) -> dict[str, Any]:
+    """Return a page of a list with the entries that are of the protocol; ``_meta`` has a reason for each other one."""
+    from mcp_types.methods import parse_server_result
+    from pydantic import ValidationError
+
+    kept, lost = [], []
+    for number, each in enumerate(raw[key]):
+        try:
+            parse_server_result(method, version, {**raw, key: [each]})
+        except ValidationError as error:
+            if error.errors()[0]["loc"][:2] == (key, 0):
+                name = clean(str(each.get("name", "") if isinstance(each, Mapping) else ""), 80) or "without a name"
+                fault = _first_fault(error).replace(f"{key}.0", f"{key}.{number}", 1)
+                lost.append(f"{name} (it is not of the protocol: {fault})")
+                continue
+        kept.append(each)
+    return {**raw, key: kept, "_meta": {LOST: lost}}
 
 
 def show(text: str, settings: MCPSettings) -> str:
@@ -351,7 +348,7 @@ def _in_words(error: Exception, settings: MCPSettings) -> str:
 
 def _too_large(said: str, reason: str) -> LimitExceeded | None:
     """Return the error for a reason that is the size of a message."""
-    if not _TOO_LARGE.search(reason):
+    if not _TOO_LARGE.fullmatch(reason):
         return None
     return LimitExceeded(f"{said}: {sentence(reason)} `maximum_result_bytes` says how large one may be.")
 

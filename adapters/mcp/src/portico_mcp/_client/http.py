@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
+from portico_mcp._client.words import LOST
 from portico_mcp.config import MCPSettings
 
 _LATER = 30.0
@@ -42,7 +43,9 @@ class _Client(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, **options)
-        except httpx2.RequestError as error:
+            if isinstance(response.stream, _Bounded):
+                await response.aread()
+        except (httpx2.RequestError, httpx2.StreamError) as error:
             if request.method != "POST":
                 raise
             return _failure(request, CONNECTION_CLOSED, str(error) or type(error).__name__)
@@ -69,8 +72,8 @@ async def _forgot_session(response: httpx2.Response) -> bool:
 
 
 def _failure(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
-    return httpx2.Response(502, json=error, request=request)
+    error = {"code": code, "message": message, "data": LOST}
+    return httpx2.Response(502, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -79,15 +82,11 @@ class _Bounded(httpx2.AsyncByteStream):
         self._stream, self._left, self._most = stream, most, most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for part in self._stream:
-                self._left -= len(part)
-                if self._left < 0:
-                    raise httpx2.StreamError(f"the server sent a message of more than {self._most:,} bytes")
-                yield part
-        except httpx2.RequestError as error:
-            # The SDK takes this one for the failure of one answer.
-            raise httpx2.StreamError(f"the answer broke off: {error}") from error
+        async for part in self._stream:
+            self._left -= len(part)
+            if self._left < 0:
+                raise httpx2.StreamError(f"the server sent a message of more than {self._most:,} bytes")
+            yield part
 
     async def aclose(self) -> None:
         await self._stream.aclose()

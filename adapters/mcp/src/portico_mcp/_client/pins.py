@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,16 +16,22 @@ from portico.errors import ConfigurationError, StoreError
 if TYPE_CHECKING:
     from portico_mcp.config import MCPSettings
 
+_log = logging.getLogger(__name__)
+
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools and prompts of a server as it describes them, in JSON, and whether it has resources."""
+    """The tools and prompts of a server as it describes them, in JSON, and whether it has resources.
+
+    ``lost`` says of what else it listed why that cannot be used.
+    """
 
     tools: tuple[Mapping[str, Any], ...] = ()
     prompts: tuple[Mapping[str, Any], ...] = ()
     resources: bool = False
+    lost: tuple[str, ...] = ()
 
     def fingerprints(self) -> dict[str, str]:
         """Return a digest of all that the server says of each tool and prompt, by kind and name."""
@@ -60,9 +67,11 @@ class Approvals:
     """
 
     def __init__(self, name: str, settings: MCPSettings) -> None:
+        from platformdirs import user_data_path
+
         self._name = name
         server = json.dumps([settings.command, *settings.args, settings.url]).encode("utf-8", "replace")
-        folder = settings.approvals or _default_folder()
+        folder = settings.approvals or user_data_path("portico", appauthor=False) / "mcp"
         self.path = folder / f"{name}-{hashlib.sha256(server).hexdigest()[:12]}.json"
 
     def read(self) -> Listing | None:
@@ -79,6 +88,9 @@ class Approvals:
                     kind.model_validate(each, by_name=False)
             return Listing(tuple(written["tools"]), tuple(written["prompts"]), bool(written["resources"]))
         except FileNotFoundError:
+            if any(self.path.parent.glob(f"{self._name}-{'[0-9a-f]' * 12}.json")):
+                words = "functions.%s: the approval is of another command, `args` or URL; run `portico mcp approve %s`."
+                _log.warning(words, self._name, self._name)
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             reason = "it has another form" if isinstance(error, ValidationError) else str(error)
@@ -97,9 +109,3 @@ class Approvals:
             Path(file.name).replace(self.path)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}.") from error
-
-
-def _default_folder() -> Path:
-    from platformdirs import user_data_path
-
-    return user_data_path("portico", appauthor=False) / "mcp"

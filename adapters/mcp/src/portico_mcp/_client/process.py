@@ -20,6 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from portico.plugins import Secret
 from portico_mcp._client.words import clean
 
 if TYPE_CHECKING:
@@ -39,19 +40,16 @@ _UNREADABLE = 1_000
 class Process:
     """Starts a server and exchanges lines with it. ``problem`` says what ended the exchange, in words; "" before.
 
-    Of what the server writes to its error output the last lines are kept, in ``last_words``.
+    Of what the server writes to its error output the last lines are kept, in ``words``.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path | None, maximum_bytes: int) -> None:
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, Secret], folder: Path | None, maximum_bytes: int
+    ) -> None:
         self._command, self._env, self._folder, self._maximum = tuple(command), env, folder, maximum_bytes
-        self._words: deque[str] = deque(maxlen=_LINES)
+        self.words: deque[str] = deque(maxlen=_LINES)
         self._leaving = False
         self.problem = ""
-
-    @property
-    def last_words(self) -> str:
-        """The last lines that the server wrote to its error output."""
-        return "\n".join(self._words)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
@@ -82,7 +80,7 @@ class Process:
 
     async def _start(self) -> tuple[asyncio.subprocess.Process, int]:
         """Start the guard with the program; return it with the end of the pipe that keeps both alive."""
-        env = {**get_default_environment(), **self._env}
+        env = get_default_environment() | {name: secret.reveal() for name, secret in self._env.items()}
         if self._folder is not None and not self._folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"there is no folder {self._folder}")
         program = self._command[0]
@@ -132,9 +130,7 @@ class Process:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError as error:
                         unreadable += 1
-                        _log.debug(
-                            "A server wrote what is no message: %s", clean(line[:_LINE].decode("utf-8", "replace"))
-                        )
+                        _log.debug("A server wrote what is no message: %s", self._show(line[:_LINE]))
                         if "recursion limit" in str(error):
                             self.problem = "the server sent a message that nests too deeply"
                         elif unreadable > _UNREADABLE:
@@ -177,10 +173,13 @@ class Process:
         self._hear(kept)
 
     def _hear(self, line: bytes) -> None:
-        words = clean(line[-_LINE:].decode("utf-8", "replace"))
-        if words:
-            self._words.append(words)
+        if words := self._show(line[-_LINE:]):
+            self.words.append(words)
             _log.debug("%s: %s", self._command[0], words)
+
+    def _show(self, line: bytes) -> str:
+        hidden = [each for each in self._env.values() if each.reveal()]
+        return clean(Secret.redact(line.decode("utf-8", "replace"), hidden))
 
 
 def _how_it_ended(code: int | None) -> str:

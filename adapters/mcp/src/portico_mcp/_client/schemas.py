@@ -91,6 +91,10 @@ class _Reading:
                 made[key] = value if key in DATA else self.read(value, depth - 1, inside)
         if "definitions" in made:
             made["$defs"] = {**made.pop("definitions"), **made.get("$defs", {})}
+        for bound, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            # Draft 4 says it so.
+            if isinstance(made.get(bound), bool) and made.pop(bound) and limit in made:
+                made[bound] = made.pop(limit)
         if self._old:
             _mend(made)
         return made

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from portico.errors import ArgumentsInvalid, ConfigurationError, LimitExceeded, ServiceError
 from portico_mcp._client.connection import Connection, show
 from portico_mcp._client.pins import Approvals, Listing
-from portico_mcp._client.words import sentence
+from portico_mcp._client.words import LOST, sentence
 from portico_mcp.config import MCPSettings
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import CallToolResult, GetPromptResult
-
-T = TypeVar("T")
 
 _MOST_PAGES = 100
 
@@ -34,27 +32,20 @@ class Server:
         self.approvals = Approvals(name, settings)
         self.known: Mapping[str, str] = {}
         self._connection = Connection(name, settings, self._compare, self._hear)
+        self._ask = self._connection.ask
         self._now: Listing | None = None
         self._changed: dict[str, str] = {}
         self._announced = self._compared = 0  # how often the server said that its tools are others now
 
     async def listing(self) -> Listing:
         """Return what the server offers now."""
-
-        async def nothing(client: Client) -> None:
-            if self._compared != self._announced:
-                await self._compare(client)
-
-        await self._ask(nothing, "its listing", repeat=True)
+        await self._ask(self._refresh, "its listing", repeat=True)
         assert self._now is not None  # noqa: S101 - each start lists
         return self._now
 
     async def aclose(self) -> None:
         """End the server that was started, or leave the one that is reached by a URL."""
         await self._connection.aclose()
-
-    async def _ask(self, request: Callable[[Client], Awaitable[T]], what: str, *, repeat: bool) -> T:
-        return await self._connection.ask(request, what, repeat=repeat)
 
     async def _compare(self, client: Client) -> None:
         """List what a client's server offers, and note what is another now than was known."""
@@ -74,9 +65,12 @@ class Server:
         if getattr(message, "method", "") in ("notifications/tools/list_changed", "notifications/prompts/list_changed"):
             self._announced += 1
 
-    async def _require_same(self, client: Client, key: str) -> None:
+    async def _refresh(self, client: Client) -> None:
         if self._compared != self._announced:
             await self._compare(client)
+
+    async def _require_same(self, client: Client, key: str) -> None:
+        await self._refresh(client)
         if key in self._changed:
             raise ConfigurationError(
                 f"functions.{self.name}: the {key} {self._changed[key]}. "
@@ -116,18 +110,24 @@ class Server:
         return await self._ask(request, what, repeat=True)
 
     async def list_resources(self) -> list[dict[str, Any]]:
-        """List what can be read: its URI, name, description and type.
+        """List what can be read: its URI, or the template of its URIs, its name, description and type.
 
         Returns:
             The resources that the server has.
         """
+        from mcp import MCPError
+
         from portico_mcp._client.wire import resource_of
 
         most, what = self._settings.maximum_tools, "list_resources"
 
         async def request(client: Client) -> list[dict[str, Any]]:
             pages = _pages(client.list_resources, most, f"functions.{self.name}: {what}")
-            return [resource_of(each) async for page in pages for each in page.resources]
+            found = [resource_of(each) async for page in pages for each in page.resources]
+            pages = _pages(client.list_resource_templates, most, f"functions.{self.name}: {what}")
+            with suppress(MCPError):  # as many have none
+                found += [resource_of(each) async for page in pages for each in page.resource_templates]
+            return found
 
         return await self._ask(request, what, repeat=True)
 
@@ -150,17 +150,19 @@ async def _list(client: Client, most: int, said: str) -> Listing:
     from mcp import MCPError
 
     can = client.server_capabilities
-    tools, prompts, resources = [], [], False
-    if can.tools:
-        tools = [_plainly(each) async for page in _pages(client.list_tools, most, said) for each in page.tools]
-    if can.prompts:
-        prompts = [_plainly(each) async for page in _pages(client.list_prompts, most, said) for each in page.prompts]
+    found: dict[str, list[Any]] = {"tools": [], "prompts": [], LOST: []}
+    resources = False
+    for key in ("tools", "prompts"):
+        if getattr(can, key):
+            async for page in _pages(getattr(client, f"list_{key}"), most, said):
+                found[key] += map(_plainly, getattr(page, key))
+                found[LOST] += page.meta[LOST]
     if can.resources:
         # Many say that they can, and have none.
         with suppress(MCPError):
             resources = bool((await client.list_resources()).resources)
             resources = resources or bool((await client.list_resource_templates()).resource_templates)
-    return Listing(tuple(tools), tuple(prompts), resources)
+    return Listing(tuple(found["tools"]), tuple(found["prompts"]), resources, tuple(found[LOST]))
 
 
 async def _pages(ask: Callable[..., Awaitable[Any]], most: int, said: str) -> AsyncIterator[Any]:

@@ -34,26 +34,13 @@ _NOT_GIVEN = object()
 _COMPOSED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _OPEN = frozenset({"additionalProperties", "patternProperties", "unevaluatedProperties", "anyOf", "oneOf", "$ref"})
 TEXT: Mapping[str, Any] = {"type": "string"}
-PARTS: Mapping[str, Any] = {
-    "anyOf": [
-        {"type": "string"},
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "type": {"enum": ["text", "image", "audio", "resource", "resource_link"]},
-                    "text": {"type": "string"},
-                    "media_type": {"type": "string"},
-                    "data": {"type": "string", "description": "The bytes, in base64."},
-                    "uri": {"type": "string"},
-                    "name": {"type": "string"},
-                },
-                "required": ["type"],
-            },
-        },
-    ]
+_PART: Mapping[str, Any] = {
+    "type": {"enum": ["text", "image", "audio", "resource", "resource_link"]},
+    **{key: {"type": "string"} for key in ("text", "media_type", "data", "uri", "name")},
+    "data": {"type": "string", "description": "The bytes, in base64."},
 }
+_LIST = {"type": "array", "items": {"type": "object", "properties": _PART, "required": ["type"]}}
+PARTS: Mapping[str, Any] = {"anyOf": [TEXT, _LIST]}
 """What a tool without an output schema gives: a text, or parts where there is more than text."""
 
 
@@ -190,7 +177,7 @@ def value_of(result: CallToolResult, returns: Compiled, said: str) -> Any:
     """
     if returns.schema is PARTS:
         if result.content or result.structured_content is None:
-            return plain(parts_of(result.content))
+            return plain([_part(block.model_dump(mode="json", exclude_none=True)) for block in result.content])
         return json.dumps(result.structured_content, ensure_ascii=False)
     if result.structured_content is None and "structured_content" not in result.model_fields_set:
         raise ResponseInvalid(f"{said} gave no structured result, which its schema promises.")
@@ -204,11 +191,6 @@ def plain(parts: Sequence[Mapping[str, Any]]) -> Any:
     return list(parts)
 
 
-def parts_of(content: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return content as JSON objects with the keys of `PARTS`."""
-    return [_part(block.model_dump(mode="json", exclude_none=True)) for block in content]
-
-
 def contents_of(contents: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the contents of a resource as parts; a text is one, with its URI only where there is more."""
     dumped = [each.model_dump(mode="json", exclude_none=True) for each in contents]
@@ -216,19 +198,20 @@ def contents_of(contents: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def resource_of(resource: Any) -> dict[str, Any]:
-    """Return what a server says of a resource."""
-    found = {"uri": str(resource.uri), "name": clean(resource.title or resource.name, 200)}
+    """Return what a server says of a resource, or of a template of resources."""
+    uri = {"uri": str(resource.uri)} if hasattr(resource, "uri") else {"uri_template": resource.uri_template}
+    found = uri | {"name": clean(resource.title or resource.name, 200)}
     more = {"description": resource.description and clean(resource.description), "media_type": resource.mime_type}
     return found | {key: value for key, value in more.items() if value}
 
 
 def _part(block: Mapping[str, Any]) -> dict[str, Any]:
     inner = block.get("resource", block)
+    media = {"media_type": inner.get("mime_type"), "data": inner.get("data", inner.get("blob"))}
     found = {
         "type": block["type"],
         "text": inner.get("text"),
-        "media_type": inner.get("mime_type"),
-        "data": inner.get("data", inner.get("blob")),
+        **media,
         "uri": inner.get("uri"),
         "name": inner.get("name"),
     }

@@ -11,6 +11,8 @@ from portico.plugins import JsonSchema
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _HIDDEN = ("Cc", "Cf", "Cs", "Co")
 _LONGEST = 64
+LOST = "portico/lost"
+"""Marks, in an answer that the SDK hands on, what was left out of a list, and that an answer was lost."""
 
 
 def clean(text: str, most: int = 2_000) -> str:
