@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -165,14 +166,14 @@ class Call:
             return False
         return self.context.protocol_version >= ANY_JSON or session.can_send_request
 
-    async def ask(self, question: str, digest: str, waiting: dict[str, str]) -> bool | InputRequiredResult:
+    async def ask(self, question: str, shown: str, waiting: dict[str, str]) -> bool | InputRequiredResult:
         """Ask the user, and return whether that is approved; a client of a newer revision calls again with the answer.
 
-        ``digest`` is of what is asked about: an answer to another question does not count, and none counts twice.
+        ``shown`` is all that is asked about: an answer to another question does not count, and none counts twice.
         ``waiting`` are the questions without an answer yet. Raises ``PorticoError`` where the client cannot ask.
         """
         context, params = self.context, self.params
-        digest = json.dumps([digest, params.name, params.arguments])
+        digest = hashlib.sha256(json.dumps([shown, params.name, params.arguments]).encode()).hexdigest()
         answer: object
         if context.protocol_version >= ANY_JSON:
             asked = waiting.pop(params.request_state or "", None)

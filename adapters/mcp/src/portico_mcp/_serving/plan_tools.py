@@ -206,8 +206,7 @@ class PlanTools:
         if not effects or not call.can_ask:
             return None
         digest, words = _digest(plan), _REASONS.sub(r"\1\2…", plan_to_text(plan, catalogue=self.kernel.specs))
-        asked = hashlib.sha256(f"{digest}{more}".encode()).hexdigest()
-        answer = await call.ask(f"{words}{more}\n\nThis has effects. Run it?", asked, self._open)
+        answer = await call.ask(f"{words}{more}\n\nThis has effects. Run it?", f"{digest}{more}", self._open)
         if answer is True:
             call.approved = digest
             return None
