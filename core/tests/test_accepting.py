@@ -160,17 +160,17 @@ CERTAIN: dict[str, list[Row]] = {
         ),
     ],
 }  # fmt: skip
-ROWS = [pytest.param(*row, id=f"{group}-{index}") for group, rows in CERTAIN.items() for index, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize(("value", "schema", "valid"), ROWS)
-def test_what_is_certain_is_said(value: Any, schema: Any, valid: bool) -> None:
-    assert accepts(value, schema, schema) is valid
+@pytest.mark.parametrize("group", CERTAIN)
+def test_what_is_certain_is_said(group: str) -> None:
+    assert [row for row in CERTAIN[group] if accepts(row[0], row[1], row[1]) is not row[2]] == []
 
 
-@pytest.mark.parametrize(("value", "schema", "valid"), ROWS)
-def test_another_validator_says_the_same(value: Any, schema: Any, valid: bool) -> None:
-    assert jsonschema.Draft202012Validator(schema).is_valid(value) is valid
+@pytest.mark.parametrize("group", CERTAIN)
+def test_another_validator_says_the_same(group: str) -> None:
+    wrong = [row for row in CERTAIN[group] if jsonschema.Draft202012Validator(row[1]).is_valid(row[0]) is not row[2]]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
