@@ -23,7 +23,7 @@ from portico_basics.sqlite.store import SqliteRunStore
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 
 WORKER = Path(__file__).with_name("running_worker.py")
-KILLS = 30
+KILLS = 12
 KILLS_OF_A_SOAK = 400
 PATIENCE = 30.0
 EARLY = 0.15
@@ -188,17 +188,22 @@ def many_kills(process: Forking, folder: Path, kills: int, seed: int) -> Counter
     return seen
 
 
-def test_thirty_kills_and_every_run_comes_to_its_end_with_each_effect_once(process, tmp_path):
-    seen = many_kills(process, tmp_path, KILLS, seed=11)
-    assert seen["uncertain"] >= 3, f"too few kills hit a step with effects: {seen}"
-    assert seen["killed"] - seen["before"] >= KILLS // 2, f"too many kills came before the run began: {seen}"
+def test_kills_at_any_moment_and_every_run_comes_to_its_end_with_each_effect_once(process, tmp_path):
+    check_where_kills_came(many_kills(process, tmp_path, KILLS, seed=11), KILLS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_hundreds_of_kills_and_every_run_comes_to_its_end_with_each_effect_once(process, tmp_path, seed):
-    many_kills(process, tmp_path, KILLS_OF_A_SOAK // 2, seed)
+    kills = KILLS_OF_A_SOAK // 2
+    check_where_kills_came(many_kills(process, tmp_path, kills, seed), kills)
+
+
+def check_where_kills_came(seen: Counter[str], kills: int) -> None:
+    """Of ten kills one left a step with effects uncertain, and half came after the run began."""
+    assert seen["uncertain"] >= kills // 10, f"too few kills hit a step with effects: {seen}"
+    assert seen["killed"] - seen["before"] >= kills // 2, f"too many kills came before the run began: {seen}"
 
 
 def begun(process: Forking, base: Path, **task: Any) -> int:
