@@ -76,6 +76,7 @@ async def failure(awaited: Awaitable[Any]) -> PorticoError:
         ("refuses_list", ServiceError, "no list today"),
         ("old", ServiceError, "1999-01-01"),
         ("endless", LimitExceeded, "maximum_tools"),
+        ("bad_entries", LimitExceeded, "maximum_tools"),
         ("same_page", LimitExceeded, ""),
         ("empty_pages", LimitExceeded, ""),
         ("huge_schema", LimitExceeded, "maximum_result_bytes"),

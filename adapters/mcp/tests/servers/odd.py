@@ -119,6 +119,7 @@ LISTS: dict[str, Callable[[], Any]] = {
             *NORMAL,
         ]
     ],
+    "bad_entries": lambda: [[7] * 2_000],
     "defaults": lambda: [[{"name": "echo", "inputSchema": DEFAULTS}]],
     "no_schema": lambda: [[{"name": "none"}, {"name": 5, "inputSchema": {"type": "object"}}, 7, *NORMAL]],
     "odd_schemas": lambda: [

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 _TOO_LARGE = re.compile("the server sent a message (of more|that nests)[\\w ,]+|SSE stream failed: .* byte limit[.]?")
 """The whole of a reason that is the size of a message, for which the SDK has other words than we."""
+_KEYS = {"tools": "tools", "prompts": "prompts", "resources": "resources", "resources/templates": "resourceTemplates"}
+_LISTED = {f"{kind}/list": key for kind, key in _KEYS.items()}
 _PAUSES = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between an end and the next start, by how often it ended without having answered a call."""
 
@@ -302,10 +304,8 @@ def _unchecked(client: Client) -> Client:
         return None
 
     async def ask(method: str, params: Any, opts: Any = None) -> dict[str, Any]:
-        raw = await send(method, params, opts)
-        key = "resourceTemplates" if "templates" in method else method.removesuffix("/list")
-        listed = method.endswith("/list") and isinstance(raw.get(key), list)
-        return _readable(raw, method, key, client.protocol_version) if listed else raw
+        raw, key = await send(method, params, opts), _LISTED.get(method, "")
+        return _readable(raw, method, key, client.protocol_version) if isinstance(raw.get(key), list) else raw
 
     dispatcher = client.session._dispatcher  # noqa: SLF001 - nothing public gives what a server said as it is
     send, dispatcher.send_raw_request = dispatcher.send_raw_request, ask  # type: ignore[method-assign]

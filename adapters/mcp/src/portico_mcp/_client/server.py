@@ -170,7 +170,7 @@ async def _pages(ask: Callable[..., Awaitable[Any]], most: int, said: str) -> As
     for _ in range(_MOST_PAGES):
         page = await ask(cursor=cursor)
         entries = next(value for value in dict(page).values() if isinstance(value, list))
-        most -= len(entries)
+        most -= len(entries) + len(page.meta[LOST])
         if most < 0:
             break
         yield page
