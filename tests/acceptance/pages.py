@@ -113,7 +113,10 @@ class Reader:
         self._home = folder / ".home"
         self._home.mkdir()
         home = {f"XDG_{kind}_HOME": str(self._home / kind) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
-        self._variables = {**self._installed.variables, **home, "HOME": str(self._home), "COLUMNS": "100"}
+        variables = self._installed.variables
+        # As activating the environment does: its programs are found first.
+        path = os.pathsep.join([str(self._installed.scripts), variables["PATH"]])
+        self._variables = {**variables, **home, "HOME": str(self._home), "COLUMNS": "100", "PATH": path}
 
     def read(self) -> None:
         """Do all that the page says, in order. An ``AssertionError`` says what went otherwise than the page shows."""
@@ -150,11 +153,10 @@ class Reader:
         if not lines:
             return ""
         left = self._home / "left"
-        path = os.pathsep.join([str(self._installed.scripts), self._variables["PATH"]])
         done = subprocess.run(
             ["/bin/sh", "-c", "\n".join([*lines, "code=$?", f"pwd > {shlex.quote(str(left))}", "exit $code"])],
             cwd=self._folder,
-            env={**self._variables, "PATH": path, "VIRTUAL_ENV": str(self._installed.folder)},
+            env={**self._variables, "VIRTUAL_ENV": str(self._installed.folder)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
