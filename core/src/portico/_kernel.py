@@ -47,7 +47,7 @@ class Kernel:
     >>> from portico import Kernel, function
     >>> @function
     ... def greet(name: str) -> str:
-    ...     '''Greet somebody.'''
+    ...     '''Greet a person.'''
     ...     return f"Hello {name}!"
     >>> kernel = Kernel()
     >>> kernel.add_function(greet).full_name

@@ -209,7 +209,7 @@ class Conversation:
             turn = self._take(text)
         except KeyboardInterrupt:
             if not self.at_terminal or self._task is None or not self._task.done():
-                # No one is there to continue; or the person did not wait for the turn to end.
+                # No person is there to continue; or the person did not wait for the turn to end.
                 raise
             self._screen.stopped()
         except (OutputClosed, OutputFailed):

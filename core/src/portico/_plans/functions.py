@@ -126,14 +126,14 @@ def plan_function(
     ...     return text.upper()
     >>> person = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     >>> shouting = Step("s1", "shout", {"text": TextOf(("hi ", From("input", ("name",))))})
-    >>> greeting = Plan("Greet somebody", (shouting,), result=From("s1"), input=person)
+    >>> greeting = Plan("Greet a person", (shouting,), result=From("s1"), input=person)
     >>> kernel = Kernel()
     >>> _ = kernel.add_function(shout)
     >>> greet = kernel.add_function(plan_function("greet", greeting))
     >>> kernel.run_sync(kernel.invoke(greet, name="Ada"))
     'HI ADA'
     >>> greet.spec.returns, greet.description
-    ({'type': 'string'}, 'Greet somebody')
+    ({'type': 'string'}, 'Greet a person')
 
     Its parameters are the properties of ``plan.input``; without that schema, the names that the plan reads from its
     input, of any type. A plan whose input is no object, or that takes an input without a schema as a whole, has the

@@ -37,7 +37,7 @@ def repeat(text: str, times: int) -> str:
 
 @function(effects=True)
 def send(text: str) -> str:
-    """Send it to everybody."""
+    """Send it to all readers."""
     raise AssertionError("it was sent")
 
 
