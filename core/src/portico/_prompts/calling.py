@@ -105,7 +105,7 @@ class FunctionCall:
     r"""A call of a function as it is written in a template, for checking it before anything runs.
 
     >>> FunctionCall.at("Dear\n{{Tone-shout 'Ada'}}", 7, "Tone-shout", positional=1)
-    FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3)
+    FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3, certain=True)
 
     ``positional`` is how many arguments have no name, ``named`` the names of the others. Line and column count from 1.
     A call that is not ``certain`` may be of something else than a function, or have other arguments.
