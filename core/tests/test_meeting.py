@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from tests.support.strategies import type_cases
 
-from portico._plans.plan import read_path
 from portico._schema.compare import fitting_paths, meeting
+from portico._schema.paths import EACH, read_path
 from portico._schema.validate import PlainSchemaValidator
 from portico._schema.values import accepts
 from portico._types.compiling import compile_type
@@ -279,6 +279,10 @@ def test_the_paths_that_fit_are_those_that_are_surely_there() -> None:
     either = {"anyOf": [DAY, {**DAY, "properties": {"date": {"type": "string"}}}]}
     assert fitting_paths(either, {"type": "string"}, {}) == (("date",),)
     assert fitting_paths(either, {}, {}) == ((), ("date",))
+    pages = {"type": "object", "properties": {"results": {"type": "array", "items": DAY}}, "required": ["results"]}
+    texts = {"type": "array", "items": {"type": "string"}}
+    assert fitting_paths(pages, texts, {}) == (("results", EACH, "date"),)
+    assert fitting_paths(pages, {"type": "string"}, {}) == ()
 
 
 @given(st.data(), schemas().filter(whole), st.sampled_from(ROOTS))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from portico._plans.checking.shapes import object_of, whole
-from portico._plans.plan import JsonPath
 from portico._schema.compare import fitting_paths, meeting, paths_that_fit
+from portico._schema.paths import JsonPath
 
 TEXT, WHOLE, NUMBER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "null"}
 OBJECT, ARRAY = {"type": "object"}, {"type": "array"}

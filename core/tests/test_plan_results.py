@@ -8,7 +8,8 @@ import pytest
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.functions import result_schema
-from portico._plans.plan import From, JsonPath, ListOf, ObjectOf, Plan, PlanTemplate, Step, Value
+from portico._plans.plan import From, ListOf, ObjectOf, Plan, PlanTemplate, Step, Value
+from portico._schema.paths import JsonPath
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/P"}}}
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from tests.support.strategies import json_paths
 
 from portico._plans.checking.shapes import array_of, at_path, constant, describe, itemize, meant, object_of, whole
-from portico._plans.plan import JsonPath
-from portico._schema.compare import Either, never_meet
+from portico._schema.compare import Either, never_meet, pieces
+from portico._schema.paths import JsonPath, is_many, read_path
+from portico.plans import From
+from portico_testkit.strategies import json_values
 
 TEXT, WHOLE, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
 DATE = {"type": "object", "properties": {"date": TEXT, "weekday": WHOLE}, "required": ["date"]}
@@ -235,3 +239,39 @@ def test_what_is_put_together_of_schemas_with_roots_of_their_own_keeps_them() ->
     assert meets(shape, {"properties": {"a": {"properties": {"x": TEXT}}, "b": {"properties": {"x": WHOLE}}}})
     assert not meets(shape, {"properties": {"a": {"properties": {"x": WHOLE}}}})
     assert not meets(shape, {"properties": {"b": {"properties": {"x": TEXT}}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "item"),
+    [
+        ({"type": "array", "items": DATE}, "$[*].date", "string"),
+        ({"type": "array", "items": DATE}, "$[1:].weekday", "integer"),
+        (
+            {"properties": {"days": {"type": "array", "items": DATE}}},
+            "$.days[*]['date','weekday']",
+            "integer or string",
+        ),
+        (CLOSED, "$.*", "integer or string"),
+        ({**PAIR, "items": NULL}, "$[*]", "integer or null or string"),
+        ({**PAIR, "items": NULL}, "$[0,1]", "integer or string"),
+        ({"const": {"a": [1, 2]}}, "$.a[*]", "1 or 2"),
+        ({}, "$[*].a", "array or boolean or null or number or object or string"),
+    ],
+)
+def test_a_path_that_selects_many_leads_to_an_array_of_what_there_is(schema: Any, path: str, item: str) -> None:
+    [array] = pieces(at_path(whole(schema), From.parse_path(path)).shape)
+    assert (array.kind, describe(array.item(0))) == ("array", item)
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [(CLOSED, "$.days[*]"), ({"type": "array", "items": CLOSED}, "$[*].day"), (TEXT, "$[*]"), (TEXT, "$['a',0]")],
+)
+def test_a_path_that_can_select_nothing_is_wrong(schema: Any, path: str) -> None:
+    assert "there can be nothing at" in at_path(whole(schema), From.parse_path(path)).problem
+
+
+@given(json_values(), json_paths().filter(is_many))
+def test_of_a_value_that_is_known_a_path_is_wrong_where_it_selects_nothing(value: Any, path: JsonPath) -> None:
+    place = at_path(constant(value), path)
+    assert bool(place.problem) == (read_path(value, path) == [])

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from hypothesis import strategies as st
 
+from portico._schema.paths import JsonPath, Many
 from portico.plans import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range
 from portico_testkit.strategies import json_values
@@ -195,17 +196,17 @@ def _scalars() -> st.SearchStrategy[Any]:
     return st.sampled_from(["a", "b", "1", "", 0, 1, 2, 1.0, 2.5, True, False])
 
 
-def json_paths() -> st.SearchStrategy[tuple[str | int, ...]]:
-    """Draw a path of names, strange ones among them, and indexes."""
+def json_paths() -> st.SearchStrategy[JsonPath]:
+    """Draw a path of names, strange ones among them, of indexes, and of parts that select many."""
     return _PATHS
 
 
-_PATHS = st.lists(
-    _KEYS
-    | st.text(st.characters(codec=None, exclude_categories=()), max_size=4)
-    | st.integers(-(2**53) + 1, 2**53 - 1),
-    max_size=4,
-).map(tuple)
+_INDEXES = st.integers(-3, 3) | st.integers(-(2**53) + 1, 2**53 - 1)
+_BOUNDS = st.none() | _INDEXES
+_NAMES_AND_INDEXES = _KEYS | st.text(st.characters(codec=None, exclude_categories=()), max_size=4) | _INDEXES
+_SEVERAL = st.none() | st.tuples(_BOUNDS, _BOUNDS, _BOUNDS)
+_MANY = st.tuples(_SEVERAL) | st.lists(_NAMES_AND_INDEXES | _SEVERAL, min_size=2, max_size=3).map(tuple)
+_PATHS = st.lists(_NAMES_AND_INDEXES | _MANY.map(Many), max_size=4).map(tuple)
 _NAMES = st.lists(_KEYS, max_size=3, unique=True)
 _SECONDS = st.none() | st.sampled_from([0.5, 1, 30.0])
 _ATTEMPTS = st.none() | st.integers(1, 100)

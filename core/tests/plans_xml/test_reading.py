@@ -106,6 +106,8 @@ def test_an_empty_plan_is_told_apart(text: str) -> None:
         ("$A[007]", TextOf((From("A"), "[007]"))),
         ("$a.name", From("A", ("name",))),
         ("$A.list[0].x", From("A", ("list", 0, "x"))),
+        ("$A.list[*].x", From("A", From.parse_path("$.list[*].x"))),
+        ("$A.list[0,-1][1:]", From("A", From.parse_path("$.list[0,-1][1:]"))),
         ("$A['max temp'][-1]", From("A", ("max temp", -1))),
         ("$INPUT.city", From("input", ("city",))),
         ("将$A翻译成中文", TextOf(("将", From("A"), "翻译成中文"))),

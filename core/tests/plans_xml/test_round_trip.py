@@ -151,7 +151,9 @@ FIELDS = {
     )
 }
 INPUT = {"city": "Oslo", "n": 3, "trip": {"city": "Bergen", "days": [{"max temp": 7}]}}
-PLACES = st.sampled_from(["", ".city", ".days[0]", '.days[-1]["max temp"]', ".days[0]['max temp']", ".", ".txt", "[x]"])
+PLACES = st.sampled_from(
+    ["", ".city", ".days[0]", '.days[-1]["max temp"]', ".days[0]['max temp']", ".days[*].city", ".", ".txt", "[x]"]
+)
 NAMES = st.sampled_from(["A", "b", "INPUT", "city", "n", "trip", "s2", "RESULT__A"])
 AROUND = st.sampled_from(["", "", "on ", " and "])
 GIVEN = st.builds(lambda *parts: "".join(parts), AROUND, st.just("$") | st.just("at "), NAMES, PLACES, AROUND)

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from portico import Function
 from portico.errors import SchemaUnsupported
-from portico.plans import INPUT, Infeasible, Plan, PromptText, ReplyProblem, Step, plan_from_json, plan_to_json
+from portico.plans import INPUT, From, Infeasible, Plan, PromptText, ReplyProblem, Step, plan_from_json, plan_to_json
 from portico.plugins import PlainSchemaValidator
 from portico_structured_planner.forms import Bounds, ParameterForm, bound_schema
 from portico_structured_planner.reading import Call, Finish, read_step
@@ -53,6 +53,17 @@ def test_a_good_step_is_read() -> None:
         step = read_step(json.dumps(GOOD), FORM, PlainSchemaValidator(), held=held)
         assert isinstance(step, Call)
         assert set(step.arguments) == {"tree", "names", "anything", "note"}
+
+
+def test_a_list_may_be_a_part_of_every_element_of_a_result() -> None:
+    pages = schema_of([{"link": "a"}, {"link": "b"}])
+    form = step_form([MANUAL], (Origin("s1", (pages,)),), Forms(), Rules(BOUNDS))
+    names, tree = {"from": "s1", "path": "$[*].link"}, {"value": {"name": "t"}}
+    arguments = {"tree": tree, "names": names, "anything": {"value": 1}}
+    reply = {"next": {"function": "Garden-plant", "reason": "r", "arguments": arguments}}
+    step = read_step(json.dumps(reply), form, PlainSchemaValidator(), held=False)
+    assert isinstance(step, Call)
+    assert step.arguments["names"] == From("s1", From.parse_path("$[*].link"))
 
 
 @pytest.mark.fuzz

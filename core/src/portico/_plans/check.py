@@ -29,9 +29,9 @@ from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PorticoError, TemplateError, nearest
 
 if TYPE_CHECKING:
-    from portico._plans.plan import JsonPath
     from portico._ports.schema_validator import SchemaValidator
     from portico._prompts.calling import FunctionCall
+    from portico._schema.paths import JsonPath
 
 Templates: TypeAlias = Callable[[str, str], Template]
 """Compiles a template from its source, in the language of a name, as `Kernel.template` does."""

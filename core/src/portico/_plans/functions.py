@@ -11,21 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import Function, FunctionSpec, Parameter
 from portico._functions.middleware import INNER_PLAN
-from portico._plans.plan import (
-    INPUT,
-    Expression,
-    From,
-    JsonPath,
-    ListOf,
-    ObjectOf,
-    Plan,
-    PlanTemplate,
-    Step,
-    TextOf,
-    Value,
-)
+from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico._prompts.functions import PromptInput, enter_function
 from portico._schema.definitions import hoist, with_definitions
+from portico._schema.paths import JsonPath, Many, is_many
 from portico._schema.values import inside, resolve
 from portico.errors import FunctionNotFound, PlanError, PorticoError, SchemaUnsupported
 
@@ -95,7 +84,14 @@ def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
             if not isinstance(here, Mapping) or "$ref" not in here:
                 break
             here = resolve(here["$ref"], schema)
-        here = inside(here, part)
+        if not isinstance(part, Many):
+            here = inside(here, part)
+        elif isinstance(here, Mapping) and not any(isinstance(each, str) for each in part.selectors):
+            here = None if "prefixItems" in here or here.get("type") != "array" else here.get("items")
+        else:
+            here = None
+    if is_many(path):
+        here = {"type": "array", **({} if here is None else {"items": here})}
     return with_definitions(here, schema.get("$defs", {})) if isinstance(here, Mapping) else {}
 
 

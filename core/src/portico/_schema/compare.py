@@ -15,13 +15,13 @@ from typing import Any, Literal, TypeAlias
 
 from portico._schema.bounded import Bounded
 from portico._schema.definitions import free_name, hoist, with_definitions
+from portico._schema.paths import EACH, JsonPath, is_many
 from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_number, kind_of, resolve, same
 
 Schema: TypeAlias = tuple[Any, Any]
 """A schema, and the one that its references are to."""
 Together: TypeAlias = tuple[Schema, ...]
 """Schemas that a value must be valid under, all of them; none allows everything."""
-JsonPath: TypeAlias = tuple[str | int, ...]
 
 UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """What a schema that is malformed, or too deep, raises on the way."""
@@ -206,7 +206,8 @@ def fitting_paths(
 
     The shortest come first, in the order of the schema; at most ``most``, of at most ``depth`` parts. ``root`` is the
     schema that the references of ``schema`` are to, itself where none is given. Only required properties and the
-    elements that every array has count, of the first eight.
+    elements that every array has count, of the first eight. Where an array is wanted, a path may select a part of all
+    elements: ``$.days[*].date``.
     """
     return paths_that_fit(
         ((schema, schema if root is None else root),), ((wanted, wanted_root),), depth=depth, most=most
@@ -218,20 +219,45 @@ def paths_that_fit(given: Together, wanted: Together, *, depth: int = 4, most: i
     search = _Search()
     found: list[JsonPath] = []
     level: list[tuple[JsonPath, list[Together]]] = [((), [given])]
+    # What is compared is known by its identity, so it must stay.
+    arrays: list[Together] = []
     try:
+        many = _wants_array(wanted)
         for distance in range(depth + 1):
             below: list[tuple[JsonPath, list[Together]]] = []
             for path, options in level:
-                if all(search.fits(together, *each) for together in options for each in wanted):
+                selected = is_many(path)
+                if selected:
+                    arrays.append((({"type": "array", "items": Either(tuple(options))}, None),))
+                looked_at = arrays[-1:] if selected else options
+                if path[-1:] != (EACH,) and all(
+                    search.fits(together, *each) for together in looked_at for each in wanted
+                ):
                     found.append(path)
                     if len(found) == most:
                         return tuple(found)
                 if distance < depth:
                     below += [((*path, part), inner) for part, inner in _surely_inside(options)]
+                    if many and not selected and (elements := _elements(options)):
+                        below.append(((*path, EACH), elements))
             level = below
     except UNREADABLE:
         pass
     return tuple(found)
+
+
+def _wants_array(wanted: Together) -> bool:
+    """Tell whether arrays are taken, and not anything."""
+    kinds = {piece.kind for piece in pieces(wanted)}
+    return "array" in kinds and len(kinds) < len(_KINDS)
+
+
+def _elements(options: list[Together]) -> list[Together]:
+    """Return what the elements may be where all alternatives are arrays; nothing for others."""
+    split = [piece for together in options for piece in pieces(together)]
+    if not all(piece.kind == "array" and piece.values is None for piece in split):
+        return []
+    return [piece.item(index) for piece in split for index in range(piece.positions() + 1)]
 
 
 def _surely_inside(options: list[Together]) -> Iterator[tuple[str | int, list[Together]]]:

@@ -331,7 +331,10 @@ class SequentialPlanner:
         # The model sees its own text again if the plan is refused or fails.
         notes: dict[str, Any] = {"plan": number, "written": text}
         if result is not None:
-            notes["result"] = [[each.step, *each.path] if each.path else each.step for each in references(result)]
+            notes["result"] = [
+                {"from": each.step, "path": From.print_path(each.path)} if each.path else each.step
+                for each in references(result)
+            ]
         if read.recovered:
             notes["recovered"] = [str(mend) for mend in read.recovered]
         return replace(read.plan, result=result, notes=notes)
@@ -350,14 +353,25 @@ class SequentialPlanner:
         return await Asking.until_usable(chat, request, emit, read=read, repair=ask_again, repairs=settings.repairs)
 
 
+def _marked(noted: Any) -> From | None:
+    """Read a part of a result from the notes; journals of before have its path as a list."""
+    match noted:
+        case str(step):
+            return From(step)
+        case [str(step), *path]:
+            return From(step, tuple(path))
+        case {"from": str(step), "path": str(path)}:
+            return From(step, From.parse_path(path))
+    return None
+
+
 def _with_results_before(result: Expression | None, task: Task) -> Expression | None:
     """Put the finished parts of a failed plan's result before the result of its successor."""
     marked = task.notes.get("result") if isinstance(task.notes, dict) else None
     if not isinstance(marked, list) or result is None:
         return result
     finished = {record.step.id for record in finished_steps(task)}
-    named = (each if isinstance(each, list) and each else [each] for each in marked)
-    before = [From(step, tuple(path)) for step, *path in named if isinstance(step, str) and step in finished]
+    before = [each for each in map(_marked, marked) if each is not None and each.step in finished]
     here = {reference.step for reference in references(result)}
     parts: list[str | Expression] = []
     for reference in before:

@@ -30,7 +30,7 @@ class Origin:
     schemas: tuple[Mapping[str, Any], ...]
 
 
-Path = tuple[str | int, ...]
+Path = tuple[Any, ...]
 
 
 class Forms:

@@ -10,9 +10,9 @@ from functools import cache, cached_property, lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from portico._plans.plan import From, JsonPath
 from portico._schema.coerce import mend
 from portico._schema.compare import UNREADABLE, Either, Piece, Together, meeting, never_meet, pieces
+from portico._schema.paths import JsonPath, Many, Selector, is_many, print_path, select
 from portico.errors import nearest
 
 if TYPE_CHECKING:
@@ -52,6 +52,14 @@ def array_of(items: Iterable[Together]) -> Together:
     return (({"type": "array", "prefixItems": fixed, "minItems": len(fixed), "maxItems": len(fixed)}, None),)
 
 
+def list_of(item: Together) -> Together:
+    """Return the shape of an array whose elements have one shape.
+
+    That it may be empty is left out: it would fit any list, and a plan is wrong where it fits only so.
+    """
+    return (({"type": "array", "items": Either((item,)), "minItems": 1}, None),)
+
+
 def object_of(members: Mapping[str, Together]) -> Together:
     """Return the shape of an object whose members have their own shapes."""
     schema = {
@@ -72,13 +80,15 @@ def at_path(shape: Together, path: JsonPath) -> Place:
     try:
         for depth, part in enumerate(path):
             split = [piece for option in options for piece in pieces(option)]
-            inner = _inside(split, part)
+            selectors = part.selectors if isinstance(part, Many) else (part,)
+            inner = [each for selector in selectors for each in _inside(split, selector)]
             if not inner:
                 return _nothing(path[: depth + 1], split)
             options = inner
     except UNREADABLE:
-        return Place()
-    return Place(options[0] if len(options) == 1 else ((Either(tuple(options)), None),))
+        options = [()]
+    either = options[0] if len(options) == 1 else ((Either(tuple(options)), None),)
+    return Place(list_of(either) if is_many(path) else either)
 
 
 def meant(name: str, names: Iterable[str], given: Iterable[str] = ()) -> str | None:
@@ -128,44 +138,47 @@ def _plain(name: str) -> str:
     return _SEPARATORS.sub("", name).lower()
 
 
-def _inside(split: Iterable[Piece], part: str | int) -> list[Together]:
-    """Return what may be at one part of a path inside the pieces; nothing where nothing can be."""
+def _inside(split: Iterable[Piece], selector: Selector) -> list[Together]:
+    """Return what may be at a part of a path inside the pieces; nothing where nothing can be."""
     found: dict[frozenset[tuple[int, int]], Together] = {}
     constants: list[Together] = []
     for piece in split:
-        if piece.kind != ("object" if isinstance(part, str) else "array"):
-            continue
         if piece.values is not None:
-            constants += [constant(value[part]) for value in piece.values if _has(value, part)]
+            constants += [constant(each) for value in piece.values for each in select(value, selector)]
             continue
-        for member in [piece.member(part)] if isinstance(part, str) else _items(piece, part):
+        for member in _members(piece, selector) if piece.kind == "object" else _items(piece, selector):
             found.setdefault(frozenset((id(schema), id(root)) for schema, root in member), member)
     return [*(member for member in found.values() if not never_meet(member)), *constants]
 
 
-def _items(piece: Piece, index: int) -> list[Together]:
-    most, fixed = piece.longest(), piece.positions()
-    if index >= most or -index > most:
+def _members(piece: Piece, selector: Selector) -> list[Together]:
+    if selector is None:
+        return [piece.member(name) for name in (*piece.names(), None)]
+    return [piece.member(selector)] if isinstance(selector, str) else []
+
+
+def _items(piece: Piece, selector: Selector) -> list[Together]:
+    if piece.kind != "array" or isinstance(selector, str):
         return []
-    if index >= 0:
-        return [piece.item(index)]
-    # From the end, it may be any of them.
-    return [piece.item(each) for each in range(fixed + 1) if each < most]
-
-
-def _has(value: Any, part: str | int) -> bool:
-    return part in value if isinstance(part, str) else -len(value) <= part < len(value)
+    most = piece.longest()
+    if isinstance(selector, int):
+        if selector >= most or -selector > most:
+            return []
+        if selector >= 0:
+            return [piece.item(selector)]
+    # From the end, and of a slice, it may be any of them.
+    return [piece.item(each) for each in range(piece.positions() + 1) if each < most]
 
 
 def _nothing(path: JsonPath, split: Sequence[Piece]) -> Place:
-    part, problem = path[-1], f"there can be nothing at {From.print_path(path)}"
+    part, problem = path[-1], f"there can be nothing at {print_path(path)}"
     objects = [piece for piece in split if piece.kind == "object"]
     names = {name for piece in objects for name in piece.names()}
     names |= {name for piece in objects for value in piece.values or () for name in value}
     if isinstance(part, str) and names:
-        near = tuple(From.print_path((*path[:-1], name)) for name in nearest(part, sorted(names)))
+        near = tuple(print_path((*path[:-1], name)) for name in nearest(part, sorted(names)))
         return Place(problem=f"{problem}; it has: {itemize(sorted(names))}", nearest=near)
-    return Place(problem=f"{problem}; {From.print_path(path[:-1])} is {_describe_pieces(split)}")
+    return Place(problem=f"{problem}; {print_path(path[:-1])} is {_describe_pieces(split)}")
 
 
 class Output:

@@ -37,7 +37,9 @@ def full_name(written: str) -> str:
 _REFERENCE = re.compile(r"\$(\w+)")
 _WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]+")
-_FIELD = re.compile(r"""\.[^\W\d]\w*|\[(?:0|-?[1-9][0-9]{0,14}|(["'])[^"'\\\x00-\x1f]*\1)\]""")
+_INTEGER = "(?:0|-?[1-9][0-9]{0,14})"
+_SELECTOR = rf"""(?:"[^"\\\x00-\x1f]*"|'[^'\\\x00-\x1f]*'|\*|{_INTEGER}?:{_INTEGER}?(?::{_INTEGER}?)?|{_INTEGER})"""
+_FIELD = re.compile(rf"\.[^\W\d]\w*|\[{_SELECTOR}(?:,{_SELECTOR})*\]")
 _WHOLE = re.compile(rf"\$\w+(?:{_FIELD.pattern})+")
 _ASCII_FIELD = re.compile(r"\.[A-Za-z_][0-9A-Za-z_]*")
 _PLAIN = whole({"type": ["string", "number", "boolean"]})
