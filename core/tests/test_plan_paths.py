@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from portico._plans.checking.shapes import at_path, constant, describe
 from portico._plans.plan import From
 from portico._schema.paths import JsonPath, Many, read_path
-from portico.errors import PlanFormatError
+from portico.errors import LimitExceeded, PlanFormatError
 
 LONG = "a" * 200
 
@@ -110,3 +111,22 @@ def test_a_path_to_nothing_names_the_place_where_it_ends(path: JsonPath, says: s
     with pytest.raises(LookupError) as caught:
         read_path(value, path)
     assert caught.value.args == (says,)
+
+
+@pytest.mark.parametrize("blanks", [" " * 200, "\t" * 50_000])
+def test_a_wrong_path_is_refused_at_once_however_much_white_space_it_has(blanks: str) -> None:
+    for text in (f"$[{blanks}x", f"$[1{blanks}:{blanks}:{blanks}x"):
+        with pytest.raises(PlanFormatError, match="at character 3"):
+            From.parse_path(text)
+
+
+def test_a_path_that_looks_in_too_many_places_is_refused() -> None:
+    path = From.parse_path("$" + f"[0,1,2{',9' * 900}]" * 8)
+    with pytest.raises(LimitExceeded, match="10,000,000 places"):
+        read_path([[[[[[[[1] * 3] * 3] * 3] * 3] * 3] * 3] * 3] * 3, path)
+
+
+def test_a_path_that_selects_a_constant_thousands_of_times_is_checked_as_a_list_of_anything() -> None:
+    place = at_path(constant([[[[0] * 9] * 9] * 9] * 9), From.parse_path("$[*,:][*,:][*,:][*,:]"))
+    assert not place.problem
+    assert describe(place.shape) == "array"

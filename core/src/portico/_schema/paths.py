@@ -31,11 +31,11 @@ EACH = Many((None,))
 # ASCII letters, "_" and all that is not ASCII; then digits too. A set of what is left out compiles 20 times as fast.
 _NAME = re.compile(r"[^\x00-@\[-^`{-\x7f][^\x00-/:-@\[-^`{-\x7f]*")
 _BLANK = re.compile(r"[ \t\n\r]*")
-_INTEGER = r"(0|-?[1-9][0-9]*)"
+_INTEGER, _BLANKS = r"(0|-?[1-9][0-9]*+)", r"[ \t\n\r]*+"  # possessive: what a path may be long in is read once
 _SELECTOR = re.compile(
-    rf"""[ \t\n\r]*(?:"((?:[^"\\\x00-\x1f]|\\.)*)"|'((?:[^'\\\x00-\x1f]|\\.)*)'|(\*)"""
-    rf"""|{_INTEGER}?[ \t\n\r]*(:)[ \t\n\r]*{_INTEGER}?(?:[ \t\n\r]*:[ \t\n\r]*{_INTEGER}?)?|{_INTEGER})"""
-    rf"""[ \t\n\r]*([],])"""
+    rf"""{_BLANKS}(?:"((?:[^"\\\x00-\x1f]|\\.)*+)"|'((?:[^'\\\x00-\x1f]|\\.)*+)'|(\*)"""
+    rf"""|{_INTEGER}?{_BLANKS}(:){_BLANKS}{_INTEGER}?{_BLANKS}(?::{_BLANKS}{_INTEGER}?)?|{_INTEGER})"""
+    rf"""{_BLANKS}([],])"""
 )
 _ESCAPED = re.compile(r"""\\.|\"""")
 _IN_DOUBLE = {'"': '\\"', "\\'": "'", '\\"': "\\'"}
@@ -43,13 +43,14 @@ _IN_DOUBLE = {'"': '\\"', "\\'": "'", '\\"': "\\'"}
 _LARGEST_INDEX = 2**53 - 1
 _MOST_PARTS = 1_000
 _MOST_VALUES = 1_000_000
+_MOST_TRIED = 10_000_000
 
 
 def read_path(value: Any, path: JsonPath) -> Any:
     """Return the value at a path; negative indexes count from the end.
 
     A path that may select several gives a list of those that there are. Raises ``LookupError`` if there is nothing at
-    any other path, and ``LimitExceeded`` for more than 1,000,000 values.
+    any other path, and ``LimitExceeded`` for more than 1,000,000 values or 10,000,000 places to look at.
     """
     for depth, part in enumerate(path):
         if isinstance(part, Many):
@@ -74,18 +75,25 @@ def is_many(path: JsonPath) -> bool:
 
 
 def _select(value: Any, path: JsonPath, depth: int) -> list[Any]:
-    values = [value]
+    values, tried = [value], 0
     for part in path[depth:]:
         found: list[Any] = []
+        selectors = part.selectors if isinstance(part, Many) else (part,)
+        tried += len(values) * len(selectors)
+        if tried > _MOST_TRIED:
+            raise _too_much(path)
         for each in values:
-            for selector in part.selectors if isinstance(part, Many) else (part,):
+            for selector in selectors:
                 found += select(each, selector)
                 if len(found) > _MOST_VALUES:
-                    raise LimitExceeded(
-                        f"The path {_short(print_path(path))} selects more than {_MOST_VALUES:,} values."
-                    )
+                    raise _too_much(path)
         values = found
     return values
+
+
+def _too_much(path: JsonPath) -> LimitExceeded:
+    most = f"selects more than {_MOST_VALUES:,} values, or looks in more than {_MOST_TRIED:,} places"
+    return LimitExceeded(f"The path {_short(print_path(path))} {most}.")
 
 
 def select(value: Any, selector: Selector) -> Sequence[Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from portico._ports.schema_validator import SchemaValidator
 
 _LISTED = 10
+_OPTIONS = 1_000
 _VALUES = 5
 _LONGEST_VALUE = 40
 _KEPT = 64
@@ -81,7 +82,11 @@ def at_path(shape: Together, path: JsonPath) -> Place:
         for depth, part in enumerate(path):
             split = [piece for option in options for piece in pieces(option)]
             selectors = part.selectors if isinstance(part, Many) else (part,)
-            inner = [each for selector in selectors for each in _inside(split, selector)]
+            inner: list[Together] = []
+            for selector in dict.fromkeys(selectors):
+                inner += _inside(split, selector)
+                if len(inner) > _OPTIONS:
+                    raise OverflowError
             if not inner:
                 return _nothing(path[: depth + 1], split)
             options = inner
