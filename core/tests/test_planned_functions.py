@@ -104,6 +104,19 @@ async def test_a_resumed_run_keeps_its_choice() -> None:
     assert (await kernel.resume("r1", planner=planner)).outcome.text == "Mail-draft Clock-today"
 
 
+async def test_a_resumed_run_leaves_out_more_than_before_and_only_where_that_is_asked() -> None:
+    kernel = kernel_of(run_store=MemoryRunStore())
+    kernel.approve_plans()
+    for run, exclude, left in (("r1", ["Mail"], "Clock-today"), ("r2", [], "Mail-draft Clock-today")):
+        planner = Looking(Plan("Look.", (Step("s1", "Clock-today"),)))
+        await kernel.run_goal("Look.", planner=planner, run=run, exclude=["send"])
+        with pytest.raises(FunctionNotFound, match="Clock-today"):
+            await kernel.resume(run, planner=planner, exclude=["Clock-tody"])
+        kernel.middleware.plan.clear()
+        assert (await kernel.resume(run, planner=planner, exclude=exclude)).outcome.text == left
+        kernel.approve_plans()
+
+
 async def test_a_turn_takes_plugins_as_a_planner_does() -> None:
     chat = ScriptedChat("Yes.", capabilities=ChatCapabilities(tools=True))
     await kernel_of().complete("Now?", chat=chat, tool_choice=ToolChoice(exclude=("Mail",)))

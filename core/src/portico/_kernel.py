@@ -483,6 +483,7 @@ class Kernel:
         budget: Budget | None = None,
         context: GivenContext = None,
         emit: Emit | None = None,
+        exclude: Collection[str] = (),
     ) -> Run:
         """Continue a run of the journal, after a pause, a failure, or the end of its process.
 
@@ -490,17 +491,26 @@ class Kernel:
         recorded of it. Without one it runs again, unless its function has effects: then the run ends with
         ``Paused(uncertain=True)`` until the step is in ``retry`` or its result in ``results``. Middleware that paused
         is asked again. What failed stays failed, unless it is in ``retry``. The planner is that of the journal, unless
-        another is given, and so is the conversation before the goal. Proposals and steps count over the whole run,
+        another is given, and so is the conversation before the goal. ``exclude`` names functions and plugins that it
+        may not use this time, beside those that the run leaves out. Proposals and steps count over the whole run,
         seconds from now on.
 
-        Raises ``RunNotFound``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while another
-        process has the run, ``PlanStale`` and ``PlanInvalid`` where what is left of the plan cannot run with the
-        functions as they are, and what `run_goal` raises.
+        Raises ``RunNotFound``, ``FunctionNotFound`` for an unknown function, ``RunError`` for a step or a value that
+        does not fit, ``StoreBusy`` while another process has the run, ``PlanStale`` and ``PlanInvalid`` where what is
+        left of the plan cannot run with the functions as they are, and what `run_goal` raises.
         """
         from portico._runs.run import resume
 
         return await resume(
-            self, run, planner=planner, retry=retry, results=results, budget=budget, context=context, emit=emit
+            self,
+            run,
+            planner=planner,
+            retry=retry,
+            results=results,
+            budget=budget,
+            context=context,
+            emit=emit,
+            exclude=exclude,
         )
 
     def run_sync(self, awaitable: Awaitable[T]) -> T:

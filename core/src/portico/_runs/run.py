@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
+from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step
@@ -23,7 +24,6 @@ from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamage
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from portico._functions.functions import FunctionSpec
     from portico._kernel_like import KernelLike
     from portico._runs.outcome import GivenContext
 
@@ -162,6 +162,7 @@ async def resume(
     budget: Budget | None = None,
     context: GivenContext = None,
     emit: Emit | None = None,
+    exclude: Collection[str] = (),
 ) -> Run:
     """Continue a run of the journal; see `Kernel.resume`."""
     store = kernel.run_store
@@ -169,6 +170,7 @@ async def resume(
         raise RunError("This kernel keeps no journal to resume from. Choose one under [runs], such as sqlite.")
     if isinstance(retry, str):
         raise TypeError(f"retry= takes several steps: write retry=({retry!r},)")
+    tuple(FunctionSpec.find_names(exclude, kernel.specs))
     before = len(await store.read(run))
     if not before:
         raise RunNotFound(run, await store.runs())
@@ -207,7 +209,7 @@ async def resume(
         execution.journal, execution.recording = journal, recording
         merged = {**state.context, **(context_of(context) or {})} or None
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
-        loop.functions, loop.exclude = state.functions, state.exclude
+        loop.functions, loop.exclude = state.functions, (*state.exclude, *exclude)
         loop.load(state)
         execution.warnings += warnings
         execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
