@@ -16,7 +16,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
     "source lines": 69_260,
-    "core lines": 22_845,
+    "core lines": 22_855,
     "testkit lines, with its tests": 12_010,
     "public names of core": 220,
     "distributions": 27,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +22,11 @@ from tests.support.serving import MODES, SENDING, YES, World, text_of
 
 from portico import From, Function, Kernel, Plan, PlanReview, Step, Value, plan_function
 from portico.errors import ConfigurationError, StoreError
-from portico.plans import Answer, plan_to_json
+from portico.plans import Answer, PlanTemplate, plan_to_json
 from portico.plugins import Compiled
 from portico.ports import CallFunction, Planner
+from portico_cli.runs import read_run
+from portico_cli.show.runs import run_to_json
 from portico_mcp._serving.server import make_server
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -120,6 +124,7 @@ async def test_a_run_with_a_step_that_is_left_out_is_not_resumed(world: World, m
     async with world.client(mode) as client:
         refused = await client.call_tool("run_resume", {"run": run})
     assert refused.is_error
+    assert f"`portico resume {run}` at a terminal" in text_of(refused)
     assert (world.questions, world.post.sent) == ([], [])
 
 
@@ -387,3 +392,129 @@ async def test_a_step_of_a_saved_plan_that_failed_is_told(world: World) -> None:
     async with world.client("auto") as client:
         await client.call_tool("greet", {}, progress_callback=take)
     assert told == ["a began: Post-send", "a failed"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_a_server_hides_is_hidden_from_its_clients_alone(world: World, mode: str) -> None:
+    world.options = {"exclude": ["Post-send"]}
+    world.planner._script = (Answer("none"), Answer("none"))
+    async with world.client(mode) as client:
+        await client.call_tool("plan_propose", {"goal": "Send"})
+        await world.kernel.run_goal("Send")
+    seen = [{spec.name for spec in task.functions} for task in world.planner.tasks]
+    assert ["Post-send" in names for names in seen] == [False, True]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_findings_on_a_proposal_are_those_of_a_check_and_name_nothing_that_is_left_out(
+    world: World, mode: str
+) -> None:
+    world.kernel.template_languages["handlebars"] = HandlebarsTemplates()
+    world.options = {"exclude": ["Post-send", "Post-find"]}
+    near = Plan("Near", (Step("s1", "Post-sent", {}),))
+    template = Plan("T", (Step("t", PlanTemplate("{{#find}}{{/find}}", "handlebars"), {"text": Value("x")}),))
+    for plan in (near, template):
+        world.planner._script = (plan,)
+        async with world.client(mode) as client:
+            proposed = (await client.call_tool("plan_propose", {"goal": "Go"})).structured_content
+            checked = (await client.call_tool("plan_check", {"plan": proposed["plan"]})).structured_content
+            ran = await client.call_tool("plan_run", {"plan": proposed["plan"]})
+        assert proposed["findings"] == checked["findings"] == ran.structured_content["findings"] != []
+        assert not checked["ok"]
+        assert not {"Post-send", "Post-find"} & {*re.findall(r"[\w-]+", json.dumps(checked))}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_an_unknown_function_in_a_template_is_said_without_what_is_left_out(world: World, mode: str) -> None:
+    world.kernel.template_languages["secretive"] = Secretive()
+    world.options = {"exclude": ["Post-send", "Post-shout"]}
+    step = {"id": "t", "function": {"template": "Post-sent", "language": "secretive"}}
+    async with world.client(mode) as client:
+        failed = await client.call_tool("plan_run", {"plan": {"version": 1, "goal": "g", "steps": [step]}})
+    assert failed.is_error
+    assert "no function 'Post-sent'" in text_of(failed)
+    assert "Post-send" not in text_of(failed)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_steps_inside_of_a_saved_plan_are_counted_and_told_without_what_is_left_out(
+    world: World, mode: str
+) -> None:
+    async def twice() -> str:
+        return "".join([str(await world.kernel.invoke("greet")) for _ in range(2)])
+
+    world.kernel.add_function(Function("twice", twice, returns=ANY))
+    steps = (Step("s1", "Post-send", {"letter": Value("x")}), Step("s2", "twice", after=("s1",)))
+    world.kernel.add_function(plan_function("outer", Plan("Outer", steps, result=From("s2"))))
+    world.options, world.answers = {"exclude": ["Post-send"]}, [YES]
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def take(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
+    async with world.client(mode) as client:
+        await client.call_tool("outer", {}, progress_callback=take)
+        ran = await client.call_tool("plan_run", {"plan": plan_to_json(CALLING)})
+    assert told == [(1, 4, "s1 began"), (2, 4, "s1 ended"), (3, 4, "s2 began: twice"), (4, 4, "s2 ended")]
+    assert "Post-send" not in str(ran)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_run_that_called_what_is_left_out_is_no_resource(world: World, mode: str) -> None:
+    async def describe(run: str, *, details: bool) -> Mapping[str, Any]:
+        assert world.store is not None
+        return run_to_json(await read_run(world.store, run), details=details)
+
+    world.describe = describe  # type: ignore[method-assign]
+    await world.kernel.run_plan(Plan("Loud", (Step("s1", "Post-shout", {"text": Value("x")}),)), run="loud")
+    await world.kernel.run_plan(CALLING, run="called")
+    world.options = {"exclude": ["Post-send"]}
+    async with world.client(mode) as client:
+        assert [each.name for each in (await client.list_resources()).resources] == ["loud"]
+        await client.read_resource("portico://runs/loud")
+        with pytest.raises(MCPError, match="There is no resource"):
+            await client.read_resource("portico://runs/called")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_held_run_names_run_resume_only_where_that_can_continue_it(world: World, mode: str) -> None:
+    world.kernel.template_languages["secretive"] = Secretive()
+    step = {"id": "t", "function": {"template": "Post-find", "language": "secretive"}}
+    plan = {"version": 1, "goal": "g", "steps": [{**step, "arguments": {"text": {"value": "x"}}}]}
+    for exclude, sent, said in (
+        (["Post-find"], SENDING, True),
+        (["Post-find"], plan, False),
+        (["run_resume"], SENDING, False),
+    ):
+        world.options = {"exclude": exclude}
+        async with world.client(mode, asks=False) as client:
+            held = await client.call_tool("plan_run", {"plan": sent})
+        assert held.structured_content["outcome"] == "held"
+        assert "portico resume" in text_of(held)
+        assert ("run_resume" in text_of(held)) is said
+        world.kernel.middleware.plan.clear()
+        world.kernel.middleware.step.clear()
+
+
+async def test_an_approval_counts_for_the_same_arguments_in_another_order(world: World) -> None:
+    async with world.client("auto") as client:
+        asked = await client.session.call_tool(
+            "plan_run", {"plan": SENDING, "input": {"a": 1, "b": 2}}, allow_input_required=True
+        )
+        assert isinstance(asked, InputRequiredResult)
+        ran = await client.session.call_tool(
+            "plan_run",
+            {"input": {"b": 2, "a": 1}, "plan": dict(reversed(SENDING.items()))},
+            input_responses=dict.fromkeys(asked.input_requests or {}, YES),
+            request_state=asked.request_state,
+            allow_input_required=True,
+        )
+    assert not isinstance(ran, InputRequiredResult)
+    assert world.post.sent == ["HELLO"]
+
+
+async def test_the_user_reads_the_input_in_its_own_letters_and_sees_what_is_hidden_in_it(world: World) -> None:
+    world.answers = [YES]
+    async with world.client("auto") as client:
+        await client.call_tool("plan_run", {"plan": SENDING, "input": "Zürich\u202e\x1b[31m"})
+    assert 'Input: "Zürich\\u202e\\u001b[31m"' in world.questions[0]

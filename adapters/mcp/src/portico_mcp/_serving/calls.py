@@ -85,6 +85,15 @@ def mend(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def escape(text: str) -> str:
+    r"""Return JSON with an escape for each character that cannot be seen, or that changes how others are seen.
+
+    >>> print(escape('"Zürich\u202e"'))
+    "Zürich\u202e"
+    """
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+
+
 def _block(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part of `PARTS` as the protocol has it."""
     kind, uri, data = part["type"], part.get("uri", ""), part.get("data", "")
@@ -114,12 +123,14 @@ class Call:
     """A call of a tool as a client made it.
 
     ``approved`` is the digest of the plan that the user approved, empty for none yet; None where no plan of the client
-    runs. Then ``emit`` takes the steps of a saved plan. ``run`` is the name of the run that began.
+    runs. Then ``emit`` takes the steps of a saved plan. No progress names the ``hidden`` functions. ``run`` is the
+    name of the run that began.
     """
 
     context: ServerRequestContext[Any, Any]
     params: CallToolRequestParams
     approved: str | None = None
+    hidden: frozenset[str] = frozenset()
     emit: Callable[[RunEvent], None] | None = None
     run: str = ""
     _steps: list[str] = field(factory=list, init=False)
@@ -153,7 +164,10 @@ class Call:
             self.run = event.run
         if (verb := _VERBS.get(type(event))) is not None and "/" not in event.step.id:
             function = event.step.function if verb == "began" else None
-            self._steps.append(f"{event.step.id} {verb}" + (f": {function}" if isinstance(function, str) else ""))
+            self._steps.append(
+                f"{event.step.id} {verb}"
+                + (f": {function}" if isinstance(function, str) and function not in self.hidden else "")
+            )
             # Two for each step: a number may not come twice.
             await self.context.session.report_progress(len(self._steps), planned and 2 * planned, self._steps[-1])
 
@@ -173,7 +187,7 @@ class Call:
         ``waiting`` are the questions without an answer yet. Raises ``PorticoError`` where the client cannot ask.
         """
         context, params = self.context, self.params
-        digest = hashlib.sha256(json.dumps([shown, params.name, params.arguments]).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([shown, params.name, params.arguments], sort_keys=True).encode()).hexdigest()
         answer: object
         if context.protocol_version >= ANY_JSON:
             asked = waiting.pop(params.request_state or "", None)

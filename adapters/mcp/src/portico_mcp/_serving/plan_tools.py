@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import define, field
 
 from portico import Paused, PlanReview, RequireApproval, function
-from portico.errors import PlanFormatError, PorticoError, RunNotFound, StepFailed
+from portico.errors import FunctionNotFound, PlanError, PlanFormatError, PorticoError, RunNotFound, StepFailed
 from portico.plans import (
     Answer,
     Event,
     Finding,
     Infeasible,
     Plan,
+    PlanTemplate,
     RunEvent,
     Step,
     check_plan,
@@ -30,7 +31,7 @@ from portico.plans import (
     plan_to_text,
 )
 from portico.plugins import RunState
-from portico_mcp._serving.calls import Call, Given, links_of
+from portico_mcp._serving.calls import Call, Given, escape, links_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -51,6 +52,7 @@ _FUNCTION = {"description": 'The full name of a function, a plan, or {"template"
 _ARGUMENTS = {"type": "object", "additionalProperties": _EXPRESSION}
 _STEP = {"id": {"type": "string"}, "function": _FUNCTION, "arguments": _ARGUMENTS, "after": {"type": "array"}}
 _STEPS = {"type": "array", "items": {"type": "object", "properties": _STEP, "required": ["id", "function"]}}
+_NOT_SERVED = "it calls a function that is not served"
 _PLAN = {"version": {"const": 1}, "goal": {"type": "string"}, "steps": _STEPS, "result": _EXPRESSION}
 
 
@@ -64,7 +66,7 @@ def with_plan_schema(tool: Function) -> FunctionSpec:
 
 @define
 class PlanTools:
-    """The tools for the plans and runs of a kernel. ``hidden`` are functions that clients may not call.
+    """The tools for the plans and runs of a kernel. ``hidden`` are functions and tools that clients may not call.
 
     A plan with effects runs only if the client's user approved it, by its digest; otherwise its run is held, and the
     command ``continues`` continues it. Middleware of the kernel does that, so it must not be that of anything else.
@@ -72,7 +74,7 @@ class PlanTools:
 
     kernel: Kernel
     continues: str
-    hidden: Collection[str] = ()
+    hidden: frozenset[str] = frozenset()
     _call: ContextVar[Call] = field(factory=lambda: ContextVar("portico_mcp_call"), init=False)
     # Whether a function runs: the application answers for the plans and steps inside of it, not the client.
     _inside: ContextVar[bool] = field(factory=lambda: ContextVar("portico_mcp_inside", default=False), init=False)
@@ -87,7 +89,7 @@ class PlanTools:
     async def carry_out(self, tool: Function, call: Call) -> Any:
         """Call one of the tools for a client."""
         arguments = tool.structure_arguments(call.params.arguments or {}, lenient=True)
-        call.approved = ""
+        call.approved, call.hidden = "", self.hidden
         token = self._call.set(call)
         try:
             return await tool.callable(**arguments)
@@ -100,7 +102,7 @@ class PlanTools:
         plan = plan_of(function)
 
         async def work(emit: Callable[[RunEvent], None]) -> Any:
-            call.emit = emit
+            call.emit, call.hidden = emit, self.hidden
             self._call.set(call)
             return await self.kernel.invoke_json(function, call.params.arguments or {}, lenient=True)
 
@@ -113,10 +115,11 @@ class PlanTools:
         Args:
             goal: What is to be reached, in words.
         """
-        proposal = await self._call.get().carry_out(lambda emit: self.kernel.propose(goal, emit=emit))
+        kernel, hidden = self.kernel, self._hidden_functions()
+        proposal = await self._call.get().carry_out(lambda emit: kernel.propose(goal, emit=emit, exclude=hidden))
         match proposal.outcome:
             case Plan() as plan:
-                findings = _findings_to_json(proposal.findings)
+                findings = _findings_to_json(self._findings(plan, None))
                 return Given({"outcome": "plan", "plan": plan_to_json(plan), "findings": findings})
             case Answer() as answer:
                 return _answered(answer)
@@ -181,8 +184,12 @@ class PlanTools:
             raise RunNotFound(run, [] if store is None else await store.runs())
         state = RunState.of(entries)
         waiting = state.plan if state.plan is not None and state.pending else Plan(state.goal)
-        if self.kernel.may_call(waiting) & {*self.hidden}:
-            raise PorticoError(f"The run {run} cannot be resumed here: it calls a function that is not served.")
+        if self.kernel.may_call(waiting) & self.hidden:
+            raise PorticoError(
+                f"The run {run} cannot be resumed here: {_NOT_SERVED}. "
+                f"`{self.continues} {run}` at a terminal continues it."
+            )
+        exclude = self._hidden_functions()
         decided = bool(retry or results)
         if decided or self.kernel.may_have_effects(waiting):
             if (decided or state.approved) and not self._call.get().can_ask:
@@ -195,7 +202,9 @@ class PlanTools:
             more = {"Input": state.input, "Steps to run again": list(retry), "Results to take as given": given}
             if stopped := await self._approve(waiting, _shown(more), effects=True):
                 return stopped
-        return await self._run(lambda emit: self.kernel.resume(run, retry=retry, results=results, emit=emit))
+        return await self._run(
+            lambda emit: self.kernel.resume(run, retry=retry, results=results, exclude=exclude, emit=emit)
+        )
 
     async def _approve(self, plan: Plan, more: str, *, effects: bool) -> Given | InputRequiredResult | None:
         """Ask the user about a plan with effects; return what ends the call, or None where it continues.
@@ -226,6 +235,9 @@ class PlanTools:
         """Hold a step that calls what is hidden, unless it is inside of a function: no check has seen a template's."""
         call, name = self._call.get(None), run.step.function
         if call is not None and call.emit is not None:
+            call.run = call.run or run.run
+            if run.run != call.run:  # a function in the plan runs another one
+                return await proceed()
             call.emit(Event.StepStarted(run.step, run.arguments))
             try:
                 result = await proceed()
@@ -234,10 +246,22 @@ class PlanTools:
                 raise
             call.emit(Event.StepFinished(run.step, result))
             return result
-        if call is None or self._inside.get() or not isinstance(name, str):
+        if call is None or self._inside.get() or isinstance(name, Plan):
             return await proceed()
+        if isinstance(name, PlanTemplate):
+            try:
+                return await proceed()
+            except PorticoError as error:
+                cause: BaseException | None = error
+                while cause is not None and not isinstance(cause, FunctionNotFound):
+                    cause = cause.__cause__
+                if cause is None or not self.hidden:
+                    raise
+                # Its own words may name what is hidden.
+                meant = [each for each in cause.meant if each not in self.hidden]
+                raise PlanError(str(FunctionNotFound(cause.name, list(self._served()), meant=meant))) from error
         if name in self.hidden:
-            return RequireApproval(f"the function {name!r} is not served")
+            return RequireApproval(_NOT_SERVED)
         token = self._inside.set(True)
         try:
             return await proceed()
@@ -262,18 +286,21 @@ class PlanTools:
                 raise
             step = error.step if isinstance(error, StepFailed) else None
             words = f"{error} It is the run {name}."
-            words += f" run_resume with retry {[step]} tries the step again." if step else ""
+            if step and "run_resume" not in self.hidden:
+                words += f" run_resume with retry {[step]} tries the step again."
             return Given({"outcome": "failed", "reason": str(error), "step": step, "run": name}, words, error=True)
         match run.outcome:
             case Answer() as answer:
-                return _answered(answer, run)
+                return _answered(answer, run, self.hidden)
             case Infeasible() as infeasible:
                 return _infeasible(infeasible, run.name)
             case paused:
                 return self._held(paused, run.name)
 
     def _held(self, paused: Paused, run: str) -> Given:
-        words = f"`{self.continues} {run}` at a terminal asks and continues it; run_resume does if the client can ask."
+        words = f"`{self.continues} {run}` at a terminal asks and continues it"
+        possible = paused.reason != _NOT_SERVED and "run_resume" not in self.hidden
+        words += "; run_resume does if the client can ask." if possible else "."
         words = "No journal is kept, so it cannot be resumed." if self.kernel.run_store is None else words
         value = {"outcome": "held", "reason": paused.reason, "step": paused.step, "uncertain": paused.uncertain}
         return Given({**value, "run": run}, f"{paused.text}. It is the run {run}. {words}")
@@ -281,12 +308,19 @@ class PlanTools:
     def _served(self) -> dict[str, FunctionSpec]:
         return {name: spec for name, spec in self.kernel.specs.items() if name not in self.hidden}
 
+    def _hidden_functions(self) -> frozenset[str]:
+        return self.hidden & self.kernel.functions.keys()
+
     def _findings(self, plan: Plan, input: Any) -> list[Finding]:
         kernel, known = self.kernel, {} if input is None else {"input": input}
         # First without what is hidden, which no finding may name.
         templates = lambda source, language: kernel.template(source, language=language)  # noqa: E731
         found = check_plan(plan, self._served(), validator=kernel.schema_validator, templates=templates)
-        return found if any(each.severity == "error" for each in found) else kernel.check_plan(plan, **known)
+        if any(each.severity == "error" for each in found):
+            return found
+        if kernel.may_call(plan) & self.hidden:
+            return [*found, Finding("a template may call a function that is not served")]
+        return kernel.check_plan(plan, **known)
 
 
 def _digest(plan: Plan) -> str:
@@ -295,7 +329,13 @@ def _digest(plan: Plan) -> str:
 
 
 def _shown(values: Mapping[str, Any]) -> str:
-    return "".join(f"\n{name}: {json.dumps(value)}" for name, value in values.items() if value not in (None, [], {}))
+    # In any order of its members, a value is the same.
+    written = {
+        name: json.dumps(value, ensure_ascii=False, sort_keys=True)
+        for name, value in values.items()
+        if value not in (None, [], {})
+    }
+    return "".join(f"\n{name}: {escape(text)}" for name, text in written.items())
 
 
 def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
@@ -304,7 +344,7 @@ def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def _answered(answer: Answer, run: Run | None = None) -> Given:
+def _answered(answer: Answer, run: Run | None = None, hidden: frozenset[str] = frozenset()) -> Given:
     value: dict[str, Any] = {"outcome": "answer", "answer": answer.text, "value": answer.value}
     value["citations"] = [asdict(each) for each in answer.citations]
     value["warnings"] = list(answer.warnings)
@@ -312,7 +352,11 @@ def _answered(answer: Answer, run: Run | None = None) -> Given:
     if run is not None:
         # A plan may have no result: then the results of its steps are what it gives.
         steps = [(each, {"result": each.result} if each.error is None else {"error": each.error}) for each in run.steps]
-        value["steps"] = [{"id": each.step.id, "function": _called_name(each.step), **ended} for each, ended in steps]
+        value["steps"] = [
+            {"id": each.step.id, "function": _called_name(each.step), **ended}
+            for each, ended in steps
+            if _called_name(each.step) not in hidden
+        ]
         value["run"] = run.name
         links = links or links_of(run.passages)
     return Given(value, links=links)

@@ -91,8 +91,8 @@ def make_server(
 
     ``include`` and ``exclude`` are names of tools and of plugins; see `choose`. Plans of clients cannot call a function
     that is left out. ``describe_run`` reads the runs of the kernel's journal, and the command ``resume`` continues one.
-    The kernel is the server's from now on: plans with effects need the approval of a client's user, and its planners
-    see what is served. Raises ``ConfigurationError`` as `choose` does, and for a function named like an own tool.
+    The kernel is the server's from now on: plans with effects need the approval of a client's user. Raises
+    ``ConfigurationError`` as `choose` does, and for a function named like an own tool.
     """
     plans = PlanTools(kernel, resume)
     own = {tool.name: tool for tool in FunctionPlugin.of(plans, "plans")}
@@ -100,8 +100,7 @@ def make_server(
     chosen = choose({name: [name] for name in own} | named, tuple(include), tuple(exclude), "--")
     if taken := sorted(chosen & own.keys() & named.keys()):
         raise ConfigurationError(f"The server has its own tool {taken[0]!r}: give your function of this name another.")
-    plans.hidden = kernel.functions.keys() - chosen
-    kernel.planner_exclude += tuple(plans.hidden)
+    plans.hidden = frozenset(kernel.functions.keys() | own.keys()) - chosen
     served: dict[str, _Served] = {}
     for name, function in kernel.functions.items():
         if name in chosen:
@@ -110,7 +109,7 @@ def make_server(
     for name, function in own.items():
         if name in chosen and (kernel.run_store is not None or name != "run_resume"):
             served[name] = _Served(with_plan_schema(function), partial(plans.carry_out, function), untyped=True)
-    runs = _Runs(kernel, describe_run)
+    runs = _Runs(kernel, describe_run, plans.hidden)
     server = Server[Any](
         "portico",
         version=version("portico-mcp"),
@@ -176,10 +175,11 @@ async def _call_function(plans: PlanTools, function: Function, call: Call) -> Gi
 
 @frozen
 class _Runs:
-    """The runs of the journal as resources."""
+    """The runs of the journal as resources, but for those that name a ``hidden`` function."""
 
     kernel: Kernel
     describe: DescribeRun | None
+    hidden: frozenset[str]
 
     async def list_runs(
         self, _: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
@@ -193,7 +193,8 @@ class _Runs:
             names = names[: names.index(after)]
         page = names[-_PAGE:][::-1]
         cursor = page[-1] if len(page) < len(names) else None
-        return ListResourcesResult(resources=[await self._resource(name) for name in page], next_cursor=cursor)
+        resources = [each for name in page if (each := await self._resource(name)) is not None]
+        return ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_templates(
         self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None
@@ -209,10 +210,12 @@ class _Runs:
 
     async def read(self, _: ServerRequestContext[Any, Any], params: ReadResourceRequestParams) -> ReadResourceResult:
         """Read a run, as ``portico runs RUN --json`` shows it."""
-        name = unquote(params.uri.removeprefix(_RUNS))
-        if self.describe is None or not params.uri.startswith(_RUNS) or name not in await self._names():
+        name, run = unquote(params.uri.removeprefix(_RUNS)), None
+        if self.describe is not None and params.uri.startswith(_RUNS) and name in await self._names():
+            run = await self.describe(name, details=True)
+        if run is None or self._names_hidden(run):
             raise MCPError(INVALID_PARAMS, f"There is no resource {params.uri!r}.", {"uri": params.uri})
-        text = mend(json.dumps(await self.describe(name, details=True), ensure_ascii=False, indent=2))
+        text = mend(json.dumps(run, ensure_ascii=False, indent=2))
         content = TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
         return ReadResourceResult(contents=[content])
 
@@ -220,10 +223,16 @@ class _Runs:
         store = self.kernel.run_store
         return [] if store is None or self.describe is None else list(await store.runs())
 
-    async def _resource(self, name: str) -> Resource:
+    def _names_hidden(self, run: Mapping[str, Any]) -> bool:
+        text = json.dumps(run)
+        return any(json.dumps(name) in text for name in self.hidden)
+
+    async def _resource(self, name: str) -> Resource | None:
         assert self.describe is not None  # noqa: S101 - without it there are no names
         try:
-            run = await self.describe(name, details=False)
+            run = await self.describe(name, details=bool(self.hidden))
+            if self._names_hidden(run):
+                return None
             about = f"A run that is {run.get('state')}."
         except PorticoError as error:  # the others can be listed
             run, about = {}, str(error)
