@@ -36,9 +36,8 @@ include = ["a*"]
     return tmp_path
 
 
-def source(folder: Path, behaviour: str = "normal") -> MCPFunctions:
-    settings = MCPSettings(command=sys.executable, args=(str(ODD), behaviour), approvals=folder)
-    return MCPFunctions(settings)
+def source(folder: Path, behaviour: str = "normal", **more: Any) -> MCPFunctions:
+    return MCPFunctions(MCPSettings(command=sys.executable, args=(str(ODD), behaviour), approvals=folder, **more))
 
 
 def edit(folder: Path, before: str, after: str) -> None:
@@ -49,8 +48,8 @@ def edit(folder: Path, before: str, after: str) -> None:
     file.write_text(text.replace(before, after), "utf-8")
 
 
-async def approve(folder: Path) -> None:
-    made = source(folder)
+async def approve(folder: Path, behaviour: str = "normal") -> None:
+    made = source(folder, behaviour)
     server = made.server("odd")
     server.approvals.write(await server.listing())
     await made.aclose()
@@ -65,6 +64,20 @@ async def test_an_approved_server_is_started_by_the_first_call_and_not_before(
     assert not processes()
     assert await kernel.invoke("odd-add", a=1, b=2) == {"sum": 3}
     await made.aclose()
+
+
+@pytest.mark.parametrize("approved", [False, True])
+async def test_a_tool_that_breaks_the_protocol_can_be_named_like_any_other(tmp_path: Path, approved: bool) -> None:
+    if approved:
+        await approve(tmp_path, "no_schema")
+    for names, functions, lost in (
+        ({"exclude": ("none", "5")}, 18, ["without a name"]),
+        ({"include": ("none", "add")}, 1, ["none", "without a name"]),
+    ):
+        made = source(tmp_path, "no_schema", **names)
+        assert len((await made.load("odd")).functions) == functions
+        assert [each.partition(" (")[0] for each in made.lost] == lost
+        await made.aclose()
 
 
 async def test_a_tool_that_says_something_else_than_was_approved_is_refused_and_the_others_are_not(
@@ -85,6 +98,7 @@ async def test_other_arguments_of_the_command_warn_that_the_approval_is_of_the_o
 ) -> None:
     await approve(tmp_path)
     assert source(tmp_path, "other").server("odd").approvals.read() is None
+    assert "had another `command`, `args` or `url`" in caplog.text
     assert "run `portico mcp approve odd`" in caplog.text
 
 

@@ -314,6 +314,30 @@ async def test_templates_of_resources_are_listed_beside_resources(load: Load, we
     ]
 
 
+@pytest.mark.parametrize(("code", "told"), [(-32601, False), (-32603, True)])
+async def test_templates_of_resources_that_cannot_be_listed_are_an_error_unless_there_are_none(
+    load: Load, web: Web, code: int, told: bool
+) -> None:
+    answers = {
+        "initialize": {"result": {**INFO, "capabilities": {"resources": {}}}},
+        "resources/list": {"result": {"resources": [{"uri": "a://b", "name": "b"}]}},
+        "resources/templates/list": {"error": {"code": code, "message": "The disk is gone"}},
+    }
+
+    def odd(handler: Handler, method: str, message: Any) -> bool:
+        if method in answers:
+            handler.reply(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], **answers[method]}).encode())
+        return method in answers
+
+    web.odd = odd
+    listing = (await load(web.url)).invoke("web-list_resources")
+    if told:
+        with pytest.raises(PorticoError, match="The disk is gone"):
+            await listing
+    else:
+        assert await listing == [{"uri": "a://b", "name": "b"}]
+
+
 async def test_a_broken_answer_ends_no_other_call_that_is_under_way(load: Load, web: Web) -> None:
     kernel = await load(web.url)
     both = threading.Barrier(2)

@@ -50,12 +50,9 @@ class MCPFunctions:
     def plugin_of(self, server: Server, listing: Listing) -> FunctionPlugin:
         """Return the functions of what a server offers. Raises ``ConfigurationError`` as `load` does."""
         server.known = listing.fingerprints()
-        settings, names = self._settings, [each["name"] for each in (*listing.tools, *listing.prompts)]
-        names += _RESOURCES if listing.resources else ()
-        spellings = {name: [function_name(name, settings.prefix, ())] for name in names}
-        chosen = choose(spellings, settings.include, settings.exclude, f"functions.{server.name}.")
+        chosen, unread = self._choose(server, listing)
         functions, lost = self._make(server, listing, chosen)
-        self.lost = tuple(lost := [*listing.lost, *lost])
+        self.lost = tuple(lost := [*unread, *lost])
         if lost:
             more = f"; and {len(lost) - _MOST_LISTED} more" if len(lost) > _MOST_LISTED else ""
             words = "; ".join(lost[:_MOST_LISTED])
@@ -76,13 +73,23 @@ class MCPFunctions:
                 f"`portico mcp list {name}` shows them, `portico mcp approve {name}` accepts them."
             )
         found = f"tools: {len(now.tools)}, prompts: {len(now.prompts)}"
-        lost = "".join(f"; lost: {each}" for each in now.lost[:_MOST_LISTED])
+        lost = "".join(f"; lost: {each}" for each in self._choose(server, now)[1][:_MOST_LISTED])
         return f"the server starts: {found}, {'as approved' if approved else 'none approved'}{lost}"
 
     async def aclose(self) -> None:
         """End the server that was started, or leave the one that is reached by a URL."""
         for server in self._servers.values():
             await server.aclose()
+
+    def _choose(self, server: Server, listing: Listing) -> tuple[set[str], list[str]]:
+        """Return the names of what is taken, and what of it is not of the protocol, with the reason."""
+        settings, names = self._settings, [each["name"] for each in (*listing.tools, *listing.prompts)]
+        names += [name for name, _ in listing.lost if name]
+        names += _RESOURCES if listing.resources else ()
+        spellings = {name: [function_name(name, settings.prefix, ())] for name in names}
+        chosen = choose(spellings, settings.include, settings.exclude, f"functions.{server.name}.")
+        lost = [(clean(name, 80), reason) for name, reason in listing.lost if not name or name in chosen]
+        return chosen, [f"{name or 'without a name'} ({reason})" for name, reason in lost]
 
     def _make(self, server: Server, listing: Listing, chosen: Collection[str]) -> tuple[list[Function], list[str]]:
         """Return the functions of what was chosen, and what cannot be one, with the reason."""

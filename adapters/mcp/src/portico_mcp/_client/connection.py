@@ -314,7 +314,7 @@ def _unchecked(client: Client) -> Client:
 
 
 def _readable(raw: Mapping[str, Any], method: str, key: str, version: str) -> dict[str, Any]:
-    """Return a page of a list with the entries that are of the protocol; ``_meta`` has a reason for each other one."""
+    """Return a page of a list with the entries that are of the protocol; ``_meta`` has name and fault of the others."""
     from mcp_types.methods import parse_server_result
     from pydantic import ValidationError
 
@@ -324,9 +324,9 @@ def _readable(raw: Mapping[str, Any], method: str, key: str, version: str) -> di
             parse_server_result(method, version, {**raw, key: [each]})
         except ValidationError as error:
             if error.errors()[0]["loc"][:2] == (key, 0):
-                name = clean(str(each.get("name", "") if isinstance(each, Mapping) else ""), 80) or "without a name"
+                name = str(each.get("name", "") if isinstance(each, Mapping) else "")
                 fault = _first_fault(error).replace(f"{key}.0", f"{key}.{number}", 1)
-                lost.append(f"{name} (it is not of the protocol: {fault})")
+                lost.append((name, f"it is not of the protocol: {fault}"))
                 continue
         kept.append(each)
     return {**raw, key: kept, "_meta": {LOST: lost}}

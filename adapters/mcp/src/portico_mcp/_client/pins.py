@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,13 @@ _VERSION = 1
 class Listing:
     """The tools and prompts of a server as it describes them, in JSON, and whether it has resources.
 
-    ``lost`` says of what else it listed why that cannot be used.
+    ``lost`` has the name, which may be empty, of what else it listed, and why that cannot be used.
     """
 
     tools: tuple[Mapping[str, Any], ...] = ()
     prompts: tuple[Mapping[str, Any], ...] = ()
     resources: bool = False
-    lost: tuple[str, ...] = ()
+    lost: tuple[tuple[str, str], ...] = ()
 
     def fingerprints(self) -> dict[str, str]:
         """Return a digest of all that the server says of each tool and prompt, by kind and name."""
@@ -86,10 +86,15 @@ class Approvals:
             for kind, listed in ((Tool, written["tools"]), (Prompt, written["prompts"])):
                 for each in listed:
                     kind.model_validate(each, by_name=False)
-            return Listing(tuple(written["tools"]), tuple(written["prompts"]), bool(written["resources"]))
+            # Files that were written before have none.
+            lost = tuple((str(name), str(reason)) for name, reason in written.get("lost", ()))
+            return Listing(tuple(written["tools"]), tuple(written["prompts"]), bool(written["resources"]), lost)
         except FileNotFoundError:
             if any(self.path.parent.glob(f"{self._name}-{'[0-9a-f]' * 12}.json")):
-                words = "functions.%s: the approval is of another command, `args` or URL; run `portico mcp approve %s`."
+                words = (
+                    "functions.%s: nothing is approved of this server. What was approved under its name had another "
+                    "`command`, `args` or `url`. Look at its tools, and run `portico mcp approve %s`."
+                )
                 _log.warning(words, self._name, self._name)
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -101,7 +106,7 @@ class Approvals:
 
     def write(self, listing: Listing) -> None:
         """Keep a listing as approved; the old file or the new one is there at any moment."""
-        body = {"version": _VERSION, "tools": listing.tools, "prompts": listing.prompts, "resources": listing.resources}
+        body = {"version": _VERSION, **asdict(listing)}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as file:

@@ -116,6 +116,7 @@ class Server:
             The resources that the server has.
         """
         from mcp import MCPError
+        from mcp_types import METHOD_NOT_FOUND
 
         from portico_mcp._client.wire import resource_of
 
@@ -125,8 +126,11 @@ class Server:
             pages = _pages(client.list_resources, most, f"functions.{self.name}: {what}")
             found = [resource_of(each) async for page in pages for each in page.resources]
             pages = _pages(client.list_resource_templates, most, f"functions.{self.name}: {what}")
-            with suppress(MCPError):  # as many have none
+            try:
                 found += [resource_of(each) async for page in pages for each in page.resource_templates]
+            except MCPError as error:
+                if error.code != METHOD_NOT_FOUND:  # many have none
+                    raise
             return found
 
         return await self._ask(request, what, repeat=True)
