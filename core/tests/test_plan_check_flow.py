@@ -277,6 +277,12 @@ def test_a_parameter_that_a_variable_may_fill_is_not_missing_for_sure() -> None:
     assert template(call, source='{{set "text" 1}}') == []
 
 
+def test_where_a_variable_is_given_its_template_calls_no_function_of_its_name() -> None:
+    call = FunctionCall("send", 3, (), 1, 1, variable="send")
+    assert len(template(call, attempts=2)) == 2
+    assert template(call, attempts=2, arguments={"send": Value(1)}) == []
+
+
 def test_a_template_that_cannot_be_compiled_is_a_finding() -> None:
     assert template(source="{{") == ["t function: line 1, column 3: the tag is not closed"]
     assert template(language="jinja") == ["t function: There is no template language 'jinja'."]

@@ -9,8 +9,9 @@ import pytest
 
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
-from portico._plans.plan import Plan, Step
+from portico._plans.plan import From, Plan, PlanTemplate, Step
 from portico._plans.task import Answer, Event, Infeasible, RunEvent, Task
+from portico._prompts.calling import FunctionCall
 from portico._selection.selection import FunctionsOffered
 from portico.errors import PlanInvalid, StoreError
 from portico_testkit.fakes.function_selector import WordSelector
@@ -36,6 +37,22 @@ class Modelled:
 class Plain(Modelled):
     name = "plain"
     asks_model = False
+
+
+class Perhaps:
+    """A template language: each word of a template is perhaps called, and "…" may call anything."""
+
+    name = "perhaps"
+
+    def compile(self, source: str, *, name: str = "prompt") -> Perhaps:
+        return type("Compiled", (Perhaps,), {"calls": self.calls_of(source)})()
+
+    def calls_of(self, source: str) -> tuple[FunctionCall, ...] | None:
+        calls = [FunctionCall(word, 0, (), 1, 1, certain=False) for word in source.split()]
+        return None if source == "…" else tuple(calls)
+
+    async def render(self, arguments: Any, *, call: Any) -> str:
+        return "text"
 
 
 class Older:
@@ -92,6 +109,22 @@ async def test_a_planner_that_asks_no_model_gets_everything_and_asks_no_selector
     told = planner.functions if isinstance(planner, Older) else len(planner.tasks[0].functions)
     assert told == len(TOPICS)
     assert (selector.contexts, run.selection) == ([], None)
+
+
+@pytest.mark.parametrize("source", ["World-river World-song", "…"])
+async def test_a_template_may_call_what_was_not_offered_and_not_what_the_run_leaves_out(source: str):
+    kernel = kernel_of(WordSelector(2))
+    kernel.template_languages["perhaps"] = Perhaps()
+    write = PlanTemplate(source, "perhaps")
+    inner = Plan("", (Step("i", write),))
+    plan = Plan("", (Step("a", write), Step("b", inner), Step("c", PlanTemplate("World-train", "perhaps"))), From("a"))
+    run = await kernel.run_goal("The invoice", planner=Modelled(plan))
+    assert run.outcome.text == "text"
+    proposal = await kernel.propose("The invoice", planner=Modelled(plan), exclude=["World-river"])
+    message = "the template may call what this plan may not use: World-river"
+    assert list(map(str, proposal.findings)) == [f"a function: {message}", f"b i function: {message}"]
+    with pytest.raises(PlanInvalid, match=message):
+        await kernel.run_goal("The invoice", planner=Modelled(*[plan] * 9), exclude=["World-river"])
 
 
 async def test_it_is_chosen_once_for_a_run_and_again_when_there_are_other_functions():

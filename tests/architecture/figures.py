@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 69_260,
-    "core lines": 22_855,
+    "source lines": 69_300,
+    "core lines": 22_875,
     "testkit lines, with its tests": 12_010,
     "public names of core": 220,
     "distributions": 27,

@@ -287,7 +287,8 @@ class _PlanCheck:
         for name in getattr(compiled, "variables", ()):
             if name not in step.arguments:
                 notes.add(f"the template needs the argument {name!r}", ("arguments",))
-        calls = getattr(compiled, "calls", None) or ()
+        every, given = getattr(compiled, "calls", None) or (), step.arguments
+        calls = [call for call in every if not (call.variable and call.variable in given)]
         for call in (each for each in calls if each.certain):
             where = f"line {call.line}, column {call.column}"
             # A template that writes a name in another case, or with another separator, is understood.

@@ -306,6 +306,8 @@ def calls_of(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan] = {}) 
                 if calls is None:
                     yield ""
                 for call in calls or ():
+                    if call.variable and call.variable in step.arguments:
+                        continue
                     try:
                         yield FunctionSpec.find_name(call.function, names, lenient=True)
                     except FunctionNotFound:

@@ -105,10 +105,11 @@ class FunctionCall:
     r"""A call of a function as it is written in a template, for checking it before anything runs.
 
     >>> FunctionCall.at("Dear\n{{Tone-shout 'Ada'}}", 7, "Tone-shout", positional=1)
-    FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3, certain=True)
+    FunctionCall(function='Tone-shout', positional=1, named=(), line=2, column=3, certain=True, variable='')
 
     ``positional`` is how many arguments have no name, ``named`` the names of the others. Line and column count from 1.
-    A call that is not ``certain`` may be of something else than a function, or have other arguments.
+    A call that is not ``certain`` may be of something else than a function, or have other arguments. Where a value of
+    the name ``variable`` is given to the template, nothing is called.
     """
 
     function: str
@@ -117,6 +118,7 @@ class FunctionCall:
     line: int
     column: int
     certain: bool = True
+    variable: str = ""
 
     @classmethod
     def at(cls, source: str, index: int, function: str, *, positional: int, named: Iterable[str] = ()) -> FunctionCall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +12,7 @@ from portico._plans.check import check_plan
 from portico._plans.checking.shapes import itemize
 from portico._plans.findings import Finding
 from portico._plans.functions import calls_of, plan_of
-from portico._plans.plan import Plan, Step
+from portico._plans.plan import Plan, PlanTemplate, Step
 from portico._plans.reuse import Stale, fingerprint
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PlanInvalid, PlanStale, SchemaUnsupported
@@ -36,10 +36,12 @@ def check(
     finished: Mapping[str, FunctionSpec | None] | None = None,
     taken: Collection[str] = (),
     specs: Mapping[str, FunctionSpec] | None = None,
+    allowed: Collection[str] | None = None,
 ) -> list[Finding]:
     """Check a plan with the functions of a kernel and its input, unless that is `UNKNOWN`, and return the findings.
 
-    ``specs`` are the functions that the plan may use; by default all.
+    ``specs`` are the functions that the plan's steps may use, by default all. A template is written for more than its
+    planner saw: it may call all that are ``allowed``.
     """
     given: Mapping[str, Any] | None = None if input is None and plan.input is None else {"const": input}
     if input is UNKNOWN:
@@ -53,14 +55,27 @@ def check(
         input=given,
         templates=lambda source, language: kernel.template(source, language=language),
     )
-    if specs is not None and all(finding.severity != "error" for finding in found):
-        called, left_out = {*calls_of(plan, kernel)}, kernel.specs.keys() - specs.keys()
-        names = left_out if "" in called else left_out & called
-        if names:
-            found.append(Finding(f"a template may call what this plan may not use: {itemize(sorted(names))}"))
+    if allowed is not None and all(finding.severity != "error" for finding in found):
+        found += _find_left_out(kernel, plan, kernel.specs.keys() - allowed)
     if input is not UNKNOWN and plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)
     return found
+
+
+def _find_left_out(
+    kernel: KernelLike, plan: Plan, left_out: Collection[str], within: tuple[str, ...] = ()
+) -> Iterator[Finding]:
+    """Yield a finding for each template, also of nested plans, that may call a function that is left out."""
+    for step in plan.steps:
+        ids = (*within, step.id)
+        match step.function:
+            case Plan() as inner:
+                yield from _find_left_out(kernel, inner, left_out, ids)
+            case PlanTemplate():
+                called = {*calls_of(replace(plan, steps=(step,)), kernel)}
+                if names := sorted(name for name in left_out if name in called or "" in called):
+                    message = f"the template may call what this plan may not use: {itemize(names)}"
+                    yield Finding(message, ids[0], " ".join((*ids[1:], "function")))
 
 
 def _misfit(kernel: KernelLike, schema: Mapping[str, Any], value: Any) -> list[Finding]:

@@ -305,7 +305,7 @@ class Loop:
             if not isinstance(proposal, Plan):
                 raise TypeError(f"the planner {self.planner.name!r} proposed {proposal!r}: no Plan, Answer, Infeasible")
             self.proposals += 1
-            findings = tuple(map(offer.explain, self._check(proposal, offer.specs)))
+            findings = tuple(map(offer.explain, self._check(proposal, offer.specs, offer.every)))
             self.emit(Event.Proposed(proposal, findings))
             if any(finding.severity == "error" for finding in findings):
                 await self._refuse(Refusal(proposal, findings))
@@ -334,7 +334,7 @@ class Loop:
             changes = ". ".join(why)
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used. {changes}.")
             return None
-        wrong = [finding for finding in self._check(plan, allowed) if finding.severity == "error"]
+        wrong = [finding for finding in self._check(plan, allowed, allowed) if finding.severity == "error"]
         if wrong:
             self.execution.warnings.append(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
@@ -383,10 +383,10 @@ class Loop:
             self.execution.passages.sources,
         )
 
-    def _check(self, plan: Plan, specs: _Specs | None = None) -> list[Finding]:
+    def _check(self, plan: Plan, specs: _Specs | None = None, allowed: _Specs | None = None) -> list[Finding]:
         taken = {record.step.id for record in self.execution.records}
-        kernel = self.execution.kernel
-        return check(kernel, plan, input=self.input, finished=self.produced_by, taken=taken, specs=specs)
+        kernel, finished = self.execution.kernel, self.produced_by
+        return check(kernel, plan, input=self.input, finished=finished, taken=taken, specs=specs, allowed=allowed)
 
     async def _refuse(self, refusal: Refusal, *, ran: bool = False) -> None:
         self.refused.append(refusal)

@@ -137,7 +137,8 @@ async def propose(
     outcome = await offer.ask(chosen, task, emit)
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
-        findings = list(map(offer.explain, check(kernel, outcome, input=UNKNOWN, specs=offer.specs)))
+        checked = check(kernel, outcome, input=UNKNOWN, specs=offer.specs, allowed=every)
+        findings = list(map(offer.explain, checked))
     return Proposal(chosen.name, outcome, tuple(findings), offer.selection)
 
 

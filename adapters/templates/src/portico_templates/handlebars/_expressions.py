@@ -56,7 +56,8 @@ class Unit:
     """One source that is compiled: its text and name, for errors, and the block parameters that can be named.
 
     ``find_partial`` gives the body of a partial of the language. ``in_order`` says that partials may set variables.
-    ``called`` are all calls that may be of a function, each with whether the name may be a variable's.
+    ``inside`` counts the contexts: in the first, a name is a variable's. ``called`` are all calls that may be of a
+    function, each with the variable whose value comes first: None for none, "" for one that is not known.
     """
 
     source: str
@@ -64,7 +65,8 @@ class Unit:
     setup: Setup
     find_partial: Callable[[str], Body | None]
     in_order: bool
-    called: list[tuple[Call, bool]]
+    called: list[tuple[Call, str | None]]
+    inside: int = 0
     block_params: list[tuple[str, ...]] = field(default_factory=list)
     needs_data: bool = False
 
@@ -381,7 +383,7 @@ def _semantic_kernel(unit: Unit, call: Call, name: str) -> Callee:
 def _function(unit: Unit, call: Call) -> Callee:
     look = compile_path(unit, call.path)
     name = call.path.original
-    unit.called.append((call, False))
+    unit.called.append((call, None))
 
     def callee(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         given = dict(zip(named, _plain(named.values()), strict=True))
@@ -412,7 +414,7 @@ def compile_bare(unit: Unit, call: Call) -> Get:
     get = compile_path(unit, path)
     values = unit.setup.values
     first = path.parts[0]
-    unit.called.append((call, True))
+    unit.called.append((call, first if unit.inside == 1 and not is_hidden(first) else ""))
 
     def find(scope: Scope) -> Any:
         value = get(scope)

@@ -55,7 +55,7 @@ Put = Callable[[Any, Scope, Write], None]
 
 def compile_template(
     program: nodes.Program, source: str, name: str, setup: Setup, partials: Partials, *, in_order: bool = False
-) -> tuple[Body, list[tuple[nodes.Call, bool]]]:
+) -> tuple[Body, list[tuple[nodes.Call, str | None]]]:
     """Return the body of a template and its `Unit.called`; ``in_order`` is for a partial where something may be set."""
     in_order = in_order or partials.may_set or (setup.semantic_kernel_helpers and _SETS.search(source) is not None)
     unit = Unit(source, name, setup, partial(partials.find, in_order=in_order), in_order, [])
@@ -95,6 +95,7 @@ class Partials:
 def _body(unit: Unit, program: nodes.Program, *, same_context: bool = False) -> Body:
     """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
     outside, unit.needs_data = unit.needs_data, False
+    unit.inside += not same_context
     body = Body(program.params, same_context=same_context)
     if program.params:
         unit.block_params.append(program.params)
@@ -102,6 +103,7 @@ def _body(unit: Unit, program: nodes.Program, *, same_context: bool = False) -> 
         _add_statement(unit, body, statement)
     if program.params:
         unit.block_params.pop()
+    unit.inside -= not same_context
     body.needs_data = unit.needs_data
     body.close()
     unit.needs_data = unit.needs_data or outside
@@ -166,7 +168,9 @@ def _add_block(unit: Unit, around: Body, node: nodes.Block) -> None:
     is_helper = kind == "built-in" and name not in {"lookup", "log"}
     same = is_special or (is_helper and name in {"if", "unless"})
     body = None if node.program is None else _body(unit, node.program, same_context=same)
+    unit.inside += kind == "custom"  # such a helper gives both any context
     inverse = None if node.inverse is None else _body(unit, node.inverse, same_context=True)
+    unit.inside -= kind == "custom"
     bodies = [each for each in (body, inverse) if each is not None]
     around.cost += sum(each.cost for each in bodies)
     in_order = any(each.in_order for each in bodies)

@@ -176,7 +176,7 @@ class HandlebarsTemplate:
         setup: Setup,
         body: Body,
         *,
-        called: list[tuple[nodes.Call, bool]] | None,
+        called: list[tuple[nodes.Call, str | None]] | None,
     ) -> None:
         self.name = name
         self.source = source
@@ -210,12 +210,12 @@ class HandlebarsTemplate:
         if self._called is None:
             return None
         found = []
-        for call, may_be_variable in sorted(self._called, key=lambda each: each[0].path.at):
+        for call, variable in sorted(self._called, key=lambda each: each[0].path.at):
             path, named = call.path, without_undefined(call.hash)
             is_function = path.is_simple and "-" in path.parts[0] and path.parts[0] not in self._written.set
-            certain = not may_be_variable or (is_function and call.literal is None)
+            certain = variable is None or (is_function and call.literal is None)
             written = FunctionCall.at(self.source, path.at, path.original, positional=len(call.params), named=named)
-            found.append(replace(written, certain=certain))
+            found.append(replace(written, certain=certain, variable=variable or ""))
         return tuple(dict.fromkeys(found))
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from jinja2 import Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError, nodes
+from jinja2.compiler import Frame
 from jinja2.meta import TrackingCodeGenerator
 
 from portico import Prompt
@@ -33,20 +34,41 @@ def find_variables(tree: nodes.Template) -> tuple[str, ...]:
     """
     search = _Search()
     found = dict.fromkeys(search.names(tree))
-    undeclared = find_undeclared(tree)
+    undeclared = _Scopes(tree).undeclared_identifiers
     return tuple(name for name in found if name in undeclared and name not in search.excluded)
 
 
-def find_undeclared(tree: nodes.Template) -> frozenset[str]:
-    """Return the names that are looked up outside of the template: variables, plugins and functions."""
-    assert tree.environment is not None  # noqa: S101 - a template that was parsed has one
-    scopes = _Scopes(tree.environment)
-    scopes.visit(tree)
-    return frozenset(scopes.undeclared_identifiers)
-
-
 class _Scopes(PromptCode, TrackingCodeGenerator):
-    """Finds the names that no scope of a template has, as the compiler would look them up."""
+    """Finds which names no scope of a template has, as the compiler would look them up.
+
+    ``undeclared_identifiers`` are looked up outside of the template: variables, plugins and functions. ``unset`` are
+    the template's, and may have no value yet where they are used: that is a function, whatever is outside.
+    """
+
+    def __init__(self, tree: nodes.Template) -> None:
+        assert tree.environment is not None  # noqa: S101 - a template that was parsed has one
+        super().__init__(tree.environment)
+        self.optimizer = None  # it would change the tree
+        self.unset: set[str] = set()
+        self._set: set[str] = set()
+        self.visit(tree)
+
+    def visit_Name(self, node: nodes.Name, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        """Note a name that is used; only what the template sets outside of loops and blocks stays set in all of it."""
+        ref = frame.symbols.ref(node.name)
+        how, _ = frame.symbols.find_load(ref) or ("", None)
+        if node.ctx != "load":
+            self._set |= {ref} if frame.toplevel else set()
+        elif how == "param":
+            self.unset |= {node.name} if self.parameter_is_undeclared(ref) else set()
+        elif how != "resolve" and (frame.block or ref not in self._set):
+            self.unset.add(node.name)
+        super().visit_Name(node, frame)
+
+    def visit_Macro(self, node: nodes.Macro, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        """Note the name of a macro, which is set wherever its body runs."""
+        self._set |= {frame.symbols.ref(node.name)} if frame.toplevel else set()
+        super().visit_Macro(node, frame)
 
 
 class _Search:
@@ -103,26 +125,30 @@ _OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
 def find_calls(tree: nodes.Template, source: str) -> tuple[FunctionCall, ...] | None:
     """Return the calls of functions of the kernel that a template writes down, in the order of writing.
 
-    A function is called by the names that are written, and by them only (`PromptEnvironment`).
+    A function is called by the names that are written, and by them only (`PromptEnvironment`); not if the first of them
+    is the template's wherever it is used. If the template has it in some places, no call is certain.
     """
     for _ in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         return None
-    undeclared = find_undeclared(tree)
+    scopes = _Scopes(tree)
+    own = {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
+    own |= {macro.name for macro in tree.find_all(nodes.Macro)}
     lines = source.split("\n")
     found: list[FunctionCall] = []
     for call in tree.find_all(nodes.Call):
         words = written_words(call)
-        if not words:
+        if not words or words[0] not in scopes.undeclared_identifiers | scopes.unset:
             continue
         name = "-".join(words) if len(words) == 2 else ".".join(words)
         named = [argument.key for argument in call.kwargs]
-        certain = words[0] in undeclared and call.dyn_args is None and call.dyn_kwargs is None
+        certain = words[0] not in own and call.dyn_args is None and call.dyn_kwargs is None
         if len(words) == 2 and words[1] in METHODS and (words[1] == "format" or _OF_METHODS.issuperset(named)):
             certain = False  # perhaps a method of a variable; those take few arguments by name
         # Jinja2 knows the line only.
         place = re.search(rf"(?<![\w.]){re.escape('.'.join(words))}\b", lines[call.lineno - 1])
         column = place.start() + 1 if place else 1
-        found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, column, certain))
+        variable = "" if words[0] in scopes.unset else words[0]
+        found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, column, certain, variable))
     return tuple(sorted(found, key=lambda call: (call.line, call.column)))
 
 
