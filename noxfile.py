@@ -28,6 +28,7 @@ SCRIPTS = SHARED / ("Scripts" if sys.platform == "win32" else "bin")
 # Built once for all isolated sessions.
 WHEELS = ROOT / ".nox" / "wheels"
 CHECK_GROUPS = ("test", "lint", "types", "imports")
+AGENTDOJO = "agentdojo==0.1.35"
 # Tests wait for processes and servers half of their time, so a core serves two of these. Each comes to hold up to 1 GB.
 IN_PARALLEL = (f"--numprocesses={min(4, 2 * (os.cpu_count() or 1))}",)
 
@@ -216,8 +217,19 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(name="eval", venv_backend="none")
 def evaluate(session: nox.Session) -> None:
-    """Measure quality: `nox -s eval` on the collection of the tests, `nox -s eval -- TASK PATH...` on a public one."""
-    run_in_workspace(session, "python", "-m", "tests.eval", *session.posargs)
+    """Measure quality: `nox -s eval` on the collection of the tests, `nox -s eval -- TASK PATH...` on a public one.
+
+    `-- agentdojo` has an environment of its own beside the workspace's, with that package and what it depends on.
+    """
+    if "agentdojo" not in session.posargs:
+        run_in_workspace(session, "python", "-m", "tests.eval", *session.posargs)
+        return
+    place = ROOT / ".nox" / "agentdojo"
+    python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    uv_sync(session, place, ["test"], "--inexact")
+    wanted = ("--constraint=constraints.txt", AGENTDOJO)
+    session.run_install("uv", "pip", "install", "--quiet", f"--python={python}", *wanted, external=True)
+    session.run(str(python), "-m", "tests.eval", *session.posargs, external=True)
 
 
 @nox.session

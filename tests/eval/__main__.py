@@ -13,8 +13,10 @@ import logging
 import sys
 
 from tests.eval import answers, choosing, handlebars, nestful, openapi, plans, retrieval, selection
+from tests.eval.agentdojo import evaluation as agentdojo
 
 TASKS = {
+    "agentdojo": agentdojo,
     "answers": answers,
     "choosing": choosing,
     "handlebars": handlebars,

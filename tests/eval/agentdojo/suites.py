@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache, partial
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentdojo.base_tasks import BaseInjectionTask, BaseUserTask
 from agentdojo.functions_runtime import Function as Tool, FunctionCall, TaskEnvironment
@@ -35,8 +37,10 @@ CHANGE = re.compile(
 )
 """How the names of tools begin that change something; the unread mails are marked as read."""
 
-Reply = Callable[[str, str, Mapping[str, Any]], Any]
+Reply: TypeAlias = Callable[[str, str, Mapping[str, Any]], Any]
 """What the model says, given the step without the numbers of items, the function, and its arguments."""
+Guard: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+"""Sees each call of a tool before it happens, with its step; what it raises fails the step."""
 
 
 @cache
@@ -69,16 +73,18 @@ def tasks(only: str | None = None) -> Iterator[Task]:
 
 @dataclass
 class World:
-    """The environment of one run, and the calls that were made in it, in order."""
+    """The environment of one run, the calls that were made in it, in order, and what each function gave."""
 
     suite: str
     environment: TaskEnvironment
+    guard: Guard | None = None
     calls: list[FunctionCall] = field(default_factory=list)
+    gave: list[tuple[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, task: Task, injections: Mapping[str, str] | None = None) -> World:
+    def of(cls, task: Task, injections: Mapping[str, str] | None = None, guard: Guard | None = None) -> World:
         loaded = suite(task.suite).load_and_inject_default_environment(dict(injections or {}))
-        return cls(task.suite, task.of_suite.init_environment(loaded))
+        return cls(task.suite, task.of_suite.init_environment(loaded), guard)
 
     def plugin(self) -> FunctionPlugin:
         """Return the suite's tools as functions over this environment."""
@@ -109,10 +115,20 @@ class World:
         )
 
     def _call(self, tool: Tool[..., Any], **arguments: Any) -> Any:
+        if self.guard is not None:
+            step = current_step()
+            self.guard(step.step if step else "", arguments)
         self.calls.append(FunctionCall(function=tool.name, args=dict(arguments)))
         read = tool.parameters.model_validate(arguments).model_dump()
         found = {name: each.extract_dep_from_env(self.environment) for name, each in tool.dependencies.items()}
-        return to_jsonable_python(tool.run(**read, **found))
+        result = to_jsonable_python(tool.run(**read, **found))
+        self.gave.append((f"{self.suite.title()}-{tool.name}", result))
+        return result
+
+
+def without_items(step: str) -> str:
+    """Return a step's id without the numbers of the items that it runs for: `s3/a` of `s3[7]/a`."""
+    return re.sub(r"\[\d+\]", "", step)
 
 
 def as_it_is(schema: Mapping[str, Any]) -> Compiled:
@@ -201,8 +217,10 @@ class Outcome:
     def _judge(self, task: BaseUserTask[Any] | BaseInjectionTask[Any]) -> bool:
         said = [text_content_block_from_string(self.answer)]
         after = self.world.environment
-        # The method that the suite's own runs use; it knows which tasks look at the calls.
-        return bool(suite(self.world.suite)._check_task_result(task, said, self.before, after, self.world.calls))
+        # The method that the suite's own runs use; it knows which tasks look at the calls. Some tasks print.
+        with redirect_stdout(StringIO()):
+            found = suite(self.world.suite)._check_task_result(task, said, self.before, after, self.world.calls)
+        return bool(found)
 
 
 async def run(task: Task, world: World, reply: Reply) -> Outcome:
