@@ -39,8 +39,9 @@ settings.register_profile(
 settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
 
 
-# They run in the environment that builds wheels, which has the packages that they import.
+# They run in the environment that builds wheels, and in that of one evaluation, which have the packages they import.
 collect_ignore = ["adapters/cli/hatch_build.py", "tests/workspace.py"]
+collect_ignore_glob = ["tests/eval/agentdojo/*.py"]
 
 
 # Files that share what takes long to build are run by one process, in their order: those whose paths begin so.
