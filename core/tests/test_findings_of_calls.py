@@ -190,8 +190,8 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             plan(Step("", "Clock-now"), Step("a/b", "Clock-now"), Step("input", "Clock-now")),
             {},
             [
-                "error in  id: '' is not an id; it is a word without '/'",
-                "error in a/b id: 'a/b' is not an id; it is a word without '/'",
+                "error in  id: '' is not an id; it is a word without '/', '[' and ']'",
+                "error in a/b id: 'a/b' is not an id; it is a word without '/', '[' and ']'",
                 "error in input id: 'input' is what the plan is given; no step may have that id",
             ],
             id="ids that no step can have",

@@ -61,6 +61,9 @@ PLAN = Plan(
 )
 
 
+REST = "function, id, reason, seconds, when"
+
+
 def document(**changes: Any) -> dict[str, Any]:
     return {"version": 1, "goal": "g", "steps": [STEP], **changes}
 
@@ -166,13 +169,13 @@ ATTEMPTS = "$.steps[1].attempts: expected a whole number from 1 to 100"
         ({"version": 1, "steps": []}, "$: goal is missing."),
         (document(z=1, extra=2), f"$: unknown key 'extra'; {KNOWN}"),
         (document(**{"": 1}) | {2: 3}, f"$: unknown key ''; {KNOWN}"),
-        (document(version=2), "$.version: expected 1, got "),
-        (document(version=999), "$.version: expected 1, got "),
-        (document(version=1_000), "$.version: expected 1, got "),
-        (document(version=0), "$.version: expected 1, got "),
-        (document(version=1.5), "$.version: expected 1, got "),
-        (document(version=True), "$.version: expected 1, got "),
-        (document(version="1"), "$.version: expected 1, got "),
+        (document(version=3), "$.version: expected 1 or 2, got "),
+        (document(version=999), "$.version: expected 1 or 2, got "),
+        (document(version=1_000), "$.version: expected 1 or 2, got "),
+        (document(version=0), "$.version: expected 1 or 2, got "),
+        (document(version=1.5), "$.version: expected 1 or 2, got "),
+        (document(version=True), "$.version: expected 1 or 2, got "),
+        (document(version="1"), "$.version: expected 1 or 2, got "),
         (document(goal=None), "$.goal: expected a string"),
         (document(input=[]), "$.input: expected a JSON Schema that is an object"),
         (document(input={"a": {1}}), "$.input.a: expected a JSON value, got a Python set."),
@@ -191,10 +194,7 @@ ATTEMPTS = "$.steps[1].attempts: expected a whole number from 1 to 100"
         (document(steps=[STEP] * 1_001), MANY),
         (document(steps=[STEP, 5]), "$.steps[1]: expected an object"),
         (document(steps=[STEP, {}]), "$.steps[1]: function, id are missing."),
-        (
-            step(wait=1),
-            "$.steps[1]: unknown key 'wait'; known are after, arguments, attempts, function, id, reason, seconds.",
-        ),
+        (step(wait=1), f"$.steps[1]: unknown key 'wait'; known are after, arguments, attempts, each, {REST}."),
         (step(id=1), "$.steps[1].id: expected a string"),
         (step(function=None), "$.steps[1].function: expected an object"),
         (step(function={"template": ""}), "$.steps[1].function: language is missing."),
@@ -204,7 +204,7 @@ ATTEMPTS = "$.steps[1].attempts: expected a whole number from 1 to 100"
         ),
         (step(function={"template": 1, "language": ""}), "$.steps[1].function.template: expected a string"),
         (step(function={"template": "", "language": 1}), "$.steps[1].function.language: expected a string"),
-        (step(function=document(version=3)), "$.steps[1].function.version: expected 1, got "),
+        (step(function=document(version=3)), "$.steps[1].function.version: expected 1 or 2, got "),
         (step(arguments=[]), "$.steps[1].arguments: expected an object"),
         (step(arguments={"a": 1}), "$.steps[1].arguments.a: expected an object"),
         (step(arguments={"a": in_text(5)}), "$.steps[1].arguments.a.text[1]: expected an object"),

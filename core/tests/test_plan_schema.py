@@ -20,12 +20,11 @@ from portico_testkit.strategies import json_values, near
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "plan.schema.json"
 # Those that the schema cannot say, by words of the error.
-BOUNDS = ("nest deeper", "JSON has no", "digits is too long")
+BOUNDS = ("nest deeper", "JSON has no", "digits is too long", "a number is at most")
 
 
 def beyond(message: str) -> bool:
-    unsafe = "a quoted name or an index expected" in message and "900719925" in message
-    return unsafe or any(words in message for words in BOUNDS)
+    return any(words in message for words in BOUNDS)
 
 
 # Both are made inside of the tests: what is wrong with the schema is then a failure of theirs.
@@ -105,6 +104,16 @@ def test_an_odd_path_is_taken_by_both_or_by_neither(path: str) -> None:
         {"function": {"template": "", "language": ""}},
         {"function": {"template": "", "language": "", "version": 1, "goal": "", "steps": []}},
         {"id": ""},
+        {"each": {"items": {"value": [1]}, "at_once": 2.0, "failed": "skip"}},
+        {"each": {"items": {"value": [1]}, "at_once": True}},
+        {"each": {"items": {"value": [1]}, "at_once": 101}},
+        {"each": {"items": {"value": [1]}, "failed": "retry"}},
+        {"each": {"failed": "stop"}},
+        {"when": {"not": {"not": {"true": {"value": True}}}}},
+        {"when": {"not": {"equal": [{"value": 1}, {"from": "item"}]}}},
+        {"when": {"equal": [{"value": 1}]}},
+        {"when": {"true": {"value": True}, "present": {"value": True}}},
+        {"when": {}},
     ],
 )
 def test_an_odd_step_is_taken_by_both_or_by_neither(step: dict[str, Any]) -> None:
@@ -143,7 +152,8 @@ def instances(schema: Any, depth: int) -> st.SearchStrategy[Any]:
         case "number":
             return st.floats(schema["exclusiveMinimum"], schema["maximum"], exclude_min=True)
         case "array":
-            return st.lists(instances(schema["items"], depth + 1), max_size=2 if depth < 6 else 0)
+            least = schema.get("minItems", 0)
+            return st.lists(instances(schema["items"], depth + 1), min_size=least, max_size=2 if depth < 6 else least)
         case "object":
             return objects(schema, depth)
     return json_values(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun, current_step
 from portico._kernel import Kernel
 from portico._plans.functions import plan_function
-from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.plan import Each, From, ListOf, Plan, PlanTemplate, Step, TextOf, Value, When
 from portico._plans.task import Answer, Budget, Event, Infeasible, RunEvent, Task
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
@@ -89,7 +90,7 @@ class Noted(MemoryDurableRunner):
 
     def before(self, count: int, run: str) -> dict[str, str]:
         """Return what was recorded when the journal had so many entries."""
-        return {name: text for name, text in self.durable.record[run].items() if self.made[name] <= count}
+        return {name: text for name, text in self.durable.record.get(run, {}).items() if self.made[name] <= count}
 
 
 def kernel_of(world: World, store: MemoryRunStore | None, runner: MemoryDurableRunner | None = None) -> Kernel:
@@ -110,16 +111,27 @@ async def store_with(run: str, entries: Iterable[Mapping[str, Any]]) -> MemoryRu
 
 
 def some_plan(seed: int, *, depth: int = 0) -> Plan:
-    """Make a small plan of any shape: chains, fans, nested plans and templates, some steps with effects."""
+    """Make a small plan of any shape: chains, fans, loops, nested plans and templates, some steps with effects."""
     chance = random.Random(seed)
     steps: list[Step] = []
     for number in range(chance.randint(1, 4 if depth == 0 else 2)):
         earlier = [step.id for step in steps]
         before = chance.sample(earlier, chance.randint(0, len(earlier)))
         kinds = ["join", "join", "send", "function"]
-        kind = chance.choice([*kinds, "nested", "template"] if depth == 0 else kinds)
+        kind = chance.choice([*kinds, "nested", "template", "loop", "loop"] if depth == 0 else kinds)
         id = f"s{number}"
         match kind:
+            case "loop":
+                items = Each(ListOf((Value(id), *(TextOf((From(step),)) for step in before))), chance.randint(1, 3))
+                when = When("equal", (From("item"), Value(id)), negated=chance.random() < 0.5)
+                called, given = chance.choice(
+                    [
+                        ("W-send", {"texts": ListOf((From("item"),))}),
+                        ("both", {"text": From("item")}),
+                        (some_plan(chance.randrange(1000), depth=1), {}),
+                    ]
+                )
+                steps.append(Step(id, called, given, each=items, when=chance.choice([None, when])))
             case "nested":
                 inner = some_plan(chance.randrange(1000), depth=1)
                 steps.append(Step(id, inner, {}, tuple(before)))
@@ -153,7 +165,7 @@ def effects(plan: Plan) -> Callable[[str], bool]:
             return len(path) > 1 and path[1] == "1" and "W.send" in step.function.source
         return step.function == "W-send" or (step.function == "both" and path[1:] == ["a"])
 
-    return lambda step_id: of({step.id: step for step in plan.steps}, step_id.split("/"))
+    return lambda step_id: of({step.id: step for step in plan.steps}, re.sub(r"\[\d+\]", "", step_id).split("/"))
 
 
 async def crash_everywhere(plan: Plan, planner: Callable[[], ScriptedPlanner] | None, *, durable: bool = False) -> None:

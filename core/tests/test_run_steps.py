@@ -17,8 +17,8 @@ from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico._plans.task import Answer, Budget, Event, RunEvent
 from portico._ports.run_store import Lease
-from portico._runs import execution, writing
-from portico._runs.execution import may_pass, pause
+from portico._runs import attempts, writing
+from portico._runs.attempts import may_pass, pause
 from portico._runs.outcome import Paused
 from portico.errors import (
     ArgumentsInvalid,
@@ -83,7 +83,7 @@ def one(name: str = "S-read", **options: Any) -> Plan:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "FIRST_PAUSE", 0)
+    monkeypatch.setattr(attempts, "FIRST_PAUSE", 0)
 
 
 DOWN = ServiceUnavailable("down")
@@ -151,7 +151,7 @@ async def test_a_retry_is_told_and_journalled() -> None:
 @given(st.integers(1, 1000), st.none() | st.floats(0, 60))
 def test_pauses_grow_and_are_bounded(attempt: int, retry_after: float | None) -> None:
     error = DOWN if retry_after is None else RateLimited("slowly", retry_after=retry_after)
-    assert 0 <= pause(attempt, error) <= execution.LONGEST_PAUSE
+    assert 0 <= pause(attempt, error) <= attempts.LONGEST_PAUSE
     assert pause(attempt, DOWN) <= pause(attempt + 1, DOWN)
     if retry_after is not None:
         assert pause(attempt, error) == retry_after, "a service that says when is taken at its word"

@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 69_300,
-    "core lines": 22_875,
+    "source lines": 70_000,
+    "core lines": 23_540,
     "testkit lines, with its tests": 12_010,
-    "public names of core": 220,
+    "public names of core": 223,
     "distributions": 27,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,

@@ -11,7 +11,21 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 from hypothesis import strategies as st
 
 from portico._schema.paths import JsonPath, Many
-from portico.plans import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico.plans import (
+    INPUT,
+    ITEM,
+    Each,
+    Expression,
+    From,
+    ListOf,
+    ObjectOf,
+    Plan,
+    PlanTemplate,
+    Step,
+    TextOf,
+    Value,
+    When,
+)
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range
 from portico_testkit.strategies import json_values
 
@@ -244,11 +258,13 @@ def plans(
         else:
             function = draw(st.sampled_from(sorted(functions)))
             names = list(functions[function])
-        arguments = {name: draw(_expressions(sources, made_up)) for name in names}
+        each, when = draw(_loops(sources)) if made_up else (None, None)
+        given = sources if each is None else (*sources, ITEM)
+        arguments = {name: draw(_expressions(given, made_up)) for name in names}
         after = draw(_some_of(earlier)) if earlier else []
         seconds = draw(_SECONDS) if made_up else None
         attempts = draw(_ATTEMPTS) if made_up else None
-        steps.append(Step(f"s{number}", function, arguments, tuple(after), draw(_TEXT), seconds, attempts))
+        steps.append(Step(f"s{number}", function, arguments, tuple(after), draw(_TEXT), seconds, attempts, each, when))
     ids = tuple(step.id for step in steps)
     return Plan(
         goal=draw(_TEXT),
@@ -258,6 +274,16 @@ def plans(
         fingerprints=draw(_PRINTS) if made_up else {},
         input=draw(_INPUTS) if made_up else None,
     )
+
+
+@cache
+def _loops(steps: tuple[str, ...]) -> st.SearchStrategy[tuple[Each | None, When | None]]:
+    """Draw what a step runs for, and on what condition: mostly neither."""
+    values = _expressions(steps, paths=True)
+    each = st.builds(Each, values, st.integers(1, 100), st.sampled_from(["stop", "skip"]))
+    alone = st.builds(When, st.sampled_from(["true", "present"]), st.tuples(values), st.booleans())
+    when = alone | st.builds(When, st.just("equal"), st.tuples(values, values), st.booleans())
+    return st.tuples(st.none() | st.none() | each, st.none() | st.none() | when)
 
 
 @cache

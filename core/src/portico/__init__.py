@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from portico._plans.functions import plan_function as plan_function
     from portico._plans.json_form import plan_from_json as plan_from_json, plan_to_json as plan_to_json
     from portico._plans.plan import (
+        Each as Each,
         From as From,
         ListOf as ListOf,
         ObjectOf as ObjectOf,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         Step as Step,
         TextOf as TextOf,
         Value as Value,
+        When as When,
     )
     from portico._plans.task import Answer as Answer, Budget as Budget, Infeasible as Infeasible, Task as Task
     from portico._plans.text_form import plan_to_mermaid as plan_to_mermaid, plan_to_text as plan_to_text

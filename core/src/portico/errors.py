@@ -278,7 +278,7 @@ class StepFailed(PlanError):
         """The steps that lead to the innermost one, one for each run."""
         self.reason = str(cause)
         if isinstance(cause, StepFailed):
-            inside = cause.path[0].startswith(f"{step}/")
+            inside = cause.path[0].startswith((f"{step}/", f"{step}["))
             self.path = cause.path if inside else (step, *cause.path)
             self.reason = cause.reason
         super().__init__(f"Step {', step '.join(self.path)} failed: {self.reason}")

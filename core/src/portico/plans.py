@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from portico._plans.json_form import plan_from_json as plan_from_json, plan_to_json as plan_to_json
     from portico._plans.plan import (
         INPUT as INPUT,
+        ITEM as ITEM,
+        Each as Each,
         Expression as Expression,
         From as From,
         ListOf as ListOf,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         Step as Step,
         TextOf as TextOf,
         Value as Value,
+        When as When,
         evaluate as evaluate,
         references as references,
     )

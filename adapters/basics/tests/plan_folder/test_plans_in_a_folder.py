@@ -331,7 +331,7 @@ async def test_what_is_wrong_loses_that_plan_and_is_told(tmp_path: Path, caplog:
         tmp_path,
         good__json=plan_to_json(SHOUT),
         half__json='{"version": 1',
-        later__json={"version": 2},
+        later__json={"version": 3},
         odd__json=odd,
         readme__txt="x",
     )
@@ -342,7 +342,7 @@ async def test_what_is_wrong_loses_that_plan_and_is_told(tmp_path: Path, caplog:
     assert [each.name for each in plugin] == ["go_od", "good"]
     lost = {one.place: one.reason for one in source.lost}
     assert lost.keys() == {"half.json", "later.json", "odd.json", "go_od.json", "日.json"}
-    assert "This Portico reads version 1" in lost["later.json"]
+    assert "This Portico reads versions 1 and 2" in lost["later.json"]
     assert lost["go_od.json"] == "it would be the function 'go_od', as go od.json is"
     assert "5 of 7 plans are lost" in caplog.text
     assert "half.json: it is not JSON" in caplog.text

@@ -119,7 +119,7 @@ async def test_a_plan_from_a_file_is_run_and_its_result_is_the_answer(write: Wri
         ("", "neither JSON nor XML"),
         ("{", "neither JSON nor XML"),
         ("[]", "expected an object"),
-        ('{"version": 2, "goal": "", "steps": []}', "version"),
+        ('{"version": 3, "goal": "", "steps": []}', "version"),
         ('{"plan": {"version": 1}}', "missing"),
         ("<plan><function.Tone.shout", "plan.json is no plan"),
         ("<html></html>", "plan.json is no plan"),

@@ -94,7 +94,13 @@ class Application:
 
         own = self.configuration.budget
         return Budget(
-            own.max_proposals, own.max_steps, own.max_refusals, own.max_seconds, own.step_seconds, own.step_attempts
+            own.max_proposals,
+            own.max_steps,
+            own.max_refusals,
+            own.max_seconds,
+            own.step_seconds,
+            own.step_attempts,
+            own.max_items,
         )
 
     def services(self, sources: Sequence[str] | None = None, given: Mapping[Any, Any] | None = None) -> HostServices:

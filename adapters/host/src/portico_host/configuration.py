@@ -76,6 +76,11 @@ class LoopBudget:
             "say; a function with effects is not tried again."
         },
     )
+    max_items: int = setting(
+        default=1_000,
+        validator=validators.ge(1),
+        metadata={"doc": "For how many items of lists the steps with `each` of one run may run."},
+    )
     include: tuple[str, ...] | None = setting(
         default=None, metadata={"doc": "The only functions that a planner may use: names of functions or plugins."}
     )

@@ -13,18 +13,35 @@ from portico._plans.checking.shapes import (
     UNKNOWN,
     Known,
     Output,
+    Taken,
     at_path,
     describe,
+    either,
     itemize,
     known_of,
+    list_of,
     meant,
     object_of,
     whole,
 )
 from portico._plans.findings import Finding
-from portico._plans.plan import INPUT, MAXIMUM_DEPTH, MAXIMUM_STEPS, STEP_OPTIONS, Plan, PlanTemplate, Step, Value
+from portico._plans.plan import (
+    AT_ONCE,
+    INPUT,
+    ITEM,
+    MAXIMUM_DEPTH,
+    MAXIMUM_STEPS,
+    STEP_OPTIONS,
+    Each,
+    Plan,
+    PlanTemplate,
+    Step,
+    Value,
+    When,
+)
 from portico._ports.template_language import Template
 from portico._schema.compare import Together, never_meet
+from portico._schema.paths import EACH
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PorticoError, TemplateError, nearest
 
@@ -39,6 +56,7 @@ Templates: TypeAlias = Callable[[str, str], Template]
 _VALIDATOR = PlainSchemaValidator()
 _TEXT = Output(whole({"type": "string"}))
 _NULL: Together = whole({"type": "null"})
+_LIST, _TRUTH = Taken(whole({"type": "array"})), Taken(whole({"type": "boolean"}))
 
 
 def check_plan(
@@ -130,6 +148,8 @@ class _PlanCheck:
         self.by_id: dict[str, Step] = {}
         for step in plan.steps:
             self.by_id.setdefault(step.id, step)
+        self.item: Output | None = None
+        """What the step at hand runs for, where it has ``each``."""
         self.inner: dict[int, _PlanCheck] = {}
         self.passed: set[str] = set()
         self.forward = False
@@ -171,10 +191,12 @@ class _PlanCheck:
 
     def _step(self, step: Step) -> None:
         id, notes, function = step.id, self.notes, step.function
-        if not id or "/" in id:
-            notes.add(f"{id!r} is not an id; it is a word without '/'", ("id",))
+        if not id or not {*id}.isdisjoint("/[]"):
+            notes.add(f"{id!r} is not an id; it is a word without '/', '[' and ']'", ("id",))
         elif id == INPUT:
             notes.add(f"{INPUT!r} is what the plan is given; no step may have that id", ("id",))
+        elif id == ITEM and any(each.each for each in self.plan.steps):
+            notes.add(f"{ITEM!r} is the item of a step with 'each'; no step of this plan may have that id", ("id",))
         elif id in self.passed or id in self.finished or id in self.taken:
             notes.add(f"the id {id!r} is taken; ids are unique in a run")
         for earlier in step.after:
@@ -182,6 +204,11 @@ class _PlanCheck:
                 self.forward = self.forward or earlier not in self.passed
             elif earlier not in self.finished:
                 self.expressions.unknown_step(earlier, [*self.finished, *self.by_id], ("after",))
+        if step.each is not None:
+            self._each(step.each)
+            self.item = self._item_of(step)
+        if step.when is not None:
+            self._when(step.when)
         if isinstance(function, str):
             spec = self.around.functions.catalogue.get(function) or self._function(function)
             if spec is not None:
@@ -202,6 +229,30 @@ class _PlanCheck:
                 notes.add(f"expected {STEP_OPTIONS[name].expected}, not {number!r}", (name,))
         if not isinstance(function, PlanTemplate):
             self._attempts(step, sorted(function.functions_used) if isinstance(function, Plan) else [function])
+        self.item = None
+
+    def _each(self, each: Each) -> None:
+        self.expressions.argument(each.items, _LIST, "'each'", ("each", "items"))
+        if not AT_ONCE.fits(each.at_once):
+            self.notes.add(f"expected {AT_ONCE.expected}, not {each.at_once!r}", ("each", "at_once"))
+
+    def _when(self, when: When) -> None:
+        expressions, notes = self.expressions, self.notes
+        placed = [(("when", *place), value) for place, value in when.placed()]
+        if when.test == "true":
+            expressions.argument(placed[0][1], _TRUTH, "'when'", placed[0][0])
+            return
+        shapes = [expressions.shape(value, place) for place, value in placed]
+        if when.test == "equal" and never_meet((*shapes[0], *shapes[1])):
+            words = " and ".join(map(describe, shapes))
+            notes.add(f"{words} are never equal", placed[0][0][:-1])
+
+    def _item_of(self, step: Step) -> Output | None:
+        if step.each is None:
+            return None
+        items = self._expressions(Notes([])).shape(step.each.items, ("each", "items"))
+        found = at_path((*items, *_LIST.shape), (EACH,))
+        return UNKNOWN if found.problem else Output(at_path(found.shape, (0,)).shape)
 
     def _attempts(self, step: Step, functions: Sequence[str]) -> None:
         if step.attempts is None or step.attempts < 2:
@@ -262,8 +313,10 @@ class _PlanCheck:
         inner = self.inner.get(id(step))
         if inner is None:
             # What is wrong with the arguments is noted when it is the step's turn.
-            silent = self._expressions(Notes([]))
+            silent, at_hand = self._expressions(Notes([])), self.item
+            self.item = self._item_of(step)
             shapes = {name: silent.shape(each, ("arguments", name)) for name, each in step.arguments.items()}
+            self.item = at_hand
             if plan.input is not None:
                 shapes |= {name: () for name in Known("", plan.input).required if name not in shapes}
             given = object_of(shapes) if shapes or plan.input is not None else None
@@ -307,6 +360,8 @@ class _PlanCheck:
 
     def _output(self, id: str) -> Output | None:
         """Return what a step gives, made once; None where there is no such step."""
+        if id == ITEM and self.item is not None:
+            return self.item
         step = self.by_id.get(id)
         if step is not None and id not in self.passed:
             self.forward = True
@@ -316,6 +371,18 @@ class _PlanCheck:
         return found
 
     def _find_output(self, step: Step) -> Output:
+        output = self._output_of_one(step)
+        if step.each is None and step.when is None:
+            return output
+        shape = output.shape
+        # A condition on the item skips items, any other one the whole step.
+        skipped = step.when is not None and not step.decides_by_item
+        if step.each is not None:
+            may_be_null = step.each.failed == "skip" or step.decides_by_item
+            shape = list_of(either(shape, _NULL) if may_be_null else shape)
+        return Output(either(shape, _NULL) if skipped else shape)
+
+    def _output_of_one(self, step: Step) -> Output:
         function = step.function
         if isinstance(function, str):
             spec = self.around.functions.spec(function)

@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from portico._plans.json_form import expression_to_json, function_to_json, plan_to_json, step_to_json
-from portico._plans.plan import STEP_OPTIONS, Expression, Plan, PlanTemplate, Step
-from portico._plans.text_form import expression_to_text, printable
+from portico._plans.json_form import (
+    each_to_json,
+    expression_to_json,
+    function_to_json,
+    plan_to_json,
+    step_to_json,
+    when_to_json,
+)
+from portico._plans.plan import STEP_OPTIONS, Each, Expression, Plan, PlanTemplate, Step, When
+from portico._plans.text_form import expression_to_text, printable, when_to_text
 
 
 def _canonical(step: Step) -> str:
@@ -155,7 +162,7 @@ def _step_change(before: Step, after: Step) -> StepChange:
     for name in dict.fromkeys([*before.arguments, *after.arguments]):
         changes += _change(f"arguments.{name}", before.arguments.get(name), after.arguments.get(name))
     changes += _change("after", sorted(set(before.after)), sorted(set(after.after)))
-    for place in ("reason", *STEP_OPTIONS):
+    for place in ("each", "when", "reason", *STEP_OPTIONS):
         changes += _change(place, getattr(before, place), getattr(after, place))
     return StepChange(after.id, tuple(changes), None if inner is None or inner.same else inner)
 
@@ -182,6 +189,10 @@ def _json(part: Any) -> Any:
         return function_to_json(part)
     if isinstance(part, Expression):
         return expression_to_json(part)
+    if isinstance(part, Each):
+        return each_to_json(part)
+    if isinstance(part, When):
+        return when_to_json(part)
     return dict(part) if isinstance(part, Mapping) else part
 
 
@@ -192,6 +203,8 @@ def _format_part(part: Any) -> str:
         return f"a plan: {printable(part.goal)}"
     if isinstance(part, Expression):
         return expression_to_text(part)
+    if isinstance(part, When):
+        return when_to_text(part)
     return printable(json.dumps(_json(part), ensure_ascii=False))
 
 

@@ -90,11 +90,12 @@ def _step(step: Step, fixes: _Fixes, within: tuple[str, ...]) -> Step:
     for name, is_name in (("function", True), *((name, False) for name in STEP_OPTIONS)):
         if (within, (name,), is_name) in fixes:
             mended[name] = fixes[within, (name,), is_name].new
+    step = step.map_expressions(lambda expression, place: _expression(expression, fixes, within, place))
     arguments: dict[str, Expression] = {}
     for name, expression in step.arguments.items():
         renamed = fixes.get((within, ("arguments", name), True))
         written = renamed.new if renamed is not None and isinstance(renamed.new, str) else name
-        arguments[written] = _expression(expression, fixes, within, ("arguments", name))
+        arguments[written] = expression
     return replace(step, arguments=arguments, **mended)
 
 

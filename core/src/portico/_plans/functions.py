@@ -66,6 +66,21 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
 
 
 def _step_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
+    schema = _called_result(step, catalogue)
+    if step is None or (step.each is None and step.when is None):
+        return schema
+    definitions = schema.get("$defs", {})
+    made = {key: value for key, value in schema.items() if key != "$defs"}
+    null = {"type": "null"}
+    if step.each is not None:
+        skips = step.decides_by_item or step.each.failed == "skip"
+        made = {"type": "array", "items": {"anyOf": [made, null]} if skips else made}
+    if step.when is not None and not step.decides_by_item:
+        made = {"anyOf": [made, null]}
+    return with_definitions(made, definitions)
+
+
+def _called_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
     match step.function if step is not None else None:
         case Plan() as plan:
             return result_schema(plan, catalogue)

@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._plans.plan import (
+    AT_ONCE,
     MAXIMUM_DEPTH,
     MAXIMUM_STEPS,
     STEP_OPTIONS,
+    Each,
     Expression,
     From,
     ListOf,
@@ -18,15 +20,17 @@ from portico._plans.plan import (
     Step,
     TextOf,
     Value,
+    When,
 )
+from portico._schema.paths import is_many
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 _DEEPEST_VALUE = 200
 _MOST_VALUES = 200_000
 _MOST_BITS = 14_000  # of a whole number: Python prints 4,300 digits at most
@@ -39,14 +43,16 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
     >>> plan_to_json(Plan("Tell", result=From("input", ("city",))))
     {'version': 1, 'goal': 'Tell', 'steps': [], 'result': {'from': 'input', 'path': '$.city'}}
 
-    Values are not copied. Raises ``PlanFormatError`` with the place for a value that JSON does not have, a NaN or a
-    tuple for example: it would not come back as it was.
+    It is of version 2 where it has ``each``, ``when`` or a path that may select several, else of version 1, which
+    older Porticos read too. Values are not copied. Raises ``PlanFormatError`` with the place for a value that JSON does
+    not have, a NaN or a tuple for example: it would not come back as it was.
     """
     return _plan_to_json(plan, "$")
 
 
 def _plan_to_json(plan: Plan, place: str) -> dict[str, Any]:
-    document: dict[str, Any] = {"version": VERSION, "goal": plan.goal}
+    newer = any(step.each or step.when for step in plan.steps) or any(is_many(each.path) for each in plan.references())
+    document: dict[str, Any] = {"version": VERSION if newer else 1, "goal": plan.goal}
     if plan.input is not None:
         document["input"] = _json(dict(plan.input), f"{place}.input")
     document["steps"] = [step_to_json(step, f"{place}.steps[{index}]") for index, step in enumerate(plan.steps)]
@@ -65,7 +71,7 @@ def plan_from_json(document: object) -> Plan:
     >>> plan_from_json({"version": 1, "goal": "g", "steps": [{"id": "s1", "function": "f"}]}).steps[0].function
     'f'
 
-    Raises ``PlanFormatError`` with the place for anything that is not of version 1's form, more than 1,000
+    Raises ``PlanFormatError`` with the place for anything that is not of the form of version 1 or 2, more than 1,000
     steps or deeper than 50 levels, and for more than 200,000 values. It does not check the plan against a catalogue.
     """
     count, waiting = 0, [document]
@@ -87,11 +93,34 @@ def step_to_json(step: Step, place: str = "$") -> dict[str, Any]:
             name: expression_to_json(expression, f"{place}.arguments.{name}")
             for name, expression in step.arguments.items()
         }
+    if step.each is not None:
+        document["each"] = each_to_json(step.each, f"{place}.each")
+    if step.when is not None:
+        document["when"] = when_to_json(step.when, f"{place}.when")
     if step.after:
         document["after"] = list(step.after)
     if step.reason:
         document["reason"] = step.reason
     return document | step.options()
+
+
+def each_to_json(each: Each, place: str = "$") -> dict[str, Any]:
+    """Return what a step runs for as JSON values."""
+    document: dict[str, Any] = {"items": expression_to_json(each.items, f"{place}.items")}
+    if each.at_once != 1:
+        document["at_once"] = each.at_once
+    return document if each.failed == "stop" else {**document, "failed": each.failed}
+
+
+def when_to_json(when: When, place: str = "$") -> dict[str, Any]:
+    """Return a condition as JSON values."""
+    written = [expression_to_json(value, _dotted(place, inside)) for inside, value in when.placed()]
+    condition: dict[str, Any] = {when.test: written if when.test == "equal" else written[0]}
+    return {"not": condition} if when.negated else condition
+
+
+def _dotted(place: str, inside: Iterable[str | int]) -> str:
+    return place + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inside)
 
 
 def function_to_json(function: str | Plan | PlanTemplate, place: str = "$") -> Any:
@@ -158,9 +187,9 @@ def _json(value: Any, place: str, depth: int = 0) -> Any:
 def _plan(document: object, place: str, depth: int) -> Plan:
     # Before the keys: those of another version are others.
     version = document.get("version", VERSION) if isinstance(document, dict) else VERSION
-    if version != VERSION or isinstance(version, bool):
-        wrong = _error(f"{place}.version", str(VERSION), version)
-        raise PlanFormatError(f"{wrong} This Portico reads version {VERSION} of the form.")
+    if version not in (1, VERSION) or isinstance(version, bool):
+        wrong = _error(f"{place}.version", f"1 or {VERSION}", version)
+        raise PlanFormatError(f"{wrong} This Portico reads versions 1 and {VERSION} of the form.")
     body = _object(
         document, place, required={"version", "goal", "steps"}, optional={"input", "result", "notes", "fingerprints"}
     )
@@ -181,7 +210,10 @@ def _plan(document: object, place: str, depth: int) -> Plan:
 
 def _step(document: object, place: str, depth: int) -> Step:
     body = _object(
-        document, place, required={"id", "function"}, optional={"arguments", "after", "reason", *STEP_OPTIONS}
+        document,
+        place,
+        required={"id", "function"},
+        optional={"arguments", "after", "reason", "each", "when", *STEP_OPTIONS},
     )
     if depth >= MAXIMUM_DEPTH:
         raise PlanFormatError(f"{place}: plans nest deeper than {MAXIMUM_DEPTH} levels.")
@@ -200,8 +232,37 @@ def _step(document: object, place: str, depth: int) -> Step:
         ),
         after=_list(body.get("after", []), f"{place}.after", _text),
         reason=_text(body.get("reason", ""), f"{place}.reason"),
+        each=_each(body["each"], f"{place}.each", depth) if "each" in body else None,
+        when=_when(body["when"], f"{place}.when", depth) if "when" in body else None,
         **options,
     )
+
+
+def _each(document: object, place: str, depth: int) -> Each:
+    body = _object(document, place, required={"items"}, optional={"at_once", "failed"})
+    at_once, failed = body.get("at_once", 1), body.get("failed", "stop")
+    if type(at_once) not in (int, float) or not AT_ONCE.fits(at_once):
+        raise _error(f"{place}.at_once", AT_ONCE.expected, at_once)
+    if failed not in ("stop", "skip"):
+        raise _error(f"{place}.failed", '"stop" or "skip"', failed)
+    return Each(_expression(body["items"], f"{place}.items", depth), int(at_once), failed)
+
+
+def _when(document: object, place: str, depth: int) -> When:
+    negated = isinstance(document, dict) and "not" in document
+    if isinstance(document, dict) and negated:
+        document, place = _object(document, place, required={"not"}, optional=set())["not"], f"{place}.not"
+    body = _object(document, place, required=set(), optional={"true", "equal", "present"})
+    if len(body) != 1:
+        raise PlanFormatError(f'{place}: exactly one of "true", "equal", "present" and "not" is needed.')
+    test: Any = next(iter(body))
+    content, inside = body[test], f"{place}.{test}"
+    if test != "equal":
+        return When(test, (_expression(content, inside, depth),), negated)
+    values = _list(content, inside, lambda each, place: _expression(each, place, depth))
+    if len(values) != 2:
+        raise PlanFormatError(f"{inside}: two expressions are compared, not {len(values)}.")
+    return When(test, values, negated)
 
 
 def _function(document: object, place: str, depth: int) -> str | Plan | PlanTemplate:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico._schema.paths import JsonPath, is_many, parse_path, print_path, read_path
-from portico.errors import LimitExceeded
+from portico._schema.values import kind_of, same
+from portico.errors import LimitExceeded, PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,8 @@ MAXIMUM_DEPTH = 50
 _MAXIMUM_SIZE = 4_000_000
 INPUT = "input"
 """References to a step of this id are to the input of the plan; no step may have it."""
+ITEM = "item"
+"""References of a step with ``each`` to this id are to the item at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """The result of an earlier step, or the value at ``path`` inside it."""
+    """The result of an earlier step, or the value at ``path`` inside it.
+
+    ``From("input")`` is the input of the plan, ``From("item")`` the item of a step that has ``each``.
+    """
 
     step: str
     path: JsonPath = ()
@@ -93,6 +99,39 @@ class PlanTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class Each:
+    """What a step runs for: each item of a list, in order, ``at_once`` at a time at most.
+
+    A reference to ``item`` in the step's arguments and in its condition is to the item. The step's result is the list
+    of results, with null for an item on which its condition does not hold. If one fails, no further one begins and the
+    step fails; with ``failed="skip"`` its result is null, and the answer has a warning.
+    """
+
+    items: Expression
+    at_once: int = 1
+    failed: Literal["stop", "skip"] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition; a step on which it does not hold is skipped, and its result is null.
+
+    The ``test`` is "true" of one value, which must be true or false, "equal" of two as JSON has it, or "present" of one
+    reference: it leads to something that is neither null nor an empty list. ``negated`` turns it round.
+    """
+
+    test: Literal["true", "equal", "present"]
+    values: tuple[Expression, ...]
+    negated: bool = False
+
+    def placed(self) -> Iterator[tuple[tuple[str | int, ...], Expression]]:
+        """Yield the expressions with their places in the condition's JSON form."""
+        for index, value in enumerate(self.values):
+            place = (self.test, index) if self.test == "equal" else (self.test,)
+            yield ("not", *place) if self.negated else place, value
+
+
+@dataclass(frozen=True, slots=True)
 class StepOption:
     """A number that says how a step runs, in the step's field of that name; None if the step does not set it.
 
@@ -119,13 +158,21 @@ STEP_OPTIONS = {
     ),
 }
 """The options of a step. Every form of plans, the check and the difference go by this table."""
+AT_ONCE = StepOption(
+    "a whole number from 1 to 100",
+    lambda at_once: at_once % 1 == 0 and 1 <= at_once <= 100,
+    lambda at_once: f"{at_once} at a time",
+    whole=True,
+)
+"""How many items of `Each` run at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
 
-    The arguments of a nested plan are its input, as one object. ``reason`` says why, for people. ``seconds`` bounds
+    The arguments of a nested plan are its input, as one object. With ``each`` the step runs for every item of a list,
+    with ``when`` on a condition. ``reason`` says why, for people. ``seconds`` bounds
     each attempt, ``attempts`` the number of attempts; the run's budget counts for a step without them. `STEP_OPTIONS`
     describes them.
     """
@@ -137,26 +184,78 @@ class Step:
     reason: str = ""
     seconds: float | None = None
     attempts: int | None = None
+    each: Each | None = None
+    when: When | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the options of `STEP_OPTIONS` that this step has, by name."""
         return {name: value for name in STEP_OPTIONS if (value := getattr(self, name)) is not None}
 
+    def expressions(self) -> Iterator[Expression]:
+        """Yield the expressions of the step: of its list and its condition, then its arguments."""
+        if self.each is not None:
+            yield self.each.items
+        if self.when is not None:
+            yield from self.when.values
+        yield from self.arguments.values()
+
+    @property
+    def own(self) -> bool:
+        """Whether the step, as one of a run, is one of the plan, and does not run inside of another step."""
+        return not around(self.id)
+
+    @property
+    def decides_by_item(self) -> bool:
+        """Whether the step runs for each of a list, and its condition is one on the item."""
+        if self.each is None or self.when is None:
+            return False
+        return any(each.step == ITEM for value in self.when.values for each in references(value))
+
     def depends_on(self) -> frozenset[str]:
         """Return the ids of all steps that must have run before."""
-        return frozenset(self.after) | {
-            reference.step for expression in self.arguments.values() for reference in references(expression)
-        }
+        needed = {reference.step for expression in self.expressions() for reference in references(expression)}
+        if self.each is not None:
+            needed.discard(ITEM)
+        return frozenset(needed.union(self.after))
 
     def rename_references(self, names: Mapping[str, str]) -> Step:
         """Return a step that refers to other steps by their new names; a nested plan has its own steps."""
         if not names or not self.depends_on() & names.keys():
             return self
+        if self.each is not None:
+            names = {old: new for old, new in names.items() if old != ITEM}
         return replace(
-            self,
-            arguments={name: _rename(expression, names) for name, expression in self.arguments.items()},
+            self.map_expressions(lambda expression, place: _rename(expression, names)),
             after=tuple(names.get(earlier, earlier) for earlier in self.after),
         )
+
+    def map_expressions(self, change: Callable[[Expression, tuple[str | int, ...]], Expression]) -> Step:
+        """Return a step with its expressions changed; each comes with its place in the step's JSON form."""
+        each, when = self.each, self.when
+        if each is not None:
+            each = replace(each, items=change(each.items, ("each", "items")))
+        if when is not None:
+            when = replace(when, values=tuple(change(value, ("when", *place)) for place, value in when.placed()))
+        arguments = {name: change(value, ("arguments", name)) for name, value in self.arguments.items()}
+        return replace(self, arguments=arguments, each=each, when=when)
+
+
+def outermost(step_id: str) -> str:
+    """Return the id of the plan's step that one runs inside of, or its own.
+
+    >>> outermost("s3[7]/a"), outermost("s3")
+    ('s3', 's3')
+    """
+    return step_id.partition("/")[0].partition("[")[0]
+
+
+def around(step_id: str) -> str:
+    """Return the id of the step that one runs inside of, "" for a step of the plan itself.
+
+    >>> around("s3[7]/a"), around("s3[7]"), around("s3")
+    ('s3[7]', 's3', '')
+    """
+    return step_id.rpartition("[" if step_id.endswith("]") else "/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +293,10 @@ class Plan:
     def references(self) -> Iterator[From]:
         """Yield every reference of the steps and of the result; nested plans have their own."""
         for step in self.steps:
-            for expression in step.arguments.values():
-                yield from references(expression)
+            for expression in step.expressions():
+                for reference in references(expression):
+                    if reference.step != ITEM or step.each is None:
+                        yield reference
         if self.result is not None:
             yield from references(self.result)
 
@@ -275,6 +376,27 @@ def put_together(expression: Expression, results: Mapping[str, Any]) -> tuple[An
             raise TypeError(f"{expression!r} is no expression")
     sizes = [size_of(part) for part, _ in made] if len(made) > 1 else [0]
     return value, check_size(max(sum(sizes) - max(sizes), sum(size for _, size in made)))
+
+
+def holds(
+    when: When, results: Mapping[str, Any], evaluate: Callable[[Expression, Mapping[str, Any]], Any] = evaluate
+) -> bool:
+    """Tell whether a condition holds, given the results of the steps that it refers to.
+
+    Raises ``PlanError`` where a value that must be true or false is neither, and what `evaluate` raises.
+    """
+    if when.test == "present":
+        try:
+            found = evaluate(when.values[0], results) not in (None, [])
+        except LookupError:
+            found = False
+    elif when.test == "true":
+        found = evaluate(when.values[0], results)
+        if not isinstance(found, bool):
+            raise PlanError(f"the condition must be true or false, and is {kind_of(found)}")
+    else:
+        found = same(*(evaluate(value, results) for value in when.values))
+    return found != when.negated
 
 
 def _as_text(value: Any) -> str:

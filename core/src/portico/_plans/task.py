@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from portico._chat.messages import Message
-from portico._plans.plan import Plan, Step, evaluate
+from portico._plans.plan import Plan, Step, around, evaluate
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanError
 
@@ -96,6 +96,8 @@ class StepRecord:
     step: Step
     result: Any = None
     error: str | None = None
+    skipped: bool = False
+    """Whether its condition did not hold; its result is null then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ class Budget:
     """What a run may still use: proposals, steps, refusals in a row, seconds (None: no bound).
 
     ``step_seconds`` bounds each attempt of a step. ``step_attempts`` bounds the attempts of a step that fails in a way
-    that may pass. A step of a plan may set both itself. Functions with effects are never tried again.
+    that may pass. A step of a plan may set both itself. Functions with effects are never tried again. ``items`` bounds
+    for how many items of lists all steps with ``each`` run.
     """
 
     proposals: int = 20
@@ -112,6 +115,7 @@ class Budget:
     seconds: float | None = None
     step_seconds: float | None = None
     step_attempts: int = 1
+    items: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +160,13 @@ class Task:
     def fresh_ids(self, taken: Collection[str] = ()) -> Iterator[str]:
         """Yield step ids that the run has not used: ``s1``, ``s2`` and so on."""
         used = {record.step.id for record in self.steps} | set(taken)
-        start = sum("/" not in id for id in used) + 1
+        start = sum(not around(id) for id in used) + 1
         return (id for number in count(start) if (id := f"s{number}") not in used)
 
     @property
     def own_steps(self) -> tuple[StepRecord, ...]:
         """Return the steps of plans that were proposed, without those that ran inside of one."""
-        return tuple(record for record in self.steps if "/" not in record.step.id)
+        return tuple(record for record in self.steps if record.step.own)
 
     def repeats(self) -> int:
         """Return how many of the last steps are the same call with the same result; 0 without steps.
@@ -285,6 +289,12 @@ class Event:
         result: Any
 
     @dataclass(frozen=True, slots=True)
+    class StepSkipped:
+        """A step does not run, since its condition does not hold; its result is null."""
+
+        step: Step
+
+    @dataclass(frozen=True, slots=True)
     class StepFailed:
         """A step ended with an error."""
 
@@ -338,6 +348,7 @@ RunEvent: TypeAlias = (
     | Event.StepStarted
     | Event.StepRetried
     | Event.StepFinished
+    | Event.StepSkipped
     | Event.StepFailed
     | Event.StepPaused
     | FunctionsOffered

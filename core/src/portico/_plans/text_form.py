@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from portico._plans.plan import (
+    AT_ONCE,
     INPUT,
+    ITEM,
     STEP_OPTIONS,
     Expression,
     From,
@@ -20,6 +22,7 @@ from portico._plans.plan import (
     Step,
     TextOf,
     Value,
+    When,
     references,
 )
 
@@ -64,6 +67,17 @@ def expression_to_text(expression: Expression) -> str:
     '["a", s1.days[0]]'
     """
     return printable(_expression(expression))
+
+
+def when_to_text(when: When) -> str:
+    """Write a condition on a line.
+
+    >>> when_to_text(When("equal", (From("s1", ("kind",)), Value("invoice")), negated=True))
+    's1.kind is not "invoice"'
+    """
+    shown = [expression_to_text(value) for value in when.values]
+    is_so = "is not" if when.negated else "is"
+    return f"{shown[0]} {is_so} {'true' if when.test == 'true' else shown[-1] if when.test == 'equal' else 'present'}"
 
 
 def printable(text: str) -> str:
@@ -112,6 +126,12 @@ def _step(number: int, step: Step, catalogue: Mapping[str, FunctionSpec] | None,
             yield f"{head} a template in {_words(language)}"
     if step.reason:
         yield f"{inner}because: {_words(step.reason)}"
+    if (each := step.each) is not None:
+        at_once = f", {AT_ONCE.print(each.at_once)}" if each.at_once != 1 else ""
+        failed = ", null where it fails" if each.failed == "skip" else ""
+        yield f"{inner}for each item of {expression_to_text(each.items)}{at_once}{failed}"
+    if step.when is not None:
+        yield f"{inner}when {when_to_text(step.when)}"
     for name, expression in step.arguments.items():
         yield f"{inner}{_key(name)} = {expression_to_text(expression)}"
     if step.after:
@@ -241,8 +261,9 @@ class _Drawing:
         for step in plan.steps:
             drawn[step.id] = self.step(step, indent)
         for step in plan.steps:
-            for expression in step.arguments.values():
-                self.lines(expression, drawn[step.id], drawn, indent)
+            shown = drawn if step.each is None else {**drawn, ITEM: ""}
+            for expression in step.expressions():
+                self.lines(expression, drawn[step.id], shown, indent)
             for earlier in step.after:
                 self.waits[self.find_node(earlier, drawn, indent), drawn[step.id]] = None
         if plan.result is not None:
@@ -255,17 +276,20 @@ class _Drawing:
             case Plan() as plan:
                 name = self.name()
                 title = f"{_label(step.id)}#58; {_label(plan.goal)}" if plan.goal.strip() else _label(step.id)
+                title += _marks(step)
                 self.nodes.append(f'{indent}subgraph {name}["{title}"]')
                 self.plan(plan, f"{indent}    ", given=bool(step.arguments))
                 self.nodes.append(f"{indent}end")
                 return name
             case PlanTemplate(_, language):
-                return self.node(indent, "[[", f"{_label(step.id)}<br/>{_label(language)} template", "]]")
+                return self.node(indent, "[[", f"{_label(step.id)}<br/>{_label(language)} template{_marks(step)}", "]]")
             case str(function):
-                return self.node(indent, "[", f"{_label(step.id)}<br/>{_label(function)}", "]")
+                return self.node(indent, "[", f"{_label(step.id)}<br/>{_label(function)}{_marks(step)}", "]")
 
     def lines(self, expression: Expression, to: str, drawn: dict[str, str], indent: str) -> None:
         for reference in references(expression):
+            if drawn.get(reference.step) == "":
+                continue  # the item at hand
             paths = self.values.setdefault((self.find_node(reference.step, drawn, indent), to), {})
             paths[From.print_path(reference.path) if reference.path else ""] = None
 
@@ -282,6 +306,12 @@ class _Drawing:
         for start, to in self.waits:
             if (start, to) not in self.values:
                 yield f"    {start} -.-> {to}"
+
+
+def _marks(step: Step) -> str:
+    """Return lines of a label that say how often a step runs, and when."""
+    loop = "<br/>for each item" if step.each is not None else ""
+    return loop + (f"<br/>when {_label(when_to_text(step.when))}" if step.when is not None else "")
 
 
 def _label(text: str) -> str:

@@ -12,24 +12,30 @@ from portico._chat.passages import CURRENT, Passages
 from portico._functions.functions import RESULTS_TAG
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, From, Plan, PlanTemplate, Step, Value, evaluate, put_together, size_of
+from portico._plans.plan import (
+    INPUT,
+    ITEM,
+    Each,
+    From,
+    Plan,
+    PlanTemplate,
+    Step,
+    Value,
+    around,
+    evaluate,
+    holds,
+    put_together,
+    size_of,
+)
 from portico._plans.task import Budget, Event, RunEvent, StepRecord
 from portico._prompts.calling import FunctionCall
+from portico._runs.attempts import TooLong, may_pass, pause
 from portico._runs.checking import require_valid, review_plan, with_fingerprints
+from portico._runs.items import require_list, run_items, warn_of
 from portico._runs.journal import RunState, entry
 from portico._runs.outcome import copy_json
 from portico._runs.scheduling import Broken, PausedStep, run_steps
-from portico.errors import (
-    FunctionFailed,
-    FunctionNotFound,
-    LimitExceeded,
-    PlanError,
-    PorticoError,
-    RateLimited,
-    ServiceTimeout,
-    ServiceUnavailable,
-    StepFailed,
-)
+from portico.errors import FunctionNotFound, LimitExceeded, PlanError, StepFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,45 +44,6 @@ if TYPE_CHECKING:
     from portico._kernel_like import KernelLike
     from portico._plans.plan import Expression
     from portico._runs.writing import Journal, Recording
-
-
-FIRST_PAUSE = 0.5
-"""Seconds before the second attempt; each further pause is twice as long."""
-LONGEST_PAUSE = 60.0
-
-
-def may_pass(error: BaseException | None) -> bool:
-    """Return whether a function that failed so may succeed when it is called again with the same arguments.
-
-    >>> may_pass(ServiceUnavailable("down")), may_pass(PorticoError("no such function"))
-    (True, False)
-
-    An error of a function that is no ``PorticoError`` comes as ``FunctionFailed`` and may pass. A service that asks
-    for a wait of more than `LONGEST_PAUSE` is not asked again.
-    """
-    if isinstance(error, RateLimited):
-        return error.retry_after is None or error.retry_after <= LONGEST_PAUSE
-    if isinstance(error, FunctionFailed):
-        return not isinstance(error.__cause__, PorticoError)
-    return isinstance(error, ServiceUnavailable | ServiceTimeout | _TooLong)
-
-
-def pause(attempt: int, error: Exception) -> float:
-    """Return the seconds to wait after a failed ``attempt``, counted from 1.
-
-    >>> [pause(attempt, ServiceUnavailable("down")) for attempt in (1, 2, 3, 100)]
-    [0.5, 1.0, 2.0, 60.0]
-    >>> pause(1, RateLimited("slowly", retry_after=7))
-    7
-    """
-    if isinstance(error, RateLimited) and error.retry_after is not None:
-        return max(error.retry_after, 0)
-    # Floats end at 2**1024.
-    return float(min(FIRST_PAUSE * 2 ** min(attempt - 1, 20), LONGEST_PAUSE))
-
-
-class _TooLong(LimitExceeded):
-    """A step's own time limit."""
 
 
 _SCALARS = (str, int, bool, type(None))
@@ -105,6 +72,8 @@ class Execution:
     searched: bool = False
     composed: int = 0
     """The bytes of all that the steps put together."""
+    items: int = 0
+    """For how many items of lists steps have run."""
     promised: int = 0
     """How many steps have run or may still run for what runs now."""
     _inner: dict[str, Plan | None] = field(default_factory=dict)
@@ -162,7 +131,12 @@ class Execution:
         steps = {f"{within}{step.id}": step for step in plan.steps}
         past = self.past.records if self.past is not None else ()
         earlier = [record for record in past if record.error is not None and record.step.id in steps]
-        failures = await run_steps(plan, results, execute, self.evaluate, (steps[each.step.id].id for each in earlier))
+        again = [steps[each.step.id].id for each in earlier]
+
+        async def decide(step: Step, results: dict[str, Any]) -> Any:
+            return await self._decide(step, results, execute, within)
+
+        failures = await run_steps(plan, results, execute, self.evaluate, failed=again, decide=decide)
         if failures:
             known = {record.step.id for record in self.records}
             for failure in failures:
@@ -170,7 +144,7 @@ class Execution:
                     # Its arguments could not be made, so it never began. The planner must see why.
                     await self._record_failure(replace(steps[failed], id=failed), failure.__cause__ or failure)
         for record in earlier:
-            cause = _failure(record, past)
+            cause = self.failure(record)
             failures.append(StepFailed(steps[record.step.id].id, cause))
             failures[-1].__cause__ = cause
         return failures
@@ -196,18 +170,97 @@ class Execution:
         except Exception as error:
             await self._record_failure(step, error)
             raise
+        recorded = self.recording is not None and step.id in self.recording.taken
+        return await self._finish(step, result, **({"recorded": True} if recorded else {}))
+
+    async def _finish(self, step: Step, result: Any, **body: Any) -> Any:
         if self.journal is not None:
-            recorded = self.recording is not None and step.id in self.recording.taken
-            await self.note("step-finished", step=step.id, result=result, **({"recorded": True} if recorded else {}))
+            await self.note("step-finished", step=step.id, result=result, **body)
         self.records.append(StepRecord(step, result))
         self.take(self.records[-1])
         if self.listener is not None:
             self.tell(Event.StepFinished(step, result))
         return result
 
+    async def _decide(
+        self,
+        step: Step,
+        results: dict[str, Any],
+        execute: Callable[[Step, dict[str, Any]], Awaitable[Any]],
+        within: str,
+    ) -> Any:
+        """Carry out a step that has a condition or runs for each item of a list; ``within`` is before its id."""
+        whole = replace(step, id=f"{within}{step.id}")
+        if step.when is not None and not step.decides_by_item and not holds(step.when, results, self.evaluate):
+            return await self.skip(whole)
+        if step.each is None:
+            arguments = {name: self.evaluate(argument, results) for name, argument in step.arguments.items()}
+            return await execute(step, arguments)
+        try:
+            return await self._for_each(whole, step.each, results, execute, within)
+        except Exception as error:
+            await self._record_failure(whole, error)
+            raise
+
+    async def _for_each(
+        self,
+        step: Step,
+        each: Each,
+        results: dict[str, Any],
+        execute: Callable[[Step, dict[str, Any]], Awaitable[Any]],
+        within: str,
+    ) -> list[Any]:
+        items = require_list(self.evaluate(each.items, results))
+        self.items += len(items)
+        if self.items > self.budget.items:
+            most = f"its {self.budget.items:,} items. Allow more with the budget's items"
+            raise LimitExceeded(f"With the step {step.id} the run would go over more than {most}.")
+        self.tell(Event.StepStarted(step, {}))
+        await self.note("step-started", step=step.id, arguments={}, items=len(items))
+        past = self.past.records if self.past is not None else ()
+        ended = {record.step.id: record for record in past if around(record.step.id) == step.id}
+        values, failed, bare = dict(results), dict[str, str](), step.id.removeprefix(within)
+
+        async def run(index: int, item: Any) -> Any:
+            id = f"{step.id}[{index}]"
+            record = ended.get(id)
+            if record is not None and record.error is None:
+                return record.result
+            values[ITEM] = item  # Until the next await.
+            try:
+                if record is not None:
+                    raise self.failure(record)
+                if step.when is not None and step.decides_by_item and not holds(step.when, values, self.evaluate):
+                    return await self.skip(replace(step, id=id, each=None))
+                arguments = {name: self.evaluate(argument, values) for name, argument in step.arguments.items()}
+                name = f"{bare}[{index}]"
+                one = Step(name, step.function, step.arguments, (), step.reason, step.seconds, step.attempts)
+                return await execute(one, arguments)
+            except Exception as error:
+                if each.failed == "stop":
+                    raise error if isinstance(error, StepFailed) else StepFailed(id, error) from error
+                failed[id] = str(error) or type(error).__name__
+                return None
+
+        found = await run_items(items, each.at_once, run)
+        warnings = warn_of(failed, step.id)
+        self.warnings += warnings
+        await self._finish(step, found, **({"warnings": warnings} if warnings else {}))
+        return found
+
+    async def skip(self, step: Step) -> None:
+        """Write down that the condition of a step does not hold."""
+        await self.note("step-finished", step=step.id, result=None, skipped=True)
+        self.records.append(StepRecord(step, skipped=True))
+        self.tell(Event.StepSkipped(step))
+
+    def failure(self, record: StepRecord) -> PlanError:
+        """Return the error of a step that failed in an earlier process."""
+        return _failure(record, self.past.records if self.past is not None else ())
+
     def take(self, record: StepRecord) -> None:
         """Give numbers to the passages in a step's result."""
-        if type(record.result) not in (list, dict):
+        if type(record.result) not in (list, dict) or record.step.each is not None:
             return
         function = record.step.function if isinstance(record.step.function, str) else ""
         spec = self.kernel.specs.get(function)
@@ -371,7 +424,7 @@ class Execution:
             if not deadline.expired():
                 raise
             unknown = "" if self._repeatable(step) else " It may have happened."
-            raise _TooLong(f"The step {step.id} did not end within its {seconds:g} seconds.{unknown}") from error
+            raise TooLong(f"The step {step.id} did not end within its {seconds:g} seconds.{unknown}") from error
 
     def _effects(self, name: str) -> bool:
         try:
@@ -481,13 +534,12 @@ class _TemplateStep:
 
     async def _replay(self, record: StepRecord) -> Any:
         if record.error is not None:
-            past = self._execution.past
-            raise _failure(record, past.records if past is not None else ())
+            raise self._execution.failure(record)
         return record.result
 
     def _read_past(self, past: RunState) -> None:
         ended = {record.step.id: record for record in past.records}
-        calls = [step for step_id, step in past.called.items() if step_id.rpartition("/")[0] == self._step.id]
+        calls = [step for step_id, step in past.called.items() if around(step_id) == self._step.id]
         for step in sorted(calls, key=_number):
             arguments = {name: value.value for name, value in step.arguments.items() if isinstance(value, Value)}
             recorded = self._recorded.setdefault(_key(str(step.function), arguments), [])
@@ -497,10 +549,11 @@ class _TemplateStep:
 
 def _failure(record: StepRecord, past: Sequence[StepRecord]) -> PlanError:
     """Return the error of a step that failed in an earlier process: that of the innermost step inside it."""
-    inside = [each for each in past if each.error is not None and each.step.id.startswith(f"{record.step.id}/")]
+    ids = (f"{record.step.id}/", f"{record.step.id}[")
+    inside = [each for each in past if each.error is not None and each.step.id.startswith(ids)]
     if not inside:
         return PlanError(record.error)
-    innermost = max(inside, key=lambda each: each.step.id.count("/"))
+    innermost = max(inside, key=lambda each: each.step.id.count("/") + each.step.id.count("["))
     return StepFailed(innermost.step.id, PlanError(innermost.error))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import Plan, Step, Value
+from portico._plans.plan import Plan, Step, Value, around
 from portico._plans.task import Budget, Refusal, StepRecord
 from portico._runs.outcome import FINAL, STATES, FinalOutcome, RunStateName, outcome_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
@@ -254,26 +254,31 @@ class _Reading:
         step = begun.step if begun is not None else self.find_step(each["step"])
         self.records.pop(step.id, None)
         if each["type"] == "step-finished":
-            self.records[step.id] = StepRecord(step, each["result"])
+            self.records[step.id] = StepRecord(step, each["result"], skipped=bool(each.get("skipped")))
+            self.warnings += map(str, each.get("warnings", ()))
         else:
             self.records[step.id] = StepRecord(step, error=str(each["error"]))
 
     def forget(self, step_id: str) -> None:
         """Let a step run again, with the failed steps inside it and around it."""
         self.started.pop(step_id, None)
-        inside = [other for other in self.records if other.startswith(f"{step_id}/")]
+        inside = [other for other in self.records if other.startswith((f"{step_id}/", f"{step_id}["))]
         for known in (step_id, *inside, *_around(step_id)):
             record = self.records.get(known)
             if record is not None and record.error is not None:
                 del self.records[known]
 
     def find_step(self, step_id: str) -> Step:
-        """Return a step of a plan, of a plan inside a step, or a call of a template."""
+        """Return a step of a plan, of a plan inside a step, a call for an item, or a call of a template."""
         if step_id not in self.steps:
-            around, _, inner = step_id.rpartition("/")
-            nested = (self.inner.get(around) or self.find_step(around).function) if around else None
-            steps = nested.steps if isinstance(nested, Plan) else ()
-            found = next((step for step in steps if step.id == inner), None)
+            outer = around(step_id)
+            found = self.find_step(outer) if outer else None
+            if found is not None and step_id.endswith("]"):
+                found = replace(found, each=None, when=None)
+            elif found is not None:
+                plan, inner = self.inner.get(outer, found.function), step_id[len(outer) + 1 :]
+                steps = plan.steps if isinstance(plan, Plan) else ()
+                found = next((step for step in steps if step.id == inner), None)
             if found is None:
                 raise LookupError(f"no plan has a step {step_id}")
             self.steps[step_id] = replace(found, id=step_id)
@@ -282,8 +287,7 @@ class _Reading:
 
 def _around(step_id: str) -> Iterator[str]:
     """Yield the ids of the steps around a step."""
-    while "/" in step_id:
-        step_id = step_id.rpartition("/")[0]
+    while step_id := around(step_id):
         yield step_id
 
 

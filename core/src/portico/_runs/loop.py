@@ -13,11 +13,23 @@ from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
 from portico._functions.middleware import CURRENT_STEP
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, Expression, From, Plan, Step, TextOf, Value, evaluate, references
+from portico._plans.plan import (
+    INPUT,
+    Expression,
+    From,
+    Plan,
+    Step,
+    TextOf,
+    Value,
+    around,
+    evaluate,
+    outermost,
+    references,
+)
 from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
+from portico._runs.attempts import may_pass
 from portico._runs.checking import check, review_plan, with_fingerprints
-from portico._runs.execution import may_pass
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
@@ -175,7 +187,7 @@ class Loop:
         execution.warnings += state.warnings
         for record in execution.records:
             execution.take(record)
-        execution.results |= {step: result for step, result in state.results.items() if "/" not in step}
+        execution.results |= {step: result for step, result in state.results.items() if not around(step)}
         self.plans = list(state.plans)
         self.refused = list(state.refused)
         self.proposals = state.proposals
@@ -259,7 +271,7 @@ class Loop:
     def _make_executed_plan(self) -> Plan:
         """Return all steps that gave a result as one plan; those of a nested plan are inside their step."""
         records = self.execution.records
-        steps = tuple(record.step for record in records if record.error is None and "/" not in record.step.id)
+        steps = tuple(record.step for record in records if record.error is None and record.step.own)
         schema = next((plan.input for plan in reversed(self.plans) if plan.input is not None), None)
         return with_fingerprints(self.execution.kernel, Plan(self.goal, steps, self.result, input=schema))
 
@@ -448,18 +460,18 @@ class Loop:
         name = next((spec.name for spec in self.catalogue().values() if spec.is_answer), None)
         found = [From(each.step, each.path) for each in dict.fromkeys(references(plan.result)) if each.step != INPUT]
         steps, known = {each.step for each in found}, execution.kernel.specs
-        called = [each.step.function for each in execution.records if each.step.id.partition("/")[0] in steps]
+        called = [each.step.function for each in execution.records if outermost(each.step.id) in steps]
         specs = [known[name] for name in called if isinstance(name, str) and name in known]
         searched = bool(specs) and all({SEARCH_TAG, RESULTS_TAG} & spec.tags for spec in specs)
-        around = execution.passages.around(value, empty=searched)
-        if name is None or any(spec.is_answer for spec in specs) or not found or around is None:
+        frame = execution.passages.around(value, empty=searched)
+        if name is None or any(spec.is_answer for spec in specs) or not found or frame is None:
             return None
         id = next(Task(self.goal, steps=tuple(execution.records)).fresh_ids())
         shown = TextOf(tuple(part for each in found for part in ("\n", each))[1:])
         sources = plan.result if isinstance(plan.result, TextOf) else shown
         step = Step(id, name, {"question": Value(self.goal), "sources": sources}, reason="It puts this into words.")
-        words = TextOf(tuple(part for part in (around[0], From(id), around[1]) if part))
-        answering = replace(plan, steps=(step,), result=words if any(around) else From(id))
+        words = TextOf(tuple(part for part in (frame[0], From(id), frame[1]) if part))
+        answering = replace(plan, steps=(step,), result=words if any(frame) else From(id))
         return None if any(each.severity == "error" for each in self._check(answering)) else answering
 
     def _observe(self, plan: Plan) -> None:

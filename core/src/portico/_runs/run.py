@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
-from portico._plans.plan import INPUT, Plan, Step
+from portico._plans.plan import INPUT, Plan, Step, around, outermost
 from portico._plans.task import Budget, Emit, Event, Task, context_of
 from portico._ports.planner import Planner
 from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerprints
@@ -51,7 +51,7 @@ def _make_resume_entries(
             raise RunError(f"The step {step_id} has finished; steps that finished never run again.")
     to_run = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
     for step_id in retry:
-        if step_id.partition("/")[0] not in to_run:
+        if outermost(step_id) not in to_run:
             raise RunError(f"The step {step_id} is of a plan that is over: nothing would run it again.")
     for step_id, value in results.items():
         if step_id in retry:
@@ -76,7 +76,7 @@ def _inside(plan: Plan, within: str) -> dict[str, Step]:
     found: dict[str, Step] = {}
     for step in plan.steps:
         found[within + step.id] = step
-        if isinstance(step.function, Plan):
+        if isinstance(step.function, Plan) and step.each is None:
             found |= _inside(step.function, f"{within}{step.id}/")
     return found
 
@@ -198,8 +198,8 @@ async def resume(
         plan = state.plan if state.pending else None
         warnings: list[str] = []
         if plan is not None and recorded.keys() >= set(state.uncertain):
-            ended = {record.step.id: record.step for record in state.records if "/" not in record.step.id}
-            ended |= {step: state.started[step].step for step in recorded if "/" not in step}
+            ended = {record.step.id: record.step for record in state.records if record.step.own}
+            ended |= {step: state.started[step].step for step in recorded if not around(step)}
             warnings = require_valid(kernel, plan, input=state.input, ended=ended)
         # Only now it is known that the run can continue.
         *others, last = more

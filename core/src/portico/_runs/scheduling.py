@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 ExecuteStep: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
 """Executes one step with JSON arguments and returns its JSON result."""
 Evaluate: TypeAlias = Callable[[Expression, Mapping[str, Any]], Any]
+Decide: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
+"""Executes a step with ``each`` or ``when``, given the results so far, and returns its JSON result."""
 
 
 # Neither of the two is a failure of the step: the application's middleware must not take it for one.
@@ -36,7 +38,13 @@ class PausedStep(BaseException):
 
 
 async def run_steps(
-    plan: Plan, results: dict[str, Any], execute: ExecuteStep, evaluate: Evaluate = evaluate, failed: Iterable[str] = ()
+    plan: Plan,
+    results: dict[str, Any],
+    execute: ExecuteStep,
+    evaluate: Evaluate = evaluate,
+    *,
+    failed: Iterable[str] = (),
+    decide: Decide | None = None,
 ) -> list[StepFailed]:
     """Run every step of ``plan`` that has no result, independent ones concurrently, and add to ``results``.
 
@@ -45,13 +53,21 @@ async def run_steps(
     Nothing that is started is left running. A cancellation, or what is `Broken`, stops it. After a `PausedStep` nothing
     new begins, but what runs comes to its end before it is raised: its results are not lost.
     """
-    return await _Running(plan, results, execute, evaluate, {*failed}).to_the_end()
+    return await _Running(plan, results, execute, evaluate, failed={*failed}, decide=decide).to_the_end()
 
 
 class _Running:
     def __init__(
-        self, plan: Plan, results: dict[str, Any], execute: ExecuteStep, evaluate: Evaluate, failed: set[str]
+        self,
+        plan: Plan,
+        results: dict[str, Any],
+        execute: ExecuteStep,
+        evaluate: Evaluate,
+        *,
+        failed: set[str],
+        decide: Decide | None,
     ) -> None:
+        self.decide = decide
         self.results = results
         self.evaluate = evaluate
         self.execute = execute
@@ -155,8 +171,11 @@ class _Running:
     async def one(self, step: Step) -> bool:
         results = self.results
         try:
-            arguments = {name: self.evaluate(argument, results) for name, argument in step.arguments.items()}
-            results[step.id] = await self.execute(step, arguments)
+            if (step.each is not None or step.when is not None) and self.decide is not None:
+                results[step.id] = await self.decide(step, results)
+            else:
+                arguments = {name: self.evaluate(argument, results) for name, argument in step.arguments.items()}
+                results[step.id] = await self.execute(step, arguments)
         except PausedStep as held:
             self.held = self.held or held
             return False
@@ -180,6 +199,8 @@ class _Running:
 
 def _before(step: Step) -> set[str]:
     """Return what a step waits for; the input is there from the beginning, or never comes."""
+    if step.each is not None or step.when is not None:
+        return {*step.depends_on()} - {INPUT}
     before = set(step.after)
     for argument in step.arguments.values():
         if type(argument) is From:

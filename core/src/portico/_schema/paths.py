@@ -163,6 +163,8 @@ def _bracket(text: str, position: int) -> tuple[str | int | Many, int]:
                 selectors.append(int(_integer(index) or 0))
             else:
                 selectors.append(_name(double, single))
+        except OverflowError as error:
+            raise _error(text, position, f"a number is at most {_LARGEST_INDEX}") from error
         except ValueError as error:
             if text.startswith("?", _BLANK.match(text, position).end()):  # type: ignore[union-attr]
                 raise _error(text, position, "a path has no filter here: a step can choose") from error
@@ -177,7 +179,7 @@ def _bracket(text: str, position: int) -> tuple[str | int | Many, int]:
 
 def _integer(text: str | None) -> int | None:
     if text is not None and (len(text) > 17 or abs(int(text)) > _LARGEST_INDEX):
-        raise ValueError(text)
+        raise OverflowError(text)
     return None if text is None else int(text)
 
 

@@ -109,7 +109,7 @@ def _format_value(value: Any) -> str:
 
 def _finished_steps(records: Iterable[StepRecord]) -> Iterable[str]:
     for record in records:
-        if "/" in record.step.id:
+        if not record.step.own:
             continue
         (written,) = plan_to_json(Plan("", (record.step,)))["steps"]
         call = _format_value({key: written[key] for key in ("function", "arguments") if key in written})

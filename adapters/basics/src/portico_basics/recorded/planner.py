@@ -86,7 +86,7 @@ async def recording_of_run(run: str, store: RunStore) -> Recording:
         raise PlanError(
             f"The run {run} is {state.state}{why}: it has no answer to replay. `portico resume {run}` may continue it."
         )
-    done = tuple(record.step for record in state.records if record.error is None and "/" not in record.step.id)
+    done = tuple(record.step for record in state.records if record.error is None and record.step.own)
     result = _result(state)
     prints = {name: text for plan in state.plans for name, text in plan.fingerprints.items()}
     schema = next((plan.input for plan in reversed(state.plans) if plan.input is not None), None)

@@ -221,7 +221,7 @@ async def read_outcome(invocation: Invocation, store: RunStore, status: JobStatu
         missing = f"The run {status.name} is not in the journal. Do the workers use another journal?"
         raise RunFailed(status.error or missing)
     outcome: Any = state.outcome
-    records = [record for record in state.records if "/" not in record.step.id]
+    records = [record for record in state.records if record.step.own]
     if outcome is None:
         if STATES[state.state].code != HELD:
             invocation.resumable = state.resumable
@@ -250,7 +250,9 @@ def _show_news(state: RunState | None, shown: set[str], emit: Emit) -> None:
     for record in state.records:
         if record.step.id not in shown:
             shown.add(record.step.id)
-            if record.error is None:
+            if record.skipped:
+                emit(Event.StepSkipped(record.step))
+            elif record.error is None:
                 emit(Event.StepFinished(record.step, record.result))
             else:
                 emit(Event.StepFailed(record.step, record.error))

@@ -40,7 +40,7 @@ def run_table(runs: Sequence[RunEntry]) -> RenderableType:
             Text(each.state, style=STATES[each.state].style),
             plain(" ".join((each.goal or each.problem)[:_LONGEST].split())),
             plain(state.planner) if state else "",
-            f"{len(_top(state.results))}/{_count_planned(state)}" if state else "",
+            f"{len(_top(state))}/{_count_planned(state)}" if state else "",
             *([plain(host_of(each.worker or ""))] if workers else []),
             age(at, datetime.now(UTC)) if at else "",
         )
@@ -72,7 +72,7 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
     if state is not None and STATES[each.state].resumable and (each.state != "failed" or state.resumable):
         command = f"portico resume {short_name(each.name)}"
         if each.state == "failed":
-            failed = (step["id"] for step in body["steps"] if "error" in step and "/" not in step["id"])
+            failed = (each.step.id for each in state.records if each.error is not None and each.step.own)
             command += "".join(f" --retry {step}" for step in failed)
         does = f"says what to do about {', '.join(state.uncertain)}" if each.state == "uncertain" else "continues"
         yield Hanging(safe_text(f"`{command}` {does}.", "dim"), "  ")
@@ -105,7 +105,7 @@ def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
         "state": each.state,
         "goal": each.goal,
         "planner": state.planner if state else None,
-        "steps_done": len(_top(state.results)) if state else 0,
+        "steps_done": len(_top(state)) if state else 0,
         "steps_planned": _count_planned(state) if state else 0,
         "started_at": state.started_at if state else None,
         "updated_at": state.updated_at if state else None,
@@ -161,8 +161,8 @@ def age(at: str, now: datetime) -> str:
 
 
 def _count_planned(state: RunState) -> int:
-    return len({step.id for plan in state.plans for step in plan.steps} | _top(state.results))
+    return len({step.id for plan in state.plans for step in plan.steps} | _top(state))
 
 
-def _top(results: Mapping[str, Any]) -> set[str]:
-    return {step for step in results if "/" not in step}
+def _top(state: RunState) -> set[str]:
+    return {record.step.id for record in state.records if record.error is None and record.step.own}

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from portico_cli.sources import Chosen
 
 
-_MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "held": ("…", "yellow"), "again": ("↻", "yellow")}
+_MARKS = {
+    "done": ("✓", "green"),
+    "skipped": ("–", "dim"),
+    "failed": ("✗", "red"),
+    "held": ("…", "yellow"),
+    "again": ("↻", "yellow"),
+}
 # An index that takes less shows no bar: one that flashes up is worse than none.
 _PATIENCE = 0.3
 
@@ -45,6 +51,7 @@ class Progress:
         self._count: tuple[int, int | None] = (0, None)
         self._text = ""
         self._running: dict[str, tuple[str, float]] = {}
+        self._items: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         self.start()
@@ -104,8 +111,14 @@ class Progress:
                 self._text += text
             case task.Event.StepStarted(step=step):
                 self._running[step.id] = (called_name(step), time.monotonic())
+            case task.Event.StepFinished(step=step) if step.id.endswith("]"):
+                # One of many items: only the line that changes counts them.
+                called, _ = self._running.pop(step.id, (called_name(step), 0.0))
+                self._items[called] = self._items.get(called, 0) + 1
             case task.Event.StepFinished(step=step):
                 self._print_step(step, "done")
+            case task.Event.StepSkipped(step=step) if not step.id.endswith("]"):
+                self._print_step(step, "skipped")
             case task.Event.StepFailed(step=step, error=error):
                 self._print_step(step, "failed", error)
             case task.Event.StepPaused(step=task.Step() as step, reason=reason, uncertain=False):
@@ -139,7 +152,9 @@ class Progress:
             return
         line = self._idle
         if self._running:
-            line = f"Running {', '.join(dict.fromkeys(called for called, _ in self._running.values()))}…"
+            running = dict.fromkeys(called for called, _ in self._running.values())
+            shown = (f"{called} ({done} done)" if (done := self._items.get(called)) else called for called in running)
+            line = f"Running {', '.join(shown)}…"
         elif self._text:
             # The end of the text, so that one sees it grow.
             line = f"Writing the answer… {self._text[-50:]}"

@@ -35,7 +35,12 @@ ANY_JSON = "2026-07-28"
 """The first revision whose structured results are any JSON, and that asks users by a result that needs input."""
 _STRUCTURED = "2025-06-18"
 """The first revision with structured results and links to resources."""
-_VERBS: dict[type[Any], str] = {Event.StepStarted: "began", Event.StepFinished: "ended", Event.StepFailed: "failed"}
+_VERBS: dict[type[Any], str] = {
+    Event.StepStarted: "began",
+    Event.StepFinished: "ended",
+    Event.StepSkipped: "is skipped",
+    Event.StepFailed: "failed",
+}
 _QUESTION = "approve"
 _MOST_WAITING = 1_000
 _FORM: dict[str, Any] = {
@@ -162,7 +167,7 @@ class Call:
         """Report a step that began or ended; steps inside of others are not counted beforehand, so not reported."""
         if isinstance(event, Event.RunStarted):
             self.run = event.run
-        if (verb := _VERBS.get(type(event))) is not None and "/" not in event.step.id:
+        if (verb := _VERBS.get(type(event))) is not None and event.step.own:
             function = event.step.function if verb == "began" else None
             self._steps.append(
                 f"{event.step.id} {verb}"

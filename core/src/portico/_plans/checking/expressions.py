@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from portico._functions.functions import FunctionSpec
 from portico._plans.checking.shapes import Output, Place, Taken, array_of, constant, describe, itemize, object_of, whole
 from portico._plans.findings import Finding, Fix
-from portico._plans.plan import INPUT, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
+from portico._plans.plan import INPUT, ITEM, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
 from portico.errors import FunctionNotFound, LimitExceeded, SchemaUnsupported, nearest
 
@@ -224,6 +224,9 @@ class Expressions:
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
         if step == INPUT:
             self.notes.add(f"the plan is given nothing that {INPUT!r} could stand for", place)
+            return
+        if step == ITEM:
+            self.notes.add(f"{ITEM!r} is the item of a step with 'each', and this one has none", place)
             return
         message = f"there is no step {step!r}; the steps are: {itemize(known)}"
         self.notes.add(message, place, nearest=nearest(step, known))

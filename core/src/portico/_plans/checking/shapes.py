@@ -61,6 +61,11 @@ def list_of(item: Together) -> Together:
     return (({"type": "array", "items": Either((item,)), "minItems": 1}, None),)
 
 
+def either(*options: Together) -> Together:
+    """Return the shape of the values of any of some shapes."""
+    return options[0] if len(options) == 1 else ((Either(options), None),)
+
+
 def object_of(members: Mapping[str, Together]) -> Together:
     """Return the shape of an object whose members have their own shapes."""
     schema = {
@@ -92,8 +97,8 @@ def at_path(shape: Together, path: JsonPath) -> Place:
             options = inner
     except UNREADABLE:
         options = [()]
-    either = options[0] if len(options) == 1 else ((Either(tuple(options)), None),)
-    return Place(list_of(either) if is_many(path) else either)
+    one = either(*options)
+    return Place(list_of(one) if is_many(path) else one)
 
 
 def meant(name: str, names: Iterable[str], given: Iterable[str] = ()) -> str | None:

@@ -12,6 +12,7 @@ from portico._plans.difference import plan_difference
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, TextOf, Value
+from portico._plans.xml_form.control import control_attributes
 from portico._plans.xml_form.document import LIMIT_OF_CHARACTERS, Document, Mend, WrittenCall
 from portico._plans.xml_form.mending import mend
 from portico._plans.xml_form.steps import Steps, full_name
@@ -157,6 +158,7 @@ def _document(plan: Plan) -> str:
         if step.reason:
             lines.append(f"  <!-- {step.reason} -->")
         attributes = [(name, _expression(expression)) for name, expression in step.arguments.items()]
+        attributes += control_attributes(step, _expression)
         if step.id in used or step.id != f"s{number}":
             attributes.append(("setContextVariable", step.id))
         if step.id in appended:

@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.checking.shapes import UNKNOWN, Output, constant, known_of, meant, whole
+from portico._plans.checking.shapes import UNKNOWN, Output, Place, constant, known_of, list_of, meant, whole
 from portico._plans.findings import Finding
-from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value, references
+from portico._plans.plan import INPUT, ITEM, Each, Expression, From, Step, TextOf, Value, When
+from portico._plans.xml_form.control import CONTROL, FOR_EACH, RUN_IF, read_each, read_when
 from portico._schema.coerce import read_literal
 from portico._schema.compare import never_meet
 from portico.errors import PlanFormatError
@@ -46,8 +47,9 @@ _PLAIN = whole({"type": ["string", "number", "boolean"]})
 _MOST_DOUBTS = 20
 _SHORTEST_MISSPELT = 4
 _NO_ROOT: Mapping[str, Any] = {}
+_ARRAY: Mapping[str, Any] = {"type": "array"}
 _SET, _APPEND = "setcontextvariable", "appendtoresult"
-_CONTROL_LENGTHS = frozenset({len(_SET), len(_APPEND)})
+_CONTROL_LENGTHS = frozenset({len(_SET), len(_APPEND), *map(len, CONTROL)})
 
 Fail: TypeAlias = Callable[..., PlanFormatError]
 """Makes the error for a call and a problem, or for one of the call's attributes, which comes last."""
@@ -168,6 +170,7 @@ class Steps:
         self.fail = fail
         # What each call sets: the variable as it is written, and the name of a result with the part that it is.
         self.sets: list[tuple[str, str, str]] = []
+        self.control: list[Mapping[str, str]] = []
         self.arguments = [self.separate_arguments(call) for call in calls]
         self.variables = Variables(finished, fail, input)
         self.variables.ever_set = dict.fromkeys(each.lower() for names in self.sets for each in names[:2] if each)
@@ -182,22 +185,30 @@ class Steps:
         appended: list[From] = []
         variables, known = self.variables, self.variables.known
         previous = INPUT
-        for call, given, (kept, added, part), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
+        calls = zip(self.calls, self.arguments, self.control, self.sets, self.ids, strict=True)
+        for call, given, control, (kept, added, part), id in calls:
             name = self.functions.find(full_name(call.function)) or full_name(call.function)
             spec = self.functions.spec(name)
             variables.step = id
+            each, when = self.loop(control, call) if control else (None, None)
             if spec is None:
                 arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
                 after: tuple[str, ...] = ()
             else:
                 arguments = self.fit_arguments(given, spec, call, previous)
-                variables.outputs[id] = known_of(spec).output
+                if control:
+                    variables.outputs[id] = UNKNOWN if each is None else Output(list_of(known_of(spec).output.shape))
+                else:
+                    variables.outputs[id] = known_of(spec).output
                 after = ()
                 if spec.effects or self.barrier is not None:
-                    after = self.order(id, spec, arguments)
+                    after = self.order(id, spec, Step(id, name, arguments, each=each, when=when).depends_on())
                 else:
                     self.since.append(id)
-            steps.append(Step(id, name, arguments, after, call.reason))
+            steps.append(Step(id, name, arguments, after, call.reason, each=each, when=when))
+            if each is not None:
+                known.pop(ITEM)
+                known |= self.covered
             previous = id
             if kept:
                 known[kept.lower()] = From(id)
@@ -210,6 +221,27 @@ class Steps:
             result = TextOf(tuple(parts[1:]))
         return tuple(steps), result, variables.doubts
 
+    def loop(self, control: Mapping[str, str], call: WrittenCall) -> tuple[Each | None, When | None]:
+        """Return what a step runs for and when; what it runs for is a variable from here on."""
+        variables = self.variables
+        items = None
+        try:
+            if FOR_EACH in control:
+                items = variables.expression(control[FOR_EACH].strip(), call, FOR_EACH, _ARRAY)
+                self.covered = {ITEM: variables.known[ITEM]} if ITEM in variables.known else {}
+                variables.known[ITEM] = From(ITEM)
+                output = variables.outputs.get(items.step, UNKNOWN) if isinstance(items, From) else UNKNOWN
+                path = (*items.path, 0) if isinstance(items, From) else ()
+                found = output.at(path) if path else Place()
+                variables.outputs[ITEM] = UNKNOWN if found.problem else Output(found.shape)
+            each = read_each(control, items)
+            if RUN_IF not in control:
+                return each, None
+            return each, read_when(control[RUN_IF], lambda side: variables.expression(side, call, RUN_IF, {}))
+        except ValueError as error:
+            name, problem = error.args
+            raise self.fail(call, f"{name} is {control[name][:100]!r}; {problem}", name) from error
+
     def separate_arguments(self, call: WrittenCall) -> Mapping[str, str]:
         """Return the arguments among the attributes, and keep what the others set."""
         attributes = call.attributes
@@ -217,8 +249,12 @@ class Steps:
             attributes = self.merge_attributes(call)
         kept = added = part = ""
         arguments: dict[str, str] = {}
+        control: dict[str, str] = {}
         for name, value in attributes.items():
             kind = name.lower() if len(name) in _CONTROL_LENGTHS else ""
+            if kind in CONTROL and not self.is_parameter(name, call):
+                control[CONTROL[kind]] = value
+                continue
             if kind not in (_SET, _APPEND):
                 arguments[name] = value
                 continue
@@ -235,7 +271,13 @@ class Steps:
             else:
                 added = variable
         self.sets.append((kept, added, part))
+        self.control.append(control)
         return arguments
+
+    def is_parameter(self, name: str, call: WrittenCall) -> bool:
+        """Tell whether the function of a call has a parameter of this name, so that it is no word of ours."""
+        spec = self.functions.spec(full_name(call.function))
+        return spec is not None and meant(name, spec.parameters.get("properties", _NO_ROOT)) is not None
 
     def merge_attributes(self, call: WrittenCall) -> Mapping[str, str]:
         """Return the attributes, each once: names that differ only in case are one, and must have one value."""
@@ -288,7 +330,7 @@ class Steps:
                     arguments[name] = self.variables.known[folded]
         return arguments
 
-    def order(self, id: str, spec: FunctionSpec, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
+    def order(self, id: str, spec: FunctionSpec, referred: Collection[str]) -> tuple[str, ...]:
         """Return what a step waits for beyond what it refers to, so that effects come in the order of writing."""
         before = [] if self.barrier is None else [self.barrier]
         if spec.effects:
@@ -299,5 +341,4 @@ class Steps:
             self.since.append(id)
         if not before:
             return ()
-        referred = {reference.step for argument in arguments.values() for reference in references(argument)}
         return tuple(each for each in before if each not in referred)
