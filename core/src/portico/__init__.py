@@ -48,6 +48,9 @@ if TYPE_CHECKING:
         Usage as Usage,
     )
     from portico._chat.passages import Passages as Passages
+    from portico._flows.check import FlowReview as FlowReview
+    from portico._flows.labels import FunctionLabels as FunctionLabels
+    from portico._flows.policy import Policy as Policy
     from portico._functions.functions import (
         Function as Function,
         FunctionPlugin as FunctionPlugin,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
     from portico._chat.messages import ChatRequest, ToolCall, ToolResult
+    from portico._flows.check import DecideFlow
+    from portico._flows.policy import Policy
     from portico._plans.findings import Finding
     from portico._plans.plan import Plan
     from portico._plans.task import Budget, Emit
@@ -59,7 +61,8 @@ class Kernel:
     (`portico_host.open`), or are a mapping of instances: ``{ChatService: chat, (Planner, "mine"): planner}``. Without a
     name, the first of a port is meant. A ``function_selector`` chooses the functions for a model where there are many;
     without one, a model gets all. ``planner_include`` and ``planner_exclude`` name the functions and plugins that
-    planners may use and may not use. Raises ``TypeError`` for a mapping with another key.
+    planners may use and may not use. A ``policy`` says what untrusted values may reach. Raises ``TypeError`` for a
+    mapping with another key.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Kernel:
         run_store: RunStore | None = None,
         plan_store: PlanStore | None = None,
         budget: Budget | None = None,
+        policy: Policy | None = None,
         reuse: bool = False,
         planner_include: Iterable[str] | None = None,
         planner_exclude: Iterable[str] = (),
@@ -87,6 +91,8 @@ class Kernel:
         self.run_store = run_store
         self.plan_store = plan_store
         self.budget = budget
+        self.policy = policy
+        self.decide_flow: DecideFlow | None = None
         self.reuse = reuse
         self.planner_include = None if planner_include is None else tuple(planner_include)
         self.planner_exclude = tuple(planner_exclude)
@@ -408,6 +414,14 @@ class Kernel:
         from portico._runs.checking import effect_approval
 
         self.middleware.step.append(effect_approval(self, decide))
+
+    def approve_flows(self, decide: DecideFlow | None = None) -> None:
+        """Ask ``decide`` where the policy wants a person to agree before a value reaches a function.
+
+        Without ``decide`` such steps pause, as they do by default. What was agreed to is in the journal, and holds for
+        the step of this run, all its items, and a continuation.
+        """
+        self.decide_flow = decide
 
     def may_call(self, plan: Plan) -> set[str]:
         """Return the names of the functions that a plan may call; all where a template does not tell its calls."""

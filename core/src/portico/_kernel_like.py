@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 
+    from portico._flows.check import DecideFlow
+    from portico._flows.policy import Policy
     from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
     from portico._functions.middleware import Middleware
     from portico._plans.task import Budget
@@ -32,6 +34,8 @@ class KernelLike(Protocol):
     run_store: RunStore | None
     plan_store: PlanStore | None
     budget: Budget | None
+    policy: Policy | None
+    decide_flow: DecideFlow | None
     reuse: bool
     planner_include: tuple[str, ...] | None
     planner_exclude: tuple[str, ...]

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, final, overload
 from weakref import WeakValueDictionary
 
 from portico._chat.messages import Tool
+from portico._flows.labels import FunctionLabels
 from portico._schema.coerce import structure_leniently
 from portico._schema.definitions import hoist, shorten, with_definitions
 from portico._schema.strict import StrictForm
@@ -51,6 +52,7 @@ class _Options:
     blocking: bool
     effects: bool
     tags: frozenset[str]
+    labels: FunctionLabels | None = None
 
 
 @overload
@@ -63,6 +65,8 @@ def function(
     blocking: bool = False,
     effects: bool = False,
     tags: Iterable[str] = (),
+    gives: Mapping[str, str] | str | None = None,
+    takes: Mapping[str, str] | None = None,
 ) -> Callable[[F], F]: ...
 def function(
     callable: Callable[..., Any] | None = None,
@@ -73,6 +77,8 @@ def function(
     blocking: bool = False,
     effects: bool = False,
     tags: Iterable[str] = (),
+    gives: Mapping[str, str] | str | None = None,
+    takes: Mapping[str, str] | None = None,
 ) -> Any:
     """Mark a callable as a function for kernels. It stays an ordinary callable.
 
@@ -85,8 +91,10 @@ def function(
 
     ``blocking=True`` runs a synchronous one in a thread, so that it does not block others. ``effects=True`` says that
     it must not happen twice: it is not repeated unasked. ``tags`` are words by which planners recognise kinds.
+    ``gives`` and ``takes`` label its result and parameters for a `Policy`, in the words of `FunctionLabels.read`.
     """
-    options = _Options(name, description, blocking, effects, frozenset(tags))
+    labels = None if gives is None and takes is None else FunctionLabels.read(gives, takes)
+    options = _Options(name, description, blocking, effects, frozenset(tags), labels)
 
     def mark(target: Any) -> Any:
         # What a class gives back of a static or class method is not the object that it holds.
@@ -130,6 +138,7 @@ class FunctionSpec:
     returns: Mapping[str, Any]
     effects: bool = False
     tags: frozenset[str] = frozenset()
+    labels: FunctionLabels | None = field(default=None, repr=False, compare=False)
     checked: Any = field(default=None, init=False, repr=False, compare=False)
     """A cache of the check of plans."""
 
@@ -294,6 +303,7 @@ class Function:
         blocking: bool = False,
         effects: bool = False,
         tags: frozenset[str] = frozenset(),
+        labels: FunctionLabels | None = None,
         bind: Callable[[Any], Callable[..., Any] | Function] | None = None,
     ) -> None:
         for word in (name, plugin):
@@ -313,6 +323,7 @@ class Function:
         self.blocking = blocking
         self.effects = effects
         self.tags = tags
+        self.labels = labels
         self._manual: FunctionSpec | None = None
         self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
         self._reading_leniently = tuple(
@@ -367,6 +378,7 @@ class Function:
             blocking=options.blocking,
             effects=options.effects,
             tags=options.tags,
+            labels=options.labels,
         )
 
     def bound(self, kernel: object) -> Function:
@@ -406,7 +418,8 @@ class Function:
             "additionalProperties": False,
         }
         schema = with_definitions(whole, definitions)
-        return FunctionSpec(self.full_name, self.description, schema, self.returns.schema, self.effects, self.tags)
+        returns = self.returns.schema
+        return FunctionSpec(self.full_name, self.description, schema, returns, self.effects, self.tags, self.labels)
 
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.

@@ -30,7 +30,8 @@ class Finding:
     ``severity`` is "error" or "warning". ``nearest`` are the names or paths that may be meant, the likeliest first.
     ``fix`` is set if only one thing can be meant; `fix_plan` applies it. ``hint`` is advice that not every form of
     plans can follow, such as a path that would fit; `words` is the message with the hint. ``unknown_function`` is the
-    name of a function that the catalogue does not have.
+    name of a function that the catalogue does not have. ``verdict`` is "ask" or "refuse" where a value may not flow
+    to the place unasked, or at all.
 
     >>> str(Finding("there is no function 'wether'; nearest: weather", "s1", "function", nearest=("weather",)))
     "s1 function: there is no function 'wether'; nearest: weather"
@@ -44,6 +45,7 @@ class Finding:
     fix: Fix | None = None
     hint: str = ""
     unknown_function: str = ""
+    verdict: str = ""
 
     @property
     def words(self) -> str:

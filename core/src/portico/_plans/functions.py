@@ -80,6 +80,13 @@ def _step_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Ma
     return with_definitions(made, definitions)
 
 
+def known_result(step: Step, catalogue: Mapping[str, FunctionSpec]) -> FunctionSpec | Mapping[str, Any] | None:
+    """Return what is known of the result of a step that has run, as `check_plan` takes it."""
+    if step.each is not None or step.when is not None:
+        return _step_result(step, catalogue)
+    return catalogue.get(step.function) if isinstance(step.function, str) else None
+
+
 def _called_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
     match step.function if step is not None else None:
         case Plan() as plan:

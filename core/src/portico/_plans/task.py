@@ -98,6 +98,8 @@ class StepRecord:
     error: str | None = None
     skipped: bool = False
     """Whether its condition did not hold; its result is null then."""
+    untrusted: tuple[str, ...] = ()
+    """The untrusted places that had a part in the result, where the kernel has a policy: ``s1[*].body``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
+from portico._flows.labels import FunctionLabels
 from portico._functions.functions import Function, Parameter
 from portico._prompts.prompt import Prompt
 from portico._prompts.rendering import OWN_LANGUAGE
@@ -70,6 +71,7 @@ _KINDS: Mapping[object, type] = {"string": str, "integer": int, "number": float,
 _SAYING_NOTHING = {"type", "title", "description", "default", "examples"}
 _NOTES = ("title", "description", "examples")
 _NAME = re.compile(r"[0-9A-Za-z_]+")
+_FILLED_IN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +226,17 @@ def prompt_function(
         returns=returned,
         effects=effects,
         tags=frozenset(tags),
+        labels=FunctionLabels.read("as given") if _only_fills_in(prompt, parameters, asked) else None,
         bind=asking.bind,
     )
+
+
+def _only_fills_in(prompt: str | Template, parameters: Iterable[Parameter], asked: Mapping[str, Any]) -> bool:
+    """Tell whether the model reads nothing but the arguments, so that its reply is as trusted as they are."""
+    if not isinstance(prompt, str) or asked.get("functions") or asked.get("tool_choice") or "{%" in prompt:
+        return False
+    names = {each.name for each in parameters}
+    return all(each.strip().removeprefix("$") in names for each in _FILLED_IN.findall(prompt))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from portico._functions.middleware import PlanReview, RequireApproval, StepRun, 
 from portico._plans.check import check_plan
 from portico._plans.checking.shapes import itemize
 from portico._plans.findings import Finding
-from portico._plans.functions import calls_of, plan_of
+from portico._plans.functions import calls_of, known_result, plan_of
 from portico._plans.plan import Plan, PlanTemplate, Step
 from portico._plans.reuse import Stale, fingerprint
+from portico._runs.guarding import Guard
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PlanInvalid, PlanStale, SchemaUnsupported
 
@@ -33,15 +34,16 @@ def check(
     plan: Plan,
     *,
     input: Any = None,
-    finished: Mapping[str, FunctionSpec | None] | None = None,
+    finished: Mapping[str, FunctionSpec | Mapping[str, Any] | None] | None = None,
     taken: Collection[str] = (),
     specs: Mapping[str, FunctionSpec] | None = None,
     allowed: Collection[str] | None = None,
+    guard: Guard | None = None,
 ) -> list[Finding]:
     """Check a plan with the functions of a kernel and its input, unless that is `UNKNOWN`, and return the findings.
 
     ``specs`` are the functions that the plan's steps may use, by default all. A template is written for more than its
-    planner saw: it may call all that are ``allowed``.
+    planner saw: it may call all that are ``allowed``. The ``guard`` of a run knows what its steps have read.
     """
     given: Mapping[str, Any] | None = None if input is None and plan.input is None else {"const": input}
     if input is UNKNOWN:
@@ -57,6 +59,8 @@ def check(
     )
     if allowed is not None and all(finding.severity != "error" for finding in found):
         found += _find_left_out(kernel, plan, kernel.specs.keys() - allowed)
+    if (guard or (guard := Guard.of(kernel))) and all(finding.severity != "error" for finding in found):
+        found += guard.findings(plan)
     if input is not UNKNOWN and plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)
     return found
@@ -110,9 +114,7 @@ def require_valid(
     left, finished = plan, {}
     if ended:
         left = replace(plan, steps=tuple(step for step in plan.steps if step.id not in ended))
-        finished = {
-            step.id: specs.get(step.function) if isinstance(step.function, str) else None for step in ended.values()
-        }
+        finished = {step.id: known_result(step, specs) for step in ended.values()}
     findings = check(kernel, left, input=input, finished=finished) if left.steps or not ended else []
     errors = [finding for finding in findings if finding.severity == "error"]
     harmless: list[Stale] = []

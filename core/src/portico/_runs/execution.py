@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from portico._functions.functions import Function
     from portico._kernel_like import KernelLike
     from portico._plans.plan import Expression
+    from portico._runs.guarding import Guard
     from portico._runs.writing import Journal, Recording
 
 
@@ -70,6 +71,7 @@ class Execution:
     passages: Passages = field(default_factory=Passages)
     """The passages in the results of all steps, with their numbers."""
     searched: bool = False
+    guard: Guard | None = None
     composed: int = 0
     """The bytes of all that the steps put together."""
     items: int = 0
@@ -174,9 +176,13 @@ class Execution:
         return await self._finish(step, result, **({"recorded": True} if recorded else {}))
 
     async def _finish(self, step: Step, result: Any, **body: Any) -> Any:
+        untrusted: tuple[str, ...] = ()
+        if self.guard is not None and step.own:
+            untrusted = self.guard.sources(step.id)
+            body |= {"untrusted": list(untrusted)} if untrusted else {}
         if self.journal is not None:
             await self.note("step-finished", step=step.id, result=result, **body)
-        self.records.append(StepRecord(step, result))
+        self.records.append(StepRecord(step, result, untrusted=untrusted))
         self.take(self.records[-1])
         if self.listener is not None:
             self.tell(Event.StepFinished(step, result))
@@ -320,6 +326,9 @@ class Execution:
         return await self._wait_for(work, step, step.seconds)
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
+        if self.guard is not None:
+            for flow in await self.guard.allow(step, self.run, arguments, self.results):
+                await self.note("approved", step=step.id, flow=flow)
         if self.listener is not None:
             self.tell(Event.StepStarted(step, arguments))
         if self.recording is not None and step.id in self.recording.finished:

@@ -59,9 +59,10 @@ class RunState:
     is why the run is paused, infeasible or failed; ``step`` is the paused step. ``plans`` passed their check; the last
     one is ``plan``, and ``pending`` if it has to run, or did not run to its end. ``records`` are the steps that ended,
     ``started`` those that began and did not end, by id, ``called`` those that templates called. ``inner`` are the plans
-    of functions that steps began to run, by step; ``reviewed`` are the steps whose inner plan was approved.
-    ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application that began the run, ``context``
-    the conversation before the goal. ``passing`` is a failure that time may mend. Times are UTC.
+    of functions that steps began to run, by step; ``reviewed`` are the steps whose inner plan was approved, ``agreed``
+    the flows that a person agreed to. ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application
+    that began the run, ``context`` the conversation before the goal. ``passing`` is a failure that time may mend. Times
+    are UTC.
     """
 
     goal: str
@@ -83,6 +84,7 @@ class RunState:
     called: Mapping[str, Step] = field(default_factory=dict)
     inner: Mapping[str, Plan] = field(default_factory=dict)
     reviewed: frozenset[str] = frozenset()
+    agreed: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
@@ -174,6 +176,7 @@ class _Reading:
         self.called: dict[str, Step] = {}
         self.inner: dict[str, Plan] = {}
         self.reviewed: set[str] = set()
+        self.agreed: set[str] = set()
         self.warnings: list[str] = []
         self.refused: list[Refusal] = []
         self.pending = self.approved = self.reused = False
@@ -199,6 +202,7 @@ class _Reading:
             called=dict(self.called),
             inner=dict(self.inner),
             reviewed=frozenset(self.reviewed),
+            agreed=frozenset(self.agreed),
             warnings=tuple(self.warnings),
             refused=tuple(self.refused),
             proposals=self.proposals,
@@ -220,6 +224,8 @@ class _Reading:
                 self.pending, self.approved = True, False
                 self.proposals += not self.reused
                 self.refused.clear()
+            case "approved" if "flow" in each:
+                self.agreed.add(str(each["flow"]))
             case "approved" if "step" in each:
                 self.reviewed.add(self.find_step(each["step"]).id)
             case "approved":
@@ -254,7 +260,9 @@ class _Reading:
         step = begun.step if begun is not None else self.find_step(each["step"])
         self.records.pop(step.id, None)
         if each["type"] == "step-finished":
-            self.records[step.id] = StepRecord(step, each["result"], skipped=bool(each.get("skipped")))
+            self.records[step.id] = StepRecord(
+                step, each["result"], skipped=bool(each.get("skipped")), untrusted=tuple(each.get("untrusted", ()))
+            )
             self.warnings += map(str, each.get("warnings", ()))
         else:
             self.records[step.id] = StepRecord(step, error=str(each["error"]))

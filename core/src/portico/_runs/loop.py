@@ -12,6 +12,7 @@ from portico._chat.messages import Usage
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
 from portico._functions.middleware import CURRENT_STEP
 from portico._plans.findings import Finding
+from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import (
     INPUT,
@@ -168,7 +169,7 @@ class Loop:
     refused: list[Refusal] = field(default_factory=list)
     refusals: int = 0
     proposals: int = 0
-    produced_by: dict[str, FunctionSpec | None] = field(default_factory=dict)
+    produced_by: dict[str, FunctionSpec | Mapping[str, Any] | None] = field(default_factory=dict)
     result: Expression | None = None
     failures: list[StepFailed] = field(default_factory=list)
     uncertain: tuple[Step, ...] = ()
@@ -193,6 +194,11 @@ class Loop:
         self.proposals = state.proposals
         for plan in self.plans:
             self._observe(plan)
+            if execution.guard is not None:
+                execution.guard.begin(plan)
+                untrusted = {record.step.id: record.untrusted for record in state.records}
+                execution.guard.end(plan, execution.results, untrusted)
+                execution.guard.agreed |= state.agreed
         recorded = execution.recording.finished if execution.recording is not None else ()
         self.uncertain = tuple(state.started[step].step for step in state.uncertain if step not in recorded)
 
@@ -253,7 +259,9 @@ class Loop:
         execution = self.execution
         by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
         if self.planner is None:  # only an answering step of the plan writes for people
-            by_planner = not any(spec and spec.is_answer for spec in self.produced_by.values())
+            by_planner = not any(
+                isinstance(spec, FunctionSpec) and spec.is_answer for spec in self.produced_by.values()
+            )
         if answer.citations or by_planner or not execution.searched or not isinstance(answer.value, str | None):
             return answer
         return answer.citing(execution.passages.check(answer.text))
@@ -319,7 +327,7 @@ class Loop:
             self.proposals += 1
             findings = tuple(map(offer.explain, self._check(proposal, offer.specs, offer.every)))
             self.emit(Event.Proposed(proposal, findings))
-            if any(finding.severity == "error" for finding in findings):
+            if any(finding.severity == "error" for finding in findings) or self._may_be_better(findings):
                 await self._refuse(Refusal(proposal, findings))
                 continue
             if (outcome := await self._accept(proposal)) is not None:
@@ -330,6 +338,14 @@ class Loop:
             f"The planner made {self.budget.proposals} proposals without an answer. Allow more with the budget's "
             "proposals."
         )
+
+    def _may_be_better(self, findings: Sequence[Finding]) -> bool:
+        """Tell whether to ask the planner, once in a run, for a plan that needs no person's agreement."""
+        guard = self.execution.guard
+        if guard is None or guard.proposed or not guard.enforced or self.refusals >= self.budget.refusals:
+            return False
+        guard.proposed = any(finding.verdict for finding in findings)
+        return guard.proposed
 
     async def _run_saved_plan(self) -> Answer | Paused | None:
         """Run the plan that was saved for the goal, if there is one that still can run."""
@@ -398,7 +414,10 @@ class Loop:
     def _check(self, plan: Plan, specs: _Specs | None = None, allowed: _Specs | None = None) -> list[Finding]:
         taken = {record.step.id for record in self.execution.records}
         kernel, finished = self.execution.kernel, self.produced_by
-        return check(kernel, plan, input=self.input, finished=finished, taken=taken, specs=specs, allowed=allowed)
+        guard = self.execution.guard
+        return check(
+            kernel, plan, input=self.input, finished=finished, taken=taken, specs=specs, allowed=allowed, guard=guard
+        )
 
     async def _refuse(self, refusal: Refusal, *, ran: bool = False) -> None:
         self.refused.append(refusal)
@@ -431,10 +450,18 @@ class Loop:
                 self.emit(Event.StepPaused(None, hold.reason))
                 return Paused(hold.reason)
             await execution.note("approved")
+        guard = execution.guard
+        if guard is not None:
+            guard.begin(plan)
         try:
             self.failures = await execution.plan(plan)
         except PausedStep as stop:
             return Paused(stop.hold.reason, stop.step.id)
+        finally:
+            if guard is not None:
+                guard.end(plan, execution.results)
+                execution.warnings += guard.warnings
+                guard.warnings.clear()
         self._observe(plan)
         if plan.result is None or self.failures:
             return None
@@ -478,7 +505,7 @@ class Loop:
         specs, results = self.execution.kernel.specs, self.execution.results
         for step in plan.steps:
             if step.id in results:
-                self.produced_by[step.id] = specs.get(step.function) if isinstance(step.function, str) else None
+                self.produced_by[step.id] = known_result(step, specs)
 
     def _pause_uncertain(self) -> Paused:
         reasons = []

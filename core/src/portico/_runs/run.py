@@ -13,6 +13,7 @@ from portico._plans.task import Budget, Emit, Event, Task, context_of
 from portico._ports.planner import Planner
 from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerprints
 from portico._runs.execution import Execution
+from portico._runs.guarding import Guard
 from portico._runs.journal import RunState, entry
 from portico._runs.loop import FIXED, Loop, Offer
 from portico._runs.outcome import FINAL, Proposal, Run, RunOptions, copy_json, new_run, require_budget, require_goal
@@ -109,7 +110,7 @@ async def run_goal(
     reuse = given.get("reuse", kernel.reuse) and not (context or {}).get("messages")
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
-    execution = _execution(kernel, run, budget or kernel.budget, given.get("input"), given.get("emit"))
+    execution = _execution(kernel, goal, run, budget or kernel.budget, input=given.get("input"), emit=given.get("emit"))
     input = execution.results.get(INPUT)
     planner = _planner(kernel, given.get("planner"))
     loop = Loop(execution, goal, planner, execution.budget, context, input, reuse)
@@ -146,7 +147,7 @@ async def run_plan(
     kernel: KernelLike, plan: Plan, *, input: Any, budget: Budget | None, emit: Emit | None, run: str | None
 ) -> Run:
     """Check a plan and run it, without a planner; see `Kernel.run_plan`."""
-    execution = _execution(kernel, run, budget or kernel.budget, input, emit)
+    execution = _execution(kernel, plan.goal, run, budget or kernel.budget, input=input, emit=emit)
     input = execution.results.get(INPUT)
     execution.warnings += require_valid(kernel, plan, input=input)
     loop = Loop(execution, plan.goal, None, execution.budget, None, input, plans=[plan])
@@ -206,7 +207,9 @@ async def resume(
         for each in others:
             journal.add(each)
         await journal.write(last)
-        execution = _execution(kernel, run, budget or state.budget or kernel.budget, state.input, emit)
+        execution = _execution(
+            kernel, state.goal, run, budget or state.budget or kernel.budget, input=state.input, emit=emit
+        )
         execution.journal, execution.recording = journal, recording
         merged = {**state.context, **(context_of(context) or {})} or None
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
@@ -260,7 +263,10 @@ def _planner(kernel: KernelLike, planner: Planner | str | None) -> Planner:
     return kernel.service(Planner, planner) if planner is None or isinstance(planner, str) else planner
 
 
-def _execution(kernel: KernelLike, run: str | None, budget: Budget | None, input: Any, emit: Emit | None) -> Execution:
+def _execution(
+    kernel: KernelLike, goal: str, run: str | None, budget: Budget | None, *, input: Any, emit: Emit | None
+) -> Execution:
     budget = require_budget(budget or Budget())
     results = {} if input is None else {INPUT: copy_json(input)}
-    return Execution(kernel, new_run() if run is None else Run.check_name(run), budget, listener=emit, results=results)
+    name, guard = new_run() if run is None else Run.check_name(run), Guard.of(kernel, goal, results.get(INPUT, ""))
+    return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)

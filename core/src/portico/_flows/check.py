@@ -1,0 +1,334 @@
+"""The check of flows: which values of a plan may reach what, said before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from portico._flows.labels import TRUSTED, Label, Shade, Takes, shade_of
+from portico._flows.policy import Policy
+from portico._plans.findings import Finding
+from portico._plans.plan import (
+    INPUT,
+    ITEM,
+    MAXIMUM_DEPTH,
+    Expression,
+    From,
+    ListOf,
+    ObjectOf,
+    Plan,
+    PlanTemplate,
+    Step,
+    TextOf,
+    Value,
+)
+from portico._schema.paths import EACH, JsonPath, Many, is_many, print_path
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionSpec
+
+Verdict: TypeAlias = Literal["allow", "ask", "refuse"]
+_SHOWN = 3
+_UNKNOWN = Label(frozenset(("a step that is not known",)))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Where a value of a plan goes, and whether it may: ``ask`` means that a person must agree first.
+
+    ``steps`` are the ids of the steps around the place, the outermost first; ``place`` is a path in the step's JSON
+    form, ``("arguments", "to")`` for example. ``sources`` are the places that the value comes from, ``s1[*].body``.
+    ``why`` is a sentence.
+    """
+
+    steps: tuple[str, ...]
+    place: tuple[str | int, ...]
+    verdict: Verdict
+    sources: tuple[str, ...] = ()
+    why: str = ""
+    readers: str | None = None
+    """The argument whose values must be among the readers of ``private``."""
+    private: frozenset[tuple[str, JsonPath]] = frozenset()
+
+    @property
+    def step(self) -> str:
+        """The id of the step as the run has it, without numbers of items."""
+        return "/".join(self.steps)
+
+    def finding(self, *, enforced: bool) -> Finding:
+        """Return the flow as a finding of the check: an error if it is refused, else a warning."""
+        words = " ".join([*self.steps[1:], ".".join(map(str, self.place))])
+        severity = "error" if enforced and self.verdict == "refuse" else "warning"
+        return Finding(self.why, self.steps[0], words, severity, verdict=self.verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReview:
+    """A step about to run with a value that its function does not take unasked: ``flow`` says which, and why."""
+
+    step: Step
+    run: str
+    arguments: Mapping[str, Any]
+    flow: Flow
+
+
+DecideFlow: TypeAlias = Callable[[FlowReview], Awaitable[bool | str]]
+"""True agrees, for all items of a step; False, or the reason in words, pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What all plans of one check share.
+
+    ``plans`` returns the plan that a function runs, ``called`` the functions that a template may call ("" for one that
+    is not known). A step that was planned ``late`` was written by a planner that had read untrusted values: these have
+    a part in its literals, unless the user ``said`` them, and in whether it runs.
+    """
+
+    policy: Policy
+    specs: Mapping[str, FunctionSpec]
+    plans: Callable[[str], Plan | None] = lambda name: None
+    called: Callable[[Plan], Iterable[str]] = lambda plan: ()
+    late: Callable[[Step], Label] = lambda step: TRUSTED
+    said: Callable[[Any], bool] = lambda value: False
+
+
+def flows_of(plan: Plan, around: Around, finished: Mapping[str, Shade] = {}) -> list[Flow]:
+    """Return where the values of a plan go that need a look, in the order of its steps.
+
+    ``finished`` are the labels of what steps have given before. The input is the user's.
+    """
+    flows = Flows(around, plan, (), finished)
+    return list(flows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the expressions of a step may refer to beside other steps, and the label of its literals."""
+
+    item: Shade | None = None
+    late: Label = TRUSTED
+
+
+_OUTSIDE = _Scope()
+
+
+@dataclass(slots=True)
+class Flows:
+    """The flows in one plan, which runs inside the steps ``within`` and where ``control`` decides."""
+
+    around: Around
+    plan: Plan
+    within: tuple[str, ...]
+    finished: Mapping[str, Shade] = field(default_factory=dict)
+    control: Label = TRUSTED
+    late: Label = TRUSTED
+    shades: dict[str, Shade] = field(default_factory=dict)
+    entered: tuple[str, ...] = ()
+    """The functions that run plans around this one."""
+    _steps: dict[str, Step] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._steps = {step.id: step for step in self.plan.steps}
+        self.shades.update(self.finished)
+        self.shades.setdefault(INPUT, lambda path, whole: TRUSTED)
+
+    def __iter__(self) -> Iterator[Flow]:
+        for step in self.plan.steps:
+            yield from self._judge(step)
+
+    def shade(self, id: str) -> Shade:
+        """Return the labels of what a step gives."""
+        found = self.shades.get(id)
+        if found is None:
+            # While it is being found out: the plan may wait for itself.
+            self.shades[id] = lambda path, whole: _UNKNOWN
+            step = self._steps.get(id)
+            if step is not None:
+                self.shades[id] = self._gives(step)
+            found = self.shades[id]
+        return found
+
+    def result(self) -> Shade:
+        """Return the labels of what the plan gives."""
+        result = self.plan.result
+        return (lambda path, whole: TRUSTED) if result is None else self._shade(result)
+
+    def _shade(self, expression: Expression, scope: _Scope = _OUTSIDE) -> Shade:
+        return lambda path, whole: self._label(expression, path, scope, whole=whole)
+
+    def _label(
+        self, expression: Expression | str, path: JsonPath, scope: _Scope = _OUTSIDE, *, whole: bool = True
+    ) -> Label:
+        match expression:
+            case str():
+                return scope.late
+            case Value(value):
+                return TRUSTED if scope.late is TRUSTED or self.around.said(value) else scope.late
+            case From(step, start):
+                source = scope.item if step == ITEM and scope.item is not None else self.shade(step)
+                if not is_many(start):
+                    return source((*start, *path), whole)
+                if path or whole:
+                    # The first part of a path into a list that was selected is a place in that list.
+                    return source((*start, *path[1:]), whole)
+                return _join(source(start[:end], False) for end, part in enumerate(start) if isinstance(part, Many))
+            case TextOf(parts):
+                return _join(self._label(part, (), scope) for part in parts)
+            case ListOf(items):
+                members: dict[str | int, Expression] = dict(enumerate(items))
+            case ObjectOf():
+                members = dict(expression.members.items())
+        if not path:
+            return _join(self._label(each, (), scope) for each in members.values()) if whole else TRUSTED
+        first, rest = path[0], path[1:]
+        if isinstance(first, int) and first < 0:
+            first += len(members)
+        if isinstance(first, str | int):
+            return self._label(members[first], rest, scope, whole=whole) if first in members else TRUSTED
+        return _join(self._label(each, rest, scope, whole=whole) for each in members.values())
+
+    def _scope(self, step: Step) -> _Scope:
+        late = self.late if self.within else self.around.late(step)
+        if step.each is None:
+            return _Scope(None, late) if late is not TRUSTED else _OUTSIDE
+        items, outside = step.each.items, _Scope(None, late)
+        return _Scope(lambda path, whole: self._label(items, (EACH, *path), outside, whole=whole), late)
+
+    def _deciding(self, step: Step) -> Label:
+        """Return the label of what decides whether, and how often, a step runs."""
+        scope = self._scope(step)
+        found = self.control.join(scope.late)
+        if step.each is not None:
+            found = found.join(self._label(step.each.items, (), _Scope(None, scope.late), whole=False))
+        if step.when is not None:
+            found = found.join(*(self._label(value, (), scope) for value in step.when.values))
+        return found
+
+    def _given(self, step: Step) -> dict[str, Shade]:
+        scope = self._scope(step)
+        return {name: self._shade(argument, scope) for name, argument in step.arguments.items()}
+
+    def _gives(self, step: Step) -> Shade:
+        one, deciding = self._gives_once(step), self._deciding(step)
+        plain = step.each is None
+
+        def shade(path: JsonPath, whole: bool) -> Label:
+            # The first part of a path into the results of a loop is the item's place.
+            return one(path if plain else path[1:], whole).join(deciding)
+
+        return one if plain and deciding == TRUSTED else shade
+
+    def _gives_once(self, step: Step) -> Shade:
+        given = self._given(step)
+        function = step.function
+        if isinstance(function, PlanTemplate):
+            made = self._template_label(step)
+            return lambda path, whole: made
+        inner = self._inner(step, given)
+        if inner is not None:
+            return inner.result()
+        spec = self.around.specs.get(function) if isinstance(function, str) else None
+        if spec is None:
+            return lambda path, whole: _UNKNOWN
+        joined = _join(shade((), True) for shade in given.values())
+        return shade_of(self.around.policy.labels(spec), step.id, joined)
+
+    def _inner(self, step: Step, given: Mapping[str, Shade]) -> Flows | None:
+        """Return the flows of the plan that a step runs, if it does."""
+        function, entered = step.function, self.entered
+        if isinstance(function, str):
+            plan = None if function in entered else self.around.plans(function)
+            entered = (*entered, function)
+        else:
+            plan = function if isinstance(function, Plan) else None
+        if plan is None or len(self.within) >= MAXIMUM_DEPTH:
+            return None
+
+        def input(path: JsonPath, whole: bool) -> Label:
+            first = path[0] if path else None
+            if isinstance(first, str) and first in given:
+                return given[first](path[1:], whole)
+            if INPUT in given:  # A plan that takes one value as a whole.
+                return given[INPUT](path, whole)
+            return _join(shade((), whole) for shade in given.values())
+
+        within = (*self.within, step.id)
+        late = self._scope(step).late if isinstance(function, Plan) else TRUSTED
+        return Flows(self.around, plan, within, {INPUT: input}, self._deciding(step), late, entered=entered)
+
+    def _judge(self, step: Step) -> Iterator[Flow]:
+        function, given = step.function, self._given(step)
+        if isinstance(function, PlanTemplate):
+            yield from self._judge_template(step)
+            return
+        inner = self._inner(step, given)
+        if inner is not None:
+            yield from inner
+            return
+        spec = self.around.specs.get(function) if isinstance(function, str) else None
+        if spec is None:
+            return
+        policy = self.around.policy
+        for name, shade in given.items():
+            for path, takes in policy.takes(spec, name).items():
+                yield from self._judge_argument(step, spec.name, (name, *path), takes, _inside(shade, path))
+        deciding = self._deciding(step)
+        if deciding.untrusted and policy.is_sink(spec):
+            what = "when" if step.when is not None else "each" if step.each is not None else "function"
+            why = f"{_names(deciding.untrusted)} decides whether {spec.name} is called, and is untrusted"
+            yield Flow((*self.within, step.id), (what,), "ask", tuple(sorted(deciding.untrusted)), why)
+
+    def _judge_argument(self, step: Step, taker: str, path: JsonPath, takes: Takes, shade: Shade) -> Iterator[Flow]:
+        label, where = shade((), True), print_path(path)[2:]
+        place = ("arguments", *(part if isinstance(part, str | int) else "*" for part in path))
+        verdict: Verdict = "refuse" if takes.refuse else "ask"
+        if takes.trusted and label.untrusted:
+            why = f"{where} of {taker} comes from {_names(label.untrusted)}, which is untrusted"
+            yield Flow((*self.within, step.id), place, verdict, tuple(sorted(label.untrusted)), why)
+        if takes.readers is not None and label.private:
+            sources = sorted({step for step, _ in label.private})
+            why = f"{where} of {taker} has what only the readers of {_names(sources)} may see"
+            ids = (*self.within, step.id)
+            yield Flow(ids, place, verdict, tuple(sources), why, takes.readers, label.private)
+
+    def _template_label(self, step: Step) -> Label:
+        """Return the label of what a template has to do with: its variables, and what the functions give it calls."""
+        policy, specs = self.around.policy, self.around.specs
+        made = self._deciding(step).join(*(shade((), True) for shade in self._given(step).values()))
+        for name in self._called(step):
+            spec = specs.get(name)
+            labels = None if spec is None else policy.labels(spec)
+            made = made.join(_UNKNOWN if labels is None else shade_of(labels, f"{step.id}: {name}", made)((), True))
+        return made
+
+    def _called(self, step: Step) -> list[str]:
+        alone = Plan("", (step,))
+        return sorted({*self.around.called(alone)})
+
+    def _judge_template(self, step: Step) -> Iterator[Flow]:
+        policy, specs, label = self.around.policy, self.around.specs, self._template_label(step)
+        if not label.untrusted:
+            return
+        called = self._called(step)
+        sinks = [name for name in called if name in specs and policy.is_sink(specs[name])]
+        if "" in called:
+            sinks = sinks or [name for name, spec in specs.items() if policy.is_sink(spec)]
+        if sinks:
+            why = f"the template may call {sinks[0]} with what comes from {_names(label.untrusted)}, which is untrusted"
+            yield Flow((*self.within, step.id), ("function",), "ask", tuple(sorted(label.untrusted)), why)
+
+
+def _join(labels: Iterable[Label]) -> Label:
+    return reduce(Label.join, labels, TRUSTED)
+
+
+def _inside(shade: Shade, path: JsonPath) -> Shade:
+    return lambda more, whole: shade((*path, *more), whole)
+
+
+def _names(sources: Collection[str]) -> str:
+    shown = sorted(sources)
+    return " and ".join(shown[:_SHOWN]) + (f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else "")

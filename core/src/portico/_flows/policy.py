@@ -1,0 +1,63 @@
+"""What a kernel demands of the flows in plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from portico._flows.labels import FunctionLabels, Takes
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionSpec
+    from portico._schema.paths import JsonPath
+
+Mode: TypeAlias = Literal["off", "warn", "enforce"]
+_ANYTHING, _TRUSTED = Takes(trusted=False), Takes()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What values may flow where in plans.
+
+    >>> from portico import FunctionSpec
+    >>> policy = Policy("enforce", {"Mail-*": FunctionLabels.read(takes={"body": "anything"})})
+    >>> send = FunctionSpec("Mail-send", "", {}, {}, effects=True)
+    >>> policy.takes(send, "to")[()].trusted, policy.takes(send, "body")[()].trusted
+    (True, False)
+
+    ``mode`` is "off", "warn" (flows that nothing allows are warnings), or "enforce" (a person agrees to them first, and
+    what a function refuses does not run). ``functions`` are labels by name or pattern; they count instead of those that
+    a function has itself, the longest pattern first.
+    """
+
+    mode: Mode = "warn"
+    functions: Mapping[str, FunctionLabels] = field(default_factory=dict)
+
+    def labels(self, spec: FunctionSpec) -> FunctionLabels:
+        """Return the labels of a function."""
+        if spec.name in self.functions:
+            return self.functions[spec.name]
+        for pattern in sorted(self.functions, key=len, reverse=True):
+            if fnmatchcase(spec.name, pattern):
+                return self.functions[pattern]
+        return spec.labels or (_AS_GIVEN if spec.is_answer else _UNLABELLED)
+
+    def takes(self, spec: FunctionSpec, parameter: str) -> dict[JsonPath, Takes]:
+        """Return what a parameter takes, by paths into it."""
+        labels = self.labels(spec)
+        found = {path[1:]: takes for path, takes in labels.takes.items() if path[:1] == (parameter,)}
+        return found or {(): _TRUSTED if spec.effects or labels.reaches_out else _ANYTHING}
+
+    def is_sink(self, spec: FunctionSpec) -> bool:
+        """Tell whether it matters who decides that a function is called."""
+        return spec.effects or self.labels(spec).reaches_out
+
+    def unused(self, names: Iterable[str]) -> list[str]:
+        """Return the patterns that no function of these names has."""
+        known = list(names)
+        return [each for each in self.functions if not any(name == each or fnmatchcase(name, each) for name in known)]
+
+
+_UNLABELLED, _AS_GIVEN = FunctionLabels(), FunctionLabels.read("as given")

@@ -1,0 +1,218 @@
+"""Watches where values flow while a run is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from portico._flows.check import Around, Flow, FlowReview, Flows
+from portico._flows.labels import TRUSTED, Label, Shade
+from portico._functions.middleware import RequireApproval
+from portico._plans.findings import Finding
+from portico._plans.functions import calls_of, plan_of
+from portico._plans.json_form import step_to_json
+from portico._plans.plan import Plan, Step, around
+from portico._runs.scheduling import PausedStep
+from portico._schema.paths import read_path
+from portico.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from portico._flows.policy import Policy
+    from portico._kernel_like import KernelLike
+
+_INDEX = re.compile(r"\[\d+\]")
+_SHORTEST_WORD = 3
+
+
+@dataclass(slots=True)
+class Guard:
+    """The flows of one run, under the policy of its kernel; ``words`` are what the user said: the goal and the input.
+
+    A value that the user said, word for word, is the user's, wherever it is found: this narrows what the check of the
+    plan could not know.
+    """
+
+    kernel: KernelLike
+    policy: Policy
+    words: tuple[Any, ...] = ()
+    agreed: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
+    proposed: bool = False
+    """Whether the planner was shown the flows of a plan once, so that it may find one without."""
+    _flows: dict[str, list[Flow]] = field(default_factory=dict)
+    _shades: dict[str, Shade] = field(default_factory=dict)
+    _running: Flows | None = None
+    _planned: set[str] = field(default_factory=set)
+    _read: set[str] = field(default_factory=set)
+    _said: str | None = None
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @staticmethod
+    def of(kernel: KernelLike, *words: Any) -> Guard | None:
+        """Return the guard of a run; None where the kernel's policy does not want one."""
+        policy = kernel.policy
+        return None if policy is None or policy.mode == "off" else Guard(kernel, policy, words)
+
+    @property
+    def enforced(self) -> bool:
+        """Whether flows that ask are asked about; else they are warnings."""
+        return self.policy.mode == "enforce"
+
+    def findings(self, plan: Plan) -> list[Finding]:
+        """Return the flows of a plan as findings of its check."""
+        return [flow.finding(enforced=self.enforced) for flow in self._check(plan)]
+
+    def begin(self, plan: Plan) -> None:
+        """Take over the flows of a plan that is about to run."""
+        self._running = self._check(plan)
+        for flow in self._running:
+            self._flows.setdefault(flow.step, []).append(flow)
+        if not self._read:
+            self._planned |= {_canonical(step) for step in plan.steps}
+
+    def end(self, plan: Plan, results: Mapping[str, Any], recorded: Mapping[str, Iterable[str]] = {}) -> None:
+        """Take over the labels of what the steps of a plan gave; those on record are not forgotten."""
+        flows = self._running or self._check(plan)
+        for step in plan.steps:
+            if step.id not in results:
+                continue
+            shade = flows.shade(step.id)
+            known = Label(frozenset(recorded.get(step.id, ())))
+            if known.untrusted and not shade((), True).untrusted:
+                shade = _constant(known)
+            self._shades[step.id] = shade
+            self._read |= shade((), True).untrusted
+
+    def sources(self, step: str) -> tuple[str, ...]:
+        """Return the untrusted places that had a part in what a step of the plan gives."""
+        return () if self._running is None else tuple(sorted(self._running.shade(step)((), True).untrusted))
+
+    async def allow(self, step: Step, run: str, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
+        """Return the flows to a step that a person agreed to just now.
+
+        Raises `PausedStep` where a person must agree first, and ``PlanError`` for what is refused.
+        """
+        agreed = []
+        for flow in self._flows_to(step):
+            key = f"{flow.step}: {flow.why}"
+            if key in self.agreed or self._lifted(flow, arguments, results):
+                continue
+            if not self.enforced:
+                self.warnings.append(f"Step {key}.")
+                self.agreed.add(key)
+            elif flow.verdict == "refuse":
+                raise PlanError(f"{flow.why}, and is refused")
+            elif await self._ask(FlowReview(step, run, arguments, flow), key):
+                agreed.append(key)
+        return agreed
+
+    async def _ask(self, review: FlowReview, key: str) -> bool:
+        decide = self.kernel.decide_flow
+        async with self._asking:
+            if key in self.agreed:
+                return False
+            decided = False if decide is None else await decide(review)
+            if decided is not True:
+                words = f": {decided}" if isinstance(decided, str) else ". A person must agree"
+                raise PausedStep(review.step, RequireApproval(f"{review.flow.why}{words}"))
+            self.agreed.add(key)
+        return True
+
+    def _flows_to(self, step: Step) -> Iterator[Flow]:
+        id = _INDEX.sub("", step.id)
+        yield from self._flows.get(id, ())
+        spec = self.kernel.specs.get(step.function) if isinstance(step.function, str) else None
+        if spec is not None and self.policy.is_sink(spec) and not id.endswith("]"):
+            # A call of a template, whose flow says what it may be called with.
+            for flow in self._flows.get(around(id), ()):
+                if flow.place == ("function",):
+                    yield replace(flow, place=("call",))
+
+    def _lifted(self, flow: Flow, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
+        """Tell whether a value may flow after all, since it is one that the user said, or its readers are right."""
+        if flow.place == ("call",):
+            return all(self.said(value) for value in arguments.values())
+        if flow.place[0] != "arguments":
+            return False
+        path = flow.place[1:]
+        if flow.readers is not None:
+            allowed = _readers(flow, results)
+            given = _texts(arguments.get(flow.readers))
+            return allowed is not None and bool(given) and given <= allowed
+        try:
+            value = arguments[str(path[0])]
+            return self.said(value if "*" in path else read_path(value, path[1:]))
+        except LookupError:
+            return True  # there is no such value
+
+    def said(self, value: Any) -> bool:
+        """Tell whether a value is made of the user's words."""
+        match value:
+            case list():
+                return bool(value) and all(map(self.said, value))
+            case dict():
+                return bool(value) and all(map(self.said, value.values()))
+            case str():
+                text = value.strip()
+            case bool() | None:
+                return False
+            case _:
+                text = json.dumps(value)
+        if self._said is None:
+            written = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in self.words]
+            self._said = "\n".join(written).casefold()
+        if len(text) < _SHORTEST_WORD and isinstance(value, str):
+            return False
+        return re.search(rf"(?<![\w.@-]){re.escape(text.casefold())}(?![\w@-]|\.\w)", self._said) is not None
+
+    def _check(self, plan: Plan) -> Flows:
+        return Flows(self._around(), plan, (), self._shades)
+
+    def _around(self) -> Around:
+        kernel, functions = self.kernel, self.kernel.functions
+
+        def plans(name: str) -> Plan | None:
+            return plan_of(functions[name]) if name in functions else None
+
+        return Around(self.policy, kernel.specs, plans, lambda plan: calls_of(plan, kernel), self._late, self.said)
+
+    def _late(self, step: Step) -> Label:
+        return TRUSTED if not self._read or _canonical(step) in self._planned else Label(frozenset(self._read))
+
+
+def _canonical(step: Step) -> str:
+    return json.dumps(step_to_json(replace(step, id="", after=(), reason="")), sort_keys=True)
+
+
+def _constant(label: Label) -> Shade:
+    return lambda path, whole: label
+
+
+def _texts(value: Any) -> set[str]:
+    """Return the texts in a value, without case."""
+    if isinstance(value, str):
+        return {value.strip().casefold()}
+    inside = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+    return {text for each in inside for text in _texts(each)}
+
+
+def _readers(flow: Flow, results: Mapping[str, Any]) -> set[str] | None:
+    """Return who may read all that a flow has a part of; None where it cannot be known."""
+    allowed: set[str] | None = None
+    for step, path in flow.private:
+        if step not in results:
+            return None
+        try:
+            found = read_path(results[step], path)
+        except LookupError:
+            return None
+        each = [_texts(one) for one in found] if path and isinstance(found, list) else [_texts(found)]
+        for readers in each:
+            allowed = readers if allowed is None else allowed & readers
+    return allowed
