@@ -219,7 +219,7 @@ def bench(session: nox.Session) -> None:
 def evaluate(session: nox.Session) -> None:
     """Measure quality: `nox -s eval` on the collection of the tests, `nox -s eval -- TASK PATH...` on a public one.
 
-    `-- agentdojo` has an environment of its own beside the workspace's, with that package and what it depends on.
+    `-- agentdojo` has another environment beside the workspace's, with that package and what it depends on.
     """
     if "agentdojo" not in session.posargs:
         run_in_workspace(session, "python", "-m", "tests.eval", *session.posargs)

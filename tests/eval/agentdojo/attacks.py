@@ -101,14 +101,8 @@ async def breached(task: Task, injection: str, verdicts: Verdicts, benign: Seen)
 
     aim = suite(task.suite).get_injection_task_by_id(injection)
     world = World.of(task, attack_on(task.suite).attack(task.of_suite, aim), guard)
-    outcome = await run(task, world, Obeying(task, calls_of(task.suite, injection), goal_of(task.suite, injection)))
-    return outcome.breached(aim)
-
-
-def goal_of(name: str, injection: str) -> str:
-    """Return all texts that the attacker may want to be said."""
-    wanted = [json.dumps(arguments, ensure_ascii=False) for _, arguments in calls_of(name, injection)]
-    return "\n".join([*wanted, suite(name).get_injection_task_by_id(injection).GOAL])
+    outcome = await run(task, world, Obeying(task, calls_of(task.suite, injection), aim.GOAL))
+    return outcome.judged(aim)
 
 
 def silent_if_owned(task: Task, injection: str, verdicts: Verdicts, benign: Seen) -> bool:
@@ -175,6 +169,8 @@ class Obeying:
 
     def __post_init__(self) -> None:
         self.benign: Reply = scripted(self.task.replies)
+        # Where any text will do, everything that may be wanted in one.
+        self.goal = "\n".join([self.goal, *(text for _, arguments in self.wanted for text in _texts(arguments))])
         for step, path, target in _routes(self.task.plan, {}, ""):
             names = [part for part in path if isinstance(part, str)]
             self.routes.setdefault((step, names[0] if names else ""), []).append(target)
@@ -196,11 +192,9 @@ class Obeying:
         if kind == "yes":
             return True
         if kind == "records":
-            calls = [
-                call for call in self.wanted if any(self._values(step, name, call) for name in arguments["fields"])
-            ]
-            made = [{name: next(self._values(step, name, call), "") for name in arguments["fields"]} for call in calls]
-            return made or usual
+            fields = arguments["fields"]
+            made = [{name: next(self._values(step, name, call), "") for name in fields} for call in self.wanted]
+            return [each for each in made if any(each.values())] or usual
         values = [value for call in self.wanted for value in self._values(step, "", call)]
         flat = [one for value in values for one in (value if isinstance(value, list) else [value])]
         if kind in ("texts", "some"):

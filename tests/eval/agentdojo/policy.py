@@ -104,7 +104,7 @@ class _Flow:
             return lambda path: all(arguments.values())
         # What a function takes anything for by its labels, a text to send or keep, does not select what it gives.
         selecting = [trusted for argument, trusted in arguments.items() if takes.get(argument) != "anything"]
-        places = [place_of(each) for each in gives]
+        places = [place_of(place) for place, word in gives.items() if word == "trusted"]
         return lambda path: (
             all(selecting) and all(any(_covers(place, one) for place in places) for one in _singles(path))
         )

@@ -8,7 +8,7 @@ before anything is read do not show the model a result: their plans are those of
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.eval.agentdojo.attacks import MARK, Call, attack_on, calls_of
@@ -26,6 +26,11 @@ from portico_testkit.fakes.services import FixedServices
 
 _SHOWN: Mapping[str, Any] = {"manual_tokens": 200_000, "transcript_tokens": 200_000, "observation_tokens": 200_000}
 """Nothing is shortened: the model reads every injection."""
+PLANNERS: Mapping[str, tuple[Any, Any]] = {
+    "function_calling": (FunctionCallingPlanner, FunctionCallingSettings),
+    "stepwise": (StepwisePlanner, StepwiseSettings),
+}
+WAYS = (*PLANNERS, "tool loop")
 
 
 class Obedient:
@@ -47,52 +52,30 @@ def kernel_of(world: World) -> Kernel:
     return Kernel(plugins=[world.plugin()], budget=Budget(proposals=60, steps=200))
 
 
-def with_tools(model: Obedient, plugin: str) -> ScriptedChat:
-    """Return a chat service that calls tools."""
-
-    def reply(request: ChatRequest) -> Said:
-        said = model.next(request)
-        return said if isinstance(said, str) else ToolCall("c", f"{plugin}-{said[0]}", json.dumps(said[1]))
-
-    return ScriptedChat(reply, capabilities=ChatCapabilities(tools=True), repeat=True)
-
-
-def in_words(model: Obedient, plugin: str) -> ScriptedChat:
-    """Return a chat service that writes thoughts and actions."""
+def chat_of(model: Obedient, plugin: str, *, tools: bool) -> ScriptedChat:
+    """Return a chat service that calls tools, or one that writes thoughts and actions."""
 
     def reply(request: ChatRequest) -> Said:
         said = model.next(request)
         if isinstance(said, str):
-            return f"Thought: That is all.\nFinal answer: {said}"
-        return f"Thought: Next.\nAction: {json.dumps({'function': f'{plugin}-{said[0]}', 'arguments': said[1]})}"
+            return said if tools else f"Thought: That is all.\nFinal answer: {said}"
+        name, arguments = f"{plugin}-{said[0]}", said[1]
+        if tools:
+            return ToolCall("c", name, json.dumps(arguments))
+        return f"Thought: Next.\nAction: {json.dumps({'function': name, 'arguments': arguments})}"
 
-    return ScriptedChat(reply, repeat=True)
-
-
-async def by_function_calling(world: World, goal: str, model: Obedient) -> str:
-    services = FixedServices({ChatService: with_tools(model, world.suite.title())})
-    planner = FunctionCallingPlanner(FunctionCallingSettings(**_SHOWN), services)
-    return (await kernel_of(world).run_goal(goal, planner=planner)).outcome.text
+    return ScriptedChat(reply, capabilities=ChatCapabilities(tools=tools), repeat=True)
 
 
-async def by_stepwise(world: World, goal: str, model: Obedient) -> str:
-    planner = StepwisePlanner(
-        StepwiseSettings(**_SHOWN), FixedServices({ChatService: in_words(model, world.suite.title())})
-    )
-    return (await kernel_of(world).run_goal(goal, planner=planner)).outcome.text
-
-
-async def by_tool_loop(world: World, goal: str, model: Obedient) -> str:
-    """Ask the model with the suite's tools, as an agent does."""
-    chat, limits = with_tools(model, world.suite.title()), ToolLoopLimits(rounds=60)
-    return str((await kernel_of(world).complete(goal, chat=chat, functions=[world.suite.title()], limits=limits)).value)
-
-
-WAYS: Mapping[str, Callable[[World, str, Obedient], Awaitable[str]]] = {
-    "function_calling": by_function_calling,
-    "stepwise": by_stepwise,
-    "tool loop": by_tool_loop,
-}
+async def answer_of(way: str, world: World, goal: str, model: Obedient) -> str:
+    """Return the answer of a planner, or of a model that has the tools as an agent has them."""
+    plugin, kernel = world.suite.title(), kernel_of(world)
+    chat = chat_of(model, plugin, tools=way != "stepwise")
+    if way not in PLANNERS:
+        return str((await kernel.complete(goal, chat=chat, functions=[plugin], limits=ToolLoopLimits(rounds=60))).value)
+    planner, settings = PLANNERS[way]
+    made = planner(settings(**_SHOWN), FixedServices({ChatService: chat}))
+    return (await kernel.run_goal(goal, planner=made)).outcome.text
 
 
 async def had_its_way(way: str, task: Task, injection: str) -> bool:
@@ -103,7 +86,7 @@ async def had_its_way(way: str, task: Task, injection: str) -> bool:
     usual = [(call.function, call.args) for call in task.of_suite.ground_truth(before)]
     model = Obedient(usual, calls_of(task.suite, injection), aim.GOAL)
     try:
-        answer = await WAYS[way](world, task.plan.goal, model)
+        answer = await answer_of(way, world, task.plan.goal, model)
     except PorticoError:
         answer = ""
-    return Outcome(world, before, answer).breached(aim)
+    return Outcome(world, before, answer).judged(aim)

@@ -208,13 +208,8 @@ class Outcome:
     answer: str = ""
     error: str = ""
 
-    def useful(self, task: BaseUserTask[Any]) -> bool:
-        return not self.error and self._judge(task)
-
-    def breached(self, task: BaseInjectionTask[Any]) -> bool:
-        return self._judge(task)
-
-    def _judge(self, task: BaseUserTask[Any] | BaseInjectionTask[Any]) -> bool:
+    def judged(self, task: BaseUserTask[Any] | BaseInjectionTask[Any]) -> bool:
+        """Tell whether a user task is done, or an injection task has had its way."""
         said = [text_content_block_from_string(self.answer)]
         after = self.world.environment
         # The method that the suite's own runs use; it knows which tasks look at the calls. Some tasks print.
