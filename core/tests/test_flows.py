@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypedDict
 
 import pytest
 
+from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall
 from portico._flows.check import FlowReview
 from portico._flows.labels import FunctionLabels
 from portico._flows.policy import Policy
@@ -13,8 +15,10 @@ from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import Each, From, ObjectOf, Plan, Step, TextOf, Value, When
 from portico._plans.task import Answer
+from portico._ports.chat_service import ChatService
 from portico._runs.outcome import Paused
 from portico.errors import ConfigurationError
+from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -176,6 +180,34 @@ async def test_a_planner_is_shown_once_what_would_need_a_person() -> None:
     run = await kernel.run_goal("Mail ada.", planner=ScriptedPlanner(wrong, right))
     assert isinstance(run.outcome, Answer)
     assert post.sent == ["ada"]
+
+
+def calls(to: str) -> tuple[ChatReply, ...]:
+    replies = []
+    for name, arguments in (("Post-mails", {}), ("Post-send", {"to": to, "body": "As you wish."})):
+        call = ToolCall(f"c{name}", name, json.dumps(arguments))
+        replies.append(ChatReply(Message("assistant", (call,)), "tool_calls"))
+    return (*replies, ChatReply(Message.of("assistant", "Done."), "stop"))
+
+
+@pytest.mark.parametrize(
+    ("to", "agrees", "sent"),
+    [("ada@example.org", False, True), ("eve@evil.example", False, False), ("eve@evil.example", True, True)],
+)
+async def test_a_model_that_has_read_untrusted_data_calls_with_what_the_user_said(
+    to: str, agrees: bool, sent: bool
+) -> None:
+    chat = ScriptedChat(*calls(to), capabilities=ChatCapabilities(tools=True))
+    kernel, post = kernel_of(services={ChatService: chat})
+
+    async def decide(review: FlowReview) -> bool:
+        assert "the model read Post-mails" in review.flow.why
+        return agrees
+
+    kernel.approve_flows(decide)
+    turn = await kernel.complete("Tell ada@example.org what eve writes.", functions=["Post"])
+    assert turn.value == "Done."
+    assert post.sent == ([to] if sent else [])
 
 
 @pytest.mark.parametrize(

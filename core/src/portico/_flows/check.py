@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico._flows.labels import TRUSTED, Label, Shade, Takes, shade_of
@@ -78,6 +78,10 @@ DecideFlow: TypeAlias = Callable[[FlowReview], Awaitable[bool | str]]
 """True agrees, for all items of a step; False, or the reason in words, pauses."""
 
 
+def _never_late(step: Step) -> Label:
+    return TRUSTED
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """What all plans of one check share.
@@ -91,7 +95,7 @@ class Around:
     specs: Mapping[str, FunctionSpec]
     plans: Callable[[str], Plan | None] = lambda name: None
     called: Callable[[Plan], Iterable[str]] = lambda plan: ()
-    late: Callable[[Step], Label] = lambda step: TRUSTED
+    late: Callable[[Step], Label] = _never_late
     said: Callable[[Any], bool] = lambda value: False
 
 
@@ -147,7 +151,8 @@ class Flows:
             self.shades[id] = lambda path, whole: _UNKNOWN
             step = self._steps.get(id)
             if step is not None:
-                self.shades[id] = self._gives(step)
+                # What is asked once is kept: results are used in many places.
+                self.shades[id] = cache(self._gives(step))
             found = self.shades[id]
         return found
 
@@ -171,10 +176,12 @@ class Flows:
                 source = scope.item if step == ITEM and scope.item is not None else self.shade(step)
                 if not is_many(start):
                     return source((*start, *path), whole)
-                if path or whole:
+                if path:
                     # The first part of a path into a list that was selected is a place in that list.
                     return source((*start, *path[1:]), whole)
-                return _join(source(start[:end], False) for end, part in enumerate(start) if isinstance(part, Many))
+                # Which are selected, and how many, is up to the lists that they are in.
+                chosen = _join(source(start[:end], False) for end, part in enumerate(start) if isinstance(part, Many))
+                return chosen.join(source(start, True)) if whole else chosen
             case TextOf(parts):
                 return _join(self._label(part, (), scope) for part in parts)
             case ListOf(items):
@@ -199,12 +206,19 @@ class Flows:
 
     def _deciding(self, step: Step) -> Label:
         """Return the label of what decides whether, and how often, a step runs."""
+        if step.each is None and step.when is None and self.late is TRUSTED and self.around.late is _never_late:
+            return self.control
         scope = self._scope(step)
         found = self.control.join(scope.late)
         if step.each is not None:
             found = found.join(self._label(step.each.items, (), _Scope(None, scope.late), whole=False))
         if step.when is not None:
             found = found.join(*(self._label(value, (), scope) for value in step.when.values))
+            for value in step.when.values if step.when.test == "present" else ():
+                # Whether there is something is up to what it would be in.
+                if isinstance(value, From):
+                    outer = (From(value.step, value.path[:end]) for end in range(len(value.path)))
+                    found = found.join(*(self._label(each, (), scope, whole=False) for each in outer))
         return found
 
     def _given(self, step: Step) -> dict[str, Shade]:

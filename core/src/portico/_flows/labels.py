@@ -31,9 +31,9 @@ class Label:
 
     def join(self, *others: Label) -> Label:
         """Return the label of what is made of several values."""
-        if not any(each.untrusted or each.private for each in others):
+        every = (self, *(each for each in others if each.untrusted or each.private))
+        if len(every) == 1:
             return self
-        every = (self, *others)
         return Label(
             frozenset().union(*(each.untrusted for each in every)), frozenset().union(*(each.private for each in every))
         )
@@ -203,7 +203,7 @@ def shade_of(labels: FunctionLabels, origin: str, given: Label) -> Shade:
                     waiting.append((depth + 1, following, said))
         return reduce(Label.join, found, TRUSTED)
 
-    return shade
+    return shade if labels.gives else lambda path, whole: label(Gives(), path)
 
 
 def _following(nodes: tuple[_Node, ...], selector: Selector) -> Iterable[tuple[_Node, ...]]:

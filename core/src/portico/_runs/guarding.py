@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._flows.check import Around, Flow, FlowReview, Flows
 from portico._flows.labels import TRUSTED, Label, Shade
+from portico._flows.words import UserWords
 from portico._functions.middleware import RequireApproval
 from portico._plans.findings import Finding
 from portico._plans.functions import calls_of, plan_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from portico._kernel_like import KernelLike
 
 _INDEX = re.compile(r"\[\d+\]")
-_SHORTEST_WORD = 3
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Guard:
 
     kernel: KernelLike
     policy: Policy
-    words: tuple[Any, ...] = ()
+    words: UserWords
     agreed: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     proposed: bool = False
@@ -50,14 +50,13 @@ class Guard:
     _running: Flows | None = None
     _planned: set[str] = field(default_factory=set)
     _read: set[str] = field(default_factory=set)
-    _said: str | None = None
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @staticmethod
     def of(kernel: KernelLike, *words: Any) -> Guard | None:
         """Return the guard of a run; None where the kernel's policy does not want one."""
         policy = kernel.policy
-        return None if policy is None or policy.mode == "off" else Guard(kernel, policy, words)
+        return None if policy is None or policy.mode == "off" else Guard(kernel, policy, UserWords(words))
 
     @property
     def enforced(self) -> bool:
@@ -137,7 +136,7 @@ class Guard:
     def _lifted(self, flow: Flow, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
         """Tell whether a value may flow after all, since it is one that the user said, or its readers are right."""
         if flow.place == ("call",):
-            return all(self.said(value) for value in arguments.values())
+            return all(self.words.said(value) for value in arguments.values())
         if flow.place[0] != "arguments":
             return False
         path = flow.place[1:]
@@ -147,29 +146,9 @@ class Guard:
             return allowed is not None and bool(given) and given <= allowed
         try:
             value = arguments[str(path[0])]
-            return self.said(value if "*" in path else read_path(value, path[1:]))
+            return self.words.said(value if "*" in path else read_path(value, path[1:]))
         except LookupError:
             return True  # there is no such value
-
-    def said(self, value: Any) -> bool:
-        """Tell whether a value is made of the user's words."""
-        match value:
-            case list():
-                return bool(value) and all(map(self.said, value))
-            case dict():
-                return bool(value) and all(map(self.said, value.values()))
-            case str():
-                text = value.strip()
-            case bool() | None:
-                return False
-            case _:
-                text = json.dumps(value)
-        if self._said is None:
-            written = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in self.words]
-            self._said = "\n".join(written).casefold()
-        if len(text) < _SHORTEST_WORD and isinstance(value, str):
-            return False
-        return re.search(rf"(?<![\w.@-]){re.escape(text.casefold())}(?![\w@-]|\.\w)", self._said) is not None
 
     def _check(self, plan: Plan) -> Flows:
         return Flows(self._around(), plan, (), self._shades)
@@ -180,7 +159,9 @@ class Guard:
         def plans(name: str) -> Plan | None:
             return plan_of(functions[name]) if name in functions else None
 
-        return Around(self.policy, kernel.specs, plans, lambda plan: calls_of(plan, kernel), self._late, self.said)
+        return Around(
+            self.policy, kernel.specs, plans, lambda plan: calls_of(plan, kernel), self._late, self.words.said
+        )
 
     def _late(self, step: Step) -> Label:
         return TRUSTED if not self._read or _canonical(step) in self._planned else Label(frozenset(self._read))

@@ -21,6 +21,7 @@ from portico._chat.messages import (
 )
 from portico._functions.middleware import ToolCallInvocation, run_middleware
 from portico._selection.selection import FunctionsOffered
+from portico._tool_loop.guarding import CallGuard
 from portico._tool_loop.partial_json import NOTHING
 from portico._tool_loop.structured import DraftReader, Manner, ReplyProblem, ResponseFormat
 from portico._tool_loop.toolset import Toolset, as_json, expand_calls
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
     from portico._selection.selection import Selection
 
 
-async def carry_out_call(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> ToolResult:
-    """Carry out a call, of the functions offered or of all; see `Kernel.call_tool`."""
+async def carry_out_call(
+    kernel: KernelLike, call: ToolCall, offered: Toolset | None, guard: CallGuard | None = None
+) -> ToolResult:
+    """Carry out a call, of the functions offered or of all; see `Kernel.call_tool`. A ``guard`` may refuse it."""
     context = ToolCallInvocation(call)
 
     async def final() -> ToolResult:
-        return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered))
+        return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered, guard))
 
     try:
         if not kernel.middleware.tool_call:
@@ -62,7 +65,7 @@ async def carry_out_call(kernel: KernelLike, call: ToolCall, offered: Toolset | 
     return result
 
 
-async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> str:
+async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None, guard: CallGuard | None) -> str:
     function = kernel.function(call.name) if offered is None else _find_offered(kernel, call.name, offered)
     try:
         arguments = json.loads(as_json(call.arguments) or "{}")
@@ -70,6 +73,8 @@ async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> 
         raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
     if not isinstance(arguments, dict):
         raise ArgumentsInvalid(function.full_name, ["the arguments must be one JSON object"])
+    if guard is not None and (refusal := await guard.refusal(function, arguments)):
+        raise PorticoError(refusal)
     result = await kernel.invoke_json(function, arguments, lenient=True)
     try:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
@@ -160,6 +165,7 @@ class TurnState:
         self.usage = Usage()
         self.added: list[Message] = []
         self.reply: ChatReply | None = None
+        self.guard = CallGuard.of(kernel, request.messages)
         self.deadline = None if limits.seconds is None else asyncio.get_running_loop().time() + limits.seconds
 
     async def choose_tools(self) -> Sequence[FunctionsOffered]:
@@ -283,6 +289,9 @@ class TurnState:
             for call, result in zip(calls, results, strict=True)
         )
         self.added.append(Message("tool", answers))
+        if self.guard is not None:
+            for call in plain:
+                self.guard.take(call.name)
         self.made += [(call.name, answer.content) for call, answer in zip(plain, answers, strict=True)]
         if self.request.tool_choice.mode == "required":
             # It has called; asked again in this mode, it could never answer.
@@ -313,6 +322,8 @@ class TurnState:
         started = clock()
         if call is half:
             result = ToolResult(call.id, call.name, _HALF, error=True)
+        elif self.guard is not None:
+            result = await carry_out_call(self.kernel, call, toolset, self.guard)
         else:
             result = await self.kernel.call_tool(call, offered=toolset)
         return ToolFinished(call, result, clock() - started)

@@ -1,0 +1,78 @@
+"""Watches what a model that has read untrusted data calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from portico._chat.messages import Message, Source, ToolResult
+from portico._flows.check import Flow, FlowReview
+from portico._flows.labels import TRUSTED, shade_of
+from portico._flows.policy import Policy
+from portico._flows.words import UserWords
+from portico._plans.plan import Step, Value
+
+if TYPE_CHECKING:
+    from portico._functions.functions import Function
+    from portico._kernel_like import KernelLike
+
+
+class CallGuard:
+    """The guard of one turn: once untrusted data was read, the user must have said what is given to a function.
+
+    That is so for functions with effects, and those that reach out of the application. In the conversation before, the
+    user's messages are the user's; results of functions and sources are as trusted as their labels say.
+    """
+
+    def __init__(self, kernel: KernelLike, policy: Policy, messages: Iterable[Message]) -> None:
+        self.kernel = kernel
+        self.policy = policy
+        self.read: set[str] = set()
+        words: list[Any] = []
+        for message in messages:
+            if message.role == "user":
+                words.append(message.text)
+            for part in message.content:
+                if isinstance(part, Source):
+                    self.read.add("a source")
+                elif isinstance(part, ToolResult):
+                    self.take(part.name)
+        self.words = UserWords(words)
+
+    @staticmethod
+    def of(kernel: KernelLike, messages: Iterable[Message]) -> CallGuard | None:
+        """Return the guard of a turn; None where the kernel's policy does not enforce one."""
+        policy = kernel.policy
+        return CallGuard(kernel, policy, messages) if policy is not None and policy.mode == "enforce" else None
+
+    def take(self, name: str) -> None:
+        """Take note that the model reads what a function gave."""
+        spec = self.kernel.specs.get(name)
+        if spec is None:
+            self.read.add(name)
+        else:
+            self.read |= shade_of(self.policy.labels(spec), name, TRUSTED)((), True).untrusted
+
+    async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
+        """Return why a function may not be called; "" where it may, or a person agrees."""
+        spec = function.spec
+        if not self.read or not self.policy.is_sink(spec):
+            return ""
+        judged = [
+            (name, takes) for name in arguments for takes in self.policy.takes(spec, name).values() if takes.trusted
+        ]
+        wrong = [(name, takes) for name, takes in judged if not self.words.said(arguments[name])]
+        if judged and not wrong:
+            return ""
+        sources = tuple(sorted(self.read))
+        why = f"the model read {' and '.join(sources)}, which is untrusted, before it called {spec.name}"
+        if wrong:
+            why += f" with {wrong[0][0]!r}, which the user did not say"
+        place = ("arguments", wrong[0][0]) if wrong else ("function",)
+        if not any(takes.refuse for _, takes in wrong) and (decide := self.kernel.decide_flow) is not None:
+            step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
+            decided = await decide(FlowReview(step, "", arguments, Flow((spec.name,), place, "ask", sources, why)))
+            if decided is True:
+                return ""
+            why = decided or why
+        return f"{spec.name} was not called: {why}. A person must agree first."
