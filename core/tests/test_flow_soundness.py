@@ -119,21 +119,24 @@ class Interpreter:
                 self.reached.add((ids, name))
         if control and (spec.effects or labels.reaches_out):
             self.reached.add((ids, ""))
-        joined = any(argument.anywhere for argument in given.values())
-        return self.result(labels, (), Gives(), joined=joined).also(control)
+        tainted = {name for name, argument in given.items() if argument.anywhere}
+        chosen = any((labels.takes.get((name,)) or Takes()).trusted for name in tainted)
+        return self.result(labels, (), Gives(), joined=bool(tainted), chosen=chosen).also(control)
 
-    def result(self, labels: FunctionLabels, path: JsonPath, around: Gives, *, joined: bool) -> Tainted:
+    def result(self, labels: FunctionLabels, path: JsonPath, around: Gives, *, joined: bool, chosen: bool) -> Tainted:
         """Make a result, each part of it with the label that the most special rule for its place says."""
         matching = [rule for rule in labels.gives if len(rule) == len(path) and all(map(_covers, rule, path))]
         special = max(matching, key=lambda rule: [part != EACH for part in rule], default=None)
         gives = around if special is None else labels.gives[special]
-        taint = joined if gives.as_given else not gives.trusted
+        taint = joined if gives.as_given else chosen or not gives.trusted
         kind = self.chance.choice(["list", "object", "scalar"] if len(path) < 3 else ["scalar"])
         if kind == "list":
-            parts = [self.result(labels, (*path, index), gives, joined=joined) for index in range(3)]
+            parts = [self.result(labels, (*path, index), gives, joined=joined, chosen=chosen) for index in range(3)]
             return Tainted(parts, taint)
         if kind == "object":
-            return Tainted({name: self.result(labels, (*path, name), gives, joined=joined) for name in NAMES}, taint)
+            return Tainted(
+                {name: self.result(labels, (*path, name), gives, joined=joined, chosen=chosen) for name in NAMES}, taint
+            )
         return Tainted(self.chance.choice([1, True, "x", None]), taint)
 
     def value(self, expression: Expression | str, results: Mapping[str, Tainted]) -> Tainted:

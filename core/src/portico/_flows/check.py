@@ -247,8 +247,8 @@ class Flows:
         spec = self.around.specs.get(function) if isinstance(function, str) else None
         if spec is None:
             return lambda path, whole: _UNKNOWN
-        joined = _join(shade((), True) for shade in given.values())
-        return shade_of(self.around.policy.labels(spec), step.id, joined)
+        labels = {name: shade((), True) for name, shade in given.items()}
+        return shade_of(self.around.policy.labels(spec), step.id, labels)
 
     def _inner(self, step: Step, given: Mapping[str, Shade]) -> Flows | None:
         """Return the flows of the plan that a step runs, if it does."""
@@ -315,7 +315,9 @@ class Flows:
         for name in self._called(step):
             spec = specs.get(name)
             labels = None if spec is None else policy.labels(spec)
-            made = made.join(_UNKNOWN if labels is None else shade_of(labels, f"{step.id}: {name}", made)((), True))
+            made = made.join(
+                _UNKNOWN if labels is None else shade_of(labels, f"{step.id}: {name}", {"": made})((), True)
+            )
         return made
 
     def _called(self, step: Step) -> list[str]:

@@ -79,7 +79,9 @@ class FunctionLabels:
     >>> labels.takes["body",].trusted
     False
 
-    A parameter without a word takes trusted values only if the function has effects or ``reaches_out``.
+    A parameter without a word takes trusted values only if the function has effects or ``reaches_out``. What is given
+    as ``trusted`` is so where trusted arguments chose it: who chooses a name to look for chooses what is found. An
+    argument that ``anything`` is said of chooses nothing.
     """
 
     gives: Mapping[JsonPath, Gives] = field(default_factory=dict)
@@ -164,8 +166,15 @@ class _Node:
         return (*self.named.values(), *(() if self.every is None else (self.every,)))
 
 
-def shade_of(labels: FunctionLabels, origin: str, given: Label) -> Shade:
-    """Return the labels of what a function gives; ``origin`` names it, ``given`` is the label of its arguments."""
+def shade_of(labels: FunctionLabels, origin: str, given: Mapping[str, Label]) -> Shade:
+    """Return the labels of what a function gives; ``origin`` names it, ``given`` are the labels of its arguments.
+
+    Who chooses the arguments chooses among the results: also what is trusted is no more trusted than those, except for
+    arguments that anything is taken for.
+    """
+    joined = reduce(Label.join, given.values(), TRUSTED)
+    selecting = (label for name, label in given.items() if (labels.takes.get((name,)) or Takes()).trusted)
+    trusted = Label(reduce(Label.join, selecting, TRUSTED).untrusted)
     root = _Node()
     for path, gives in labels.gives.items():
         node = root
@@ -178,7 +187,7 @@ def shade_of(labels: FunctionLabels, origin: str, given: Label) -> Shade:
 
     def label(gives: Gives, path: JsonPath) -> Label:
         place = frozenset((origin + print_path(path)[1:],))
-        base = given if gives.as_given else TRUSTED if gives.trusted else Label(place)
+        base = joined if gives.as_given else trusted if gives.trusted else Label(place)
         return base if gives.readers is None else base.join(Label(private=frozenset(((origin, gives.readers),))))
 
     def shade(path: JsonPath, whole: bool) -> Label:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Message, Source, ToolResult
 from portico._flows.check import Flow, FlowReview
-from portico._flows.labels import TRUSTED, shade_of
+from portico._flows.labels import shade_of
 from portico._flows.policy import Policy
 from portico._flows.words import UserWords
 from portico._plans.plan import Step, Value
@@ -51,7 +51,7 @@ class CallGuard:
         if spec is None:
             self.read.add(name)
         else:
-            self.read |= shade_of(self.policy.labels(spec), name, TRUSTED)((), True).untrusted
+            self.read |= shade_of(self.policy.labels(spec), name, {})((), True).untrusted
 
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
