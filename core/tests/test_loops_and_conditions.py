@@ -17,7 +17,8 @@ from portico._plans.functions import result_schema
 from portico._plans.plan import Each, From, ListOf, ObjectOf, Plan, Step, TextOf, Value, When
 from portico._plans.task import Answer, Budget, Event, RunEvent
 from portico._runs.outcome import Paused
-from portico.errors import LimitExceeded, StepFailed
+from portico.errors import LimitExceeded, PlanInvalid, StepFailed
+from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 
@@ -289,3 +290,15 @@ def test_the_schema_of_a_plans_result_knows_loops_and_conditions() -> None:
 async def test_items_are_literals_and_lists_of_expressions_too() -> None:
     items = Each(ListOf((Value("a"), From("s1", (1, "by")))))
     assert await value_of(MAILS, Step("s2", "Post-shout", {"text": From("item")}, each=items)) == ["A", "BEN"]
+
+
+async def test_a_later_proposal_is_checked_against_the_list_that_a_loop_gave() -> None:
+    read = Step("s2", "Post-read", {"id": From("item", ("id",))}, each=Each(LISTED))
+    shout = Step("s3", "Post-shout", {"text": From("s2", (0,))})
+    later = [Plan("g", (MAILS, read)), Plan("g", (shout,), From("s3"))]
+    kernel, _ = kernel_of()
+    run = await kernel.run_goal("g", planner=ScriptedPlanner(*later))
+    assert run.outcome == Answer("MAIL 1", value="MAIL 1")
+    whole = Plan("g", (Step("s3", "Post-shout", {"text": From("s2")}),), From("s3"))
+    with pytest.raises(PlanInvalid, match="array is given where Post-shout takes string"):
+        await kernel.run_goal("g", planner=ScriptedPlanner(later[0], whole), budget=Budget(refusals=0))

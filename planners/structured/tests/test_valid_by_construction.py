@@ -16,7 +16,18 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from tests.support.strategies import type_cases
 
 from portico import ChatCapabilities, ChatRequest, Function, FunctionSpec, Parameter
-from portico.plans import From, Infeasible, Plan, RunEvent, Task, check_plan, plan_from_json, plan_to_json, references
+from portico.plans import (
+    ITEM,
+    From,
+    Infeasible,
+    Plan,
+    RunEvent,
+    Task,
+    check_plan,
+    plan_from_json,
+    plan_to_json,
+    references,
+)
 from portico.plugins import compile_type
 from portico.ports import ChatService
 from portico_structured_planner.config import StructuredSettings
@@ -30,12 +41,16 @@ STRICT = ChatCapabilities(response_schema=True, strict=True)
 PLANS_EACH = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sampler:
-    """Draw JSON values that are valid under the schemas of strict mode, with the bounds that a grammar holds too."""
+    """Draw JSON values that are valid under the schemas of strict mode, with the bounds that a grammar holds too.
+
+    A step without a list refers to no item where it can do otherwise, as a model does.
+    """
 
     schema: Mapping[str, Any]
     random: random.Random
+    loops: bool = False
 
     def value(self) -> Any:
         return self.of(self.schema, 0)
@@ -46,6 +61,7 @@ class Sampler:
             return self.of(self.schema["$defs"][schema["$ref"].removeprefix("#/$defs/")], depth + 1)
         if "anyOf" in schema:
             options = schema["anyOf"]
+            options = [each for each in options if self.loops or not self.is_item(each)] or options
             # Deep inside of something recursive what is short is taken, as a model does that means to end.
             return self.of(min(options, key=self.weight) if depth > 40 else self.random.choice(options), depth + 1)
         if "const" in schema:
@@ -65,7 +81,15 @@ class Sampler:
     def of_object(self, schema: Mapping[str, Any], depth: int) -> Any:
         assert schema["additionalProperties"] is False
         assert set(schema["required"]) == set(schema["properties"])
-        return {name: self.of(member, depth) for name, member in schema["properties"].items()}
+        made = {}
+        for name, member in schema["properties"].items():
+            made[name] = self.of(member, depth)
+            self.loops = self.loops or (name == "each" and made[name] is not None)
+        return made
+
+    def is_item(self, schema: Mapping[str, Any]) -> bool:
+        place = self.schema.get("$defs", {}).get(schema.get("$ref", "").removeprefix("#/$defs/"), {})
+        return bool(place.get("properties", {}).get("from", {}).get("const") == ITEM)
 
     def of_array(self, schema: Mapping[str, Any], depth: int) -> Any:
         least = schema.get("minItems", 0)
@@ -173,10 +197,12 @@ class Person:
 class Counts:
     plans: int = 0
     with_references: int = 0
+    with_items: int = 0
+    with_conditions: int = 0
     steps: int = 0
     infeasible: int = 0
     repairs: int = 0
-    """Of what no schema can say: keys of maps and elements of sets that are there twice."""
+    """Of what no schema says: keys of maps and elements of sets that are there twice, and items of another list."""
 
 
 def count_plans(examples: int) -> Counts:
@@ -193,7 +219,7 @@ def count_plans(examples: int) -> Counts:
         while drawn < PLANS_EACH:
             seed += 1
             options = StructuredSettings(
-                max_steps=5, min_steps=1 + seed % 4, force_references=seed % 3 == 0, give_up=seed % 5 == 0, repairs=9
+                max_steps=5, min_steps=1 + seed % 4, force_references=seed % 3 == 0, give_up=seed % 5 == 0, repairs=20
             )
             chat = sampling(seed, STRICT if seed % 2 else HELD)
             planner = StructuredPlanner(options, FixedServices({ChatService: chat}))
@@ -211,7 +237,10 @@ def count_plans(examples: int) -> Counts:
             counts.plans += 1
             counts.repairs += asked - len(proposal.steps) - 1
             counts.steps += len(proposal.steps)
-            counts.with_references += any(references_of(proposal))
+            found = {reference.step for reference in references_of(proposal)}
+            counts.with_references += bool(found)
+            counts.with_items += ITEM in found
+            counts.with_conditions += any(step.when is not None for step in proposal.steps)
 
     draw_plans()
     return counts
@@ -224,8 +253,8 @@ def ignore(event: RunEvent) -> None:
 def references_of(plan: Plan) -> Iterator[From]:
     """Yield the references of the steps; that of the result is in every plan."""
     for step in plan.steps:
-        for argument in step.arguments.values():
-            yield from references(argument)
+        for expression in step.expressions():
+            yield from references(expression)
 
 
 def check(plan: Plan, specs: Mapping[str, FunctionSpec], given_input: Any) -> Sequence[Any]:
@@ -246,6 +275,10 @@ def report(counts: Counts, wanted: int) -> None:
     print(counts)
     assert counts.plans >= wanted
     assert counts.with_references * 4 >= counts.plans, f"only {counts.with_references} of {counts.plans} refer"
+    assert counts.with_items * 10 >= counts.plans, f"only {counts.with_items} of {counts.plans} refer to an item"
+    assert counts.with_conditions * 10 >= counts.plans, (
+        f"only {counts.with_conditions} of {counts.plans} have a condition"
+    )
 
 
 def test_a_hundred_functions_and_twenty_steps_stay_within_strict_mode() -> None:

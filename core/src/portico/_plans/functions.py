@@ -40,7 +40,10 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
 
     @cache
     def whole(step: str) -> Mapping[str, Any]:
-        return plan.input or {} if step == INPUT else _step_result(steps.get(step), catalogue)
+        found = steps.get(step)
+        if found is None:
+            return plan.input or {} if step == INPUT else {}
+        return found.result_schema(_called_result(found, catalogue))
 
     def schema(expression: Expression) -> dict[str, Any]:
         match expression:
@@ -65,30 +68,15 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str
     return dict(with_definitions(schema(plan.result), definitions))
 
 
-def _step_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
-    schema = _called_result(step, catalogue)
-    if step is None or (step.each is None and step.when is None):
-        return schema
-    definitions = schema.get("$defs", {})
-    made = {key: value for key, value in schema.items() if key != "$defs"}
-    null = {"type": "null"}
-    if step.each is not None:
-        skips = step.decides_by_item or step.each.failed == "skip"
-        made = {"type": "array", "items": {"anyOf": [made, null]} if skips else made}
-    if step.when is not None and not step.decides_by_item:
-        made = {"anyOf": [made, null]}
-    return with_definitions(made, definitions)
-
-
 def known_result(step: Step, catalogue: Mapping[str, FunctionSpec]) -> FunctionSpec | Mapping[str, Any] | None:
     """Return what is known of the result of a step that has run, as `check_plan` takes it."""
     if step.each is not None or step.when is not None:
-        return _step_result(step, catalogue)
+        return step.result_schema(_called_result(step, catalogue))
     return catalogue.get(step.function) if isinstance(step.function, str) else None
 
 
-def _called_result(step: Step | None, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
-    match step.function if step is not None else None:
+def _called_result(step: Step, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, Any]:
+    match step.function:
         case Plan() as plan:
             return result_schema(plan, catalogue)
         case PlanTemplate():

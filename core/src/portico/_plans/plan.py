@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from portico._schema.definitions import with_definitions
 from portico._schema.paths import JsonPath, is_many, parse_path, print_path, read_path
 from portico._schema.values import kind_of, same
 from portico.errors import LimitExceeded, PlanError
@@ -210,6 +211,19 @@ class Step:
         if self.each is None or self.when is None:
             return False
         return any(each.step == ITEM for value in self.when.values for each in references(value))
+
+    def result_schema(self, returned: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the JSON Schema of what the step gives, where what it calls returns ``returned``."""
+        if self.each is None and self.when is None:
+            return returned
+        made: dict[str, Any] = {key: value for key, value in returned.items() if key != "$defs"}
+        null = {"type": "null"}
+        if self.each is not None:
+            skips = self.decides_by_item or self.each.failed == "skip"
+            made = {"type": "array", "items": {"anyOf": [made, null]} if skips else made}
+        if self.when is not None and not self.decides_by_item:
+            made = {"anyOf": [made, null]}
+        return with_definitions(made, returned.get("$defs", {}))
 
     def depends_on(self) -> frozenset[str]:
         """Return the ids of all steps that must have run before."""

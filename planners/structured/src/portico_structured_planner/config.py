@@ -34,6 +34,9 @@ class StructuredSettings(Asking.Settings):
         "Let an argument be nothing but a reference where an earlier result fits. For small models, which make values "
         "up instead.",
     )
+    loops: bool = Asking.setting(
+        True, "Let a step run for each item of a list, and on a condition. Without it small models have less to choose."
+    )
     give_up: bool = Asking.setting(
         True, "Let the model say that the goal cannot be reached. Small models say so of anything."
     )

@@ -218,6 +218,14 @@ class ParameterForm:
         return None if schema is None else ParameterForm(schema.get("items", True), self._definitions)
 
     @cached_property
+    def listed(self) -> ParameterForm:
+        """The form of a list whose every element fits."""
+        schema, definitions = self.schema, self._definitions or {}
+        if isinstance(schema, Mapping):
+            schema = {word: part for word, part in schema.items() if word != "$defs"}
+        return ParameterForm(JsonSchema.attach({"type": "array", "items": schema}, definitions))
+
+    @cached_property
     def list_schema(self) -> Mapping[str, Any] | None:
         """The first alternative that is a plain array."""
         return next((each for each in self._alternatives() if _is_plain(each, "array", _ARRAY)), None)

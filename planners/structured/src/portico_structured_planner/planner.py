@@ -56,16 +56,24 @@ Each argument is one of these:
 What an earlier step gives is referred to, never guessed."""
 _COLLECTIONS = """
 - {"list": [ARGUMENT, …]} and {"object": {"name": ARGUMENT, …}} have references in them."""
+_LOOPS = """
+Two more may stand before the arguments; what is not needed is %s:
+- "each": {"items": {"from": "s1", "path": "$.people"}} runs the call for each item of a list, and gives the list of all
+results. Its arguments refer to the item: {"from": "item", "path": "$.name"}.
+- "when": {"true": REFERENCE}, {"present": REFERENCE}, {"equal": [REFERENCE, {"value": "x"}]}, or {"not": …} around one,
+runs the call only where this holds; else it gives null. With "each" it may be on the item."""
 _MOST = 1_500
 _MOST_FAULTS = 12
 _FAILURES = 4
+_SHOWN = ("function", "each", "when", "arguments")
 
 
 def rules_of(form: StepForm, *, held: bool) -> str:
     """Return the words that say how to write a step."""
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
-    return f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + f"\n{arguments}"
+    loops = _LOOPS % ("null" if held else "left out") if form.rules.loops else ""
+    return f"{_RULES}- " + "\n- ".join([_CALL, *ends]) + f"\n{arguments}{loops}"
 
 
 def opening_messages(task: Task, system: Message, form: StepForm, context_tokens: int) -> list[Message]:
@@ -112,8 +120,10 @@ def _finished_steps(records: Iterable[StepRecord]) -> Iterable[str]:
         if not record.step.own:
             continue
         (written,) = plan_to_json(Plan("", (record.step,)))["steps"]
-        call = _format_value({key: written[key] for key in ("function", "arguments") if key in written})
-        if record.error is None:
+        call = _format_value({key: written[key] for key in _SHOWN if key in written})
+        if record.skipped:
+            yield f"The step {record.step.id} was skipped, since its condition does not hold: {call}\nIt gave: null"
+        elif record.error is None:
             yield f"The step {record.step.id} has run: {call}\nIt gave: {_format_value(record.result)}"
         else:
             yield f"The step {record.step.id} failed: {call}\nThe error: {_format_value(record.error)}"
@@ -208,22 +218,23 @@ class _PlanWriter:
                 return spec.explain(following)
             if isinstance(following, Finish):
                 return self.make_plan(following)
-            written = (following.function, following.arguments)
-            if written in [(step.function, step.arguments) for step in self.done[-1:]]:
+            step = Step("", following.function, following.arguments, each=following.each, when=following.when)
+            if step in [replace(before, id="", after=(), reason="") for before in self.done[-1:]]:
                 form = await self.form(repeated=following)
                 continue
             id = next(self.task.fresh_ids([step.id for step in self.steps]))
-            step = Step(id, following.function, following.arguments, reason=following.reason)
+            step = replace(step, id=id, reason=following.reason)
             self.steps.append(step)
             if self.settings.one_step:
                 return self.make_plan(None)
-            self.origins.append(Origin(step.id, (returns[following.function],)))
+            gives = step.result_schema(returns[following.function])
+            self.origins.append(Origin(step.id, (gives,)))
             form = await self.form()
-            self.messages += step_messages(reply, step.id, returns[following.function], form)
+            self.messages += step_messages(reply, step.id, gives, form)
 
     def make_plan(self, end: Finish | None) -> Plan:
         result = None if end is None else end.result
-        used = [result, *(each for step in self.steps for each in step.arguments.values())]
+        used = [result, *(each for step in self.steps for each in step.expressions())]
         uses_input = any(each.step == INPUT for one in used if one is not None for each in references(one))
         return Plan(self.task.goal, tuple(self.steps), result, input=schema_of(self.task.input) if uses_input else None)
 
@@ -236,7 +247,8 @@ class _PlanWriter:
                 # The actual result may fit where its declared type might not.
                 function = record.step.function
                 declared = returns.get(function, _OPEN) if isinstance(function, str) else _OPEN
-                found.append(Origin(record.step.id, (declared, schema_of(record.result))))
+                gives = record.step.result_schema(declared)
+                found.append(Origin(record.step.id, (gives, schema_of(record.result))))
         return found
 
     @property
@@ -275,6 +287,7 @@ class _PlanWriter:
             ends=ends,
             give_up=self.settings.give_up,
             force_references=self.settings.force_references,
+            loops=self.settings.loops,
             left_out=left_out,
         )
         form = step_form(functions, self.origins, self.forms, rules)

@@ -5,15 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from portico.errors import PlanFormatError, nearest
-from portico.plans import Expression, From, Infeasible, ListOf, ObjectOf, ReplyProblem, TextOf, Value, references
+from portico.plans import (
+    INPUT,
+    ITEM,
+    Each,
+    Expression,
+    From,
+    Infeasible,
+    ListOf,
+    ObjectOf,
+    Plan,
+    ReplyProblem,
+    Step,
+    TextOf,
+    Value,
+    When,
+    check_plan,
+    references,
+)
 from portico.plugins import Mismatch, PartialJson
 from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
-from portico_structured_planner.steps import ANYTHING, StepForm
+from portico_structured_planner.steps import ANYTHING, COMPARED, TRUTH, Path, StepForm
 
 _FAULTS = 20
 _SHOWN = 10
@@ -26,6 +43,8 @@ class Call:
     function: str
     arguments: Mapping[str, Expression]
     reason: str = ""
+    each: Each | None = None
+    when: When | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,8 @@ class _Reader:
     form: StepForm
     validator: SchemaValidator
     held: bool
+    items: From | None = None
+    """The list for whose items the step runs."""
 
     def step(self, value: Any) -> Next:
         step = value.get("next") if isinstance(value, dict) else None
@@ -80,9 +101,59 @@ class _Reader:
         form = self.form.functions.get(name) if isinstance(name, str) else None
         if form is None:
             raise ReplyProblem(self.no_function(name))
-        _require_keys(step, {"function", "arguments"}, {"reason"})
+        _require_keys(step, {"function", "arguments"}, {"reason", "each", "when"})
         reason = self.words(step.get("reason", ""), "reason").strip()
-        return Call(form.name, self.arguments(step["arguments"], form.parameters, "arguments"), reason)
+        items = self.list_of_items(step.get("each"))
+        each, inside = (None, self) if items is None else (Each(items), replace(self, items=items))
+        when = inside.when(step.get("when"), each)
+        return Call(form.name, inside.arguments(step["arguments"], form.parameters, "arguments"), reason, each, when)
+
+    def list_of_items(self, given: Any) -> From | None:
+        if given is None:
+            return None
+        if not isinstance(given, dict) or given.keys() != {"items"}:
+            raise ReplyProblem('each: expected null or {"items": …} with a reference to a list')
+        lists = {id: dict.fromkeys(paths) for id, paths in self.form.items.get(ANYTHING.key, {}).items()}
+        return _find(given["items"], lists, "each.items", _list_places(lists))
+
+    def when(self, given: Any, each: Each | None) -> When | None:
+        if given is None:
+            return None
+        negated = isinstance(given, dict) and given.keys() == {"not"}
+        condition, place = (given["not"], "when.not") if negated else (given, "when")
+        match condition:
+            case {"true": value} if len(condition) == 1:
+                when = When("true", (self.reference(value, TRUTH, f"{place}.true"),), negated)
+            case {"present": value} if len(condition) == 1:
+                when = When("present", (self.reference(value, ANYTHING, f"{place}.present"),), negated)
+            case {"equal": [_, _] as sides} if len(condition) == 1:
+                when = When("equal", self.compared(sides, f"{place}.equal"), negated)
+            case _:
+                one = '{"true": …}, {"equal": […, …]} and {"present": …}'
+                raise ReplyProblem(f'{place}: expected null, one of {one}, or {{"not": …}} with one of them')
+        step = Step("s", "", each=each, when=when)
+        known = {origin.id: origin.schemas[0] for origin in self.form.origins}
+        findings = check_plan(Plan("", (step,)), {}, input=known.pop(INPUT, None), finished=known)
+        if faults := [f"{found.place}: {found.message}" for found in findings if found.place.startswith("when")]:
+            raise ReplyProblem(*faults)
+        return when
+
+    def compared(self, sides: list[Any], place: str) -> tuple[Expression, ...]:
+        form = next((form for form in COMPARED if any(self.refers(side, form) for side in sides)), COMPARED[0])
+        values = tuple(self.side(side, form, f"{place}[{index}]") for index, side in enumerate(sides))
+        if not any(isinstance(value, From) for value in values):
+            raise ReplyProblem(f"{place}: one of the two is a reference")
+        return values
+
+    def refers(self, side: Any, form: ParameterForm) -> bool:
+        with suppress(ReplyProblem):
+            return bool(self.reference(side, form, ""))
+        return False
+
+    def side(self, side: Any, form: ParameterForm, place: str) -> Expression:
+        if isinstance(side, dict) and side.keys() == {"value"}:
+            return self.check(side["value"], form, place)
+        return self.reference(side, form, place)
 
     def finish(self, given: Any) -> Finish:
         result = self.expression(given, ANYTHING, "result")
@@ -128,7 +199,7 @@ class _Reader:
             except ReplyProblem as problem:
                 faults += problem.faults
         if faults:
-            raise ReplyProblem(*faults[:_FAULTS])
+            raise ReplyProblem(*dict.fromkeys(faults[:_FAULTS]))
         return read
 
     def expression(self, value: Any, form: ParameterForm, place: str, *, inner: bool = False) -> Expression:
@@ -148,15 +219,14 @@ class _Reader:
 
     def explain(self, form: ParameterForm) -> str:
         """Return what is expected. The result, and a part of a text, must be references; others may be values."""
-        shown = [
-            json.dumps({"from": step, "path": From.print_path(path)}, ensure_ascii=False)
-            for step, paths in self.form.allowed.get(form.key, {}).items()
-            for path in paths
-        ]
-        listed = f"one of {', '.join(shown[:_SHOWN])}{' and more' if len(shown) > _SHOWN else ''}"
-        if form is ANYTHING or (shown and self.form.rules.force_references):
-            return listed if shown else "a reference, and there is nothing to refer to"
-        return '{"value": …} or ' + listed if shown else '{"value": …}; nothing fits that can be referred to'
+        allowed = self.allowed(form)
+        if form is ANYTHING or (allowed and self.form.rules.force_references):
+            return _list_places(allowed) if allowed else "a reference, and there is nothing to refer to"
+        return (
+            f'{{"value": …}} or {_list_places(allowed)}'
+            if allowed
+            else '{"value": …}; nothing fits that can be referred to'
+        )
 
     def literal(self, value: Any, form: ParameterForm, place: str) -> Value:
         if self.form.rules.force_references and form.key in self.form.allowed:
@@ -173,17 +243,18 @@ class _Reader:
             raise ReplyProblem(*(f"{place}{fault.removeprefix('$')}" for fault in faults))
         return Value(value)
 
-    def reference(self, value: dict[str, Any], form: ParameterForm, place: str) -> From:
-        step, path = value["from"], value.get("path", "$")
-        if isinstance(step, str) and isinstance(path, str):
-            try:
-                parsed = From.parse_path(path)
-            except PlanFormatError as error:
-                raise ReplyProblem(f"{place}: {error}") from error
-            if parsed in self.form.allowed.get(form.key, {}).get(step, {}):
-                return From(step, parsed)
-        shown = json.dumps(value, ensure_ascii=False)[:100]
-        raise ReplyProblem(f"{place}: {shown} does not surely fit; expected {self.explain(form)}")
+    def allowed(self, form: ParameterForm) -> Mapping[str, Mapping[Path, None]]:
+        """Return what an argument may refer to: results, and the item of the list that was chosen."""
+        allowed = self.form.allowed.get(form.key, {})
+        if self.items is None:
+            return allowed
+        lists = self.form.items.get(form.key, {}).get(self.items.step, {})
+        return {ITEM: lists.get(self.items.path, {}), **allowed}
+
+    def reference(self, value: Any, form: ParameterForm, place: str) -> From:
+        if self.items is None and self.form.items and isinstance(value, dict) and value.get("from") == ITEM:
+            raise ReplyProblem('each: it is null, so there is no {"from": "item"}')
+        return _find(value, self.allowed(form), place, self.explain(form))
 
     def text(self, parts: Any, form: ParameterForm, place: str) -> Expression:
         if form is not ANYTHING and not form.takes_text:
@@ -227,6 +298,25 @@ class _Reader:
         if any(references(made := ObjectOf(read))):
             return made
         return self.check({name: each.value for name, each in read.items() if isinstance(each, Value)}, form, place)
+
+
+def _find(value: Any, allowed: Mapping[str, Mapping[Path, None]], place: str, expected: str) -> From:
+    step, path = (value.get("from"), value.get("path", "$")) if isinstance(value, dict) else (None, None)
+    if isinstance(step, str) and isinstance(path, str) and value.keys() <= {"from", "path"}:
+        try:
+            parsed = From.parse_path(path)
+        except PlanFormatError as error:
+            raise ReplyProblem(f"{place}: {error}") from error
+        if parsed in allowed.get(step, {}):
+            return From(step, parsed)
+    shown = json.dumps(value, ensure_ascii=False)[:100]
+    raise ReplyProblem(f"{place}: {shown} does not surely fit; expected {expected}")
+
+
+def _list_places(allowed: Mapping[str, Mapping[Path, None]]) -> str:
+    places = [{"from": step, "path": From.print_path(path)} for step, paths in allowed.items() for path in paths]
+    shown = [json.dumps(place, ensure_ascii=False) for place in places[:_SHOWN]]
+    return f"one of {', '.join(shown)}{' and more' if len(places) > _SHOWN else ''}"
 
 
 def _key_faults(value: Mapping[str, Any], needed: set[str], allowed: Collection[str], place: str) -> list[str]:

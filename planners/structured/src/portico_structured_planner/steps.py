@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portico import FunctionSpec
-from portico.plans import From
+from portico.plans import ITEM, From
 from portico.plugins import JsonSchema
 from portico_structured_planner.forms import Bounds, FunctionForm, ParameterForm
 
 _REMEMBERED = 4_096
 _MOST_PATHS = 16
+_MOST_ITEMS = 32
 _DEPTH = 5
 _ELEMENTS = 200
 _KINDS = 8
@@ -31,6 +32,8 @@ class Origin:
 
 
 Path = tuple[Any, ...]
+Items = Mapping[str, Mapping[Path, Mapping[Path, None]]]
+"""Paths in the items of lists: by the step that gives the list, then by the list's path in it."""
 
 
 class Forms:
@@ -56,7 +59,16 @@ class Forms:
             self._functions[id(spec)] = (spec, form)
         return self._functions[id(spec)][1]
 
-    def paths(self, origin: Origin, form: ParameterForm) -> tuple[Path, ...]:
+    def items(self, origin: Origin, form: ParameterForm) -> dict[Path, dict[Path, None]]:
+        """Return for each list in an origin's value the paths in its items whose value always fits."""
+        found: dict[Path, dict[Path, None]] = {}
+        for path in self.paths(origin, form.listed, _MOST_ITEMS):
+            # A path into all elements, such as $.people[*].name, is one into the item.
+            length = next((index for index, part in enumerate(path) if not isinstance(part, str | int)), len(path))
+            found.setdefault(path[:length], {})[path[length + 1 :]] = None
+        return found
+
+    def paths(self, origin: Origin, form: ParameterForm, most: int = _MOST_PATHS) -> tuple[Path, ...]:
         """Return the paths in an origin's value whose value always fits, the shortest first."""
         found: dict[Path, None] = {}
         for schema in origin.schemas:
@@ -64,10 +76,10 @@ class Forms:
             if key not in self._paths:
                 if len(self._paths) >= _REMEMBERED:
                     self._paths.clear()
-                paths = JsonSchema.fitting_paths(schema, form.schema, form.schema, depth=_DEPTH, most=_MOST_PATHS)
+                paths = JsonSchema.fitting_paths(schema, form.schema, form.schema, depth=_DEPTH, most=most)
                 self._paths[key] = (schema, paths)
             found |= dict.fromkeys(self._paths[key][1])
-        return tuple(sorted(found, key=len))[:_MOST_PATHS]
+        return tuple(sorted(found, key=len))[:most]
 
 
 def schema_of(value: Any, depth: int = 0) -> dict[str, Any]:
@@ -133,6 +145,10 @@ _FORMATS: tuple[tuple[str, re.Pattern[str], Callable[[str], object]], ...] = (
 ANYTHING = ParameterForm(True)
 """What the result of a plan, and a part of a text, may be."""
 
+TRUTH = ParameterForm({"type": "boolean"})
+COMPARED = (ParameterForm({"type": ["string", "null"]}), ParameterForm({"type": ["number", "null"]}))
+"""What a condition may compare: texts with texts, and numbers with numbers."""
+
 _REASON = 200
 _MISSING = 8
 _PARTS = 6
@@ -148,6 +164,7 @@ class Rules:
     ends: bool = True
     give_up: bool = True
     force_references: bool = False
+    loops: bool = True
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Functions that are not offered, with the reasons."""
 
@@ -168,6 +185,9 @@ class StepForm:
     """Functions that cannot be called in this step, with the reasons."""
     allowed: Mapping[str, Mapping[str, Mapping[Path, None]]]
     """What may be referred to: by the key of a parameter's form, then by step id, the paths."""
+    items: Mapping[str, Items]
+    """The same for the items of lists, by the key of a parameter's form. All lists are those of `ANYTHING`."""
+    origins: Sequence[Origin]
     strict: bool = False
 
     @property
@@ -196,12 +216,19 @@ class _StepWriter:
     referable: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     shared: dict[tuple[str, tuple[Path, ...]], str] = field(default_factory=dict)
     allowed: dict[str, dict[str, dict[Path, None]]] = field(default_factory=dict)
+    items: dict[str, dict[str, dict[Path, dict[Path, None]]]] = field(default_factory=dict)
+    control: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The schemas of ``each`` and ``when``, where a step may have them."""
+    loops: bool = False
 
     def form(self, functions: Sequence[FunctionSpec]) -> StepForm:
         taken = {spec.name for spec in functions}
         options: list[dict[str, Any]] = []
         offered: dict[str, FunctionForm] = {}
         left_out = dict(self.rules.left_out)
+        if self.rules.loops and self.rules.calls and all(origin.id != ITEM for origin in self.origins):
+            self.loops = True
+            self.controls()
         for spec in functions if self.rules.calls else ():
             if spec.name in left_out:
                 continue
@@ -220,7 +247,7 @@ class _StepWriter:
         if can_give_up:
             missing = {"type": "array", "items": self.text(_REASON), "maxItems": _MISSING}
             options.append(_close({"function": _constant(give_up), "reason": self.text(_REASON), "missing": missing}))
-        schema = _close({"next": {"anyOf": options} if len(options) != 1 else options[0]})
+        schema = _close({"next": _any(options)})
         if self.definitions:
             schema["$defs"] = self.definitions
         return StepForm(
@@ -233,6 +260,8 @@ class _StepWriter:
             can_give_up=can_give_up,
             left_out=left_out,
             allowed=self.allowed,
+            items=self.items,
+            origins=self.origins,
         )
 
     def call(self, form: FunctionForm) -> dict[str, Any] | str:
@@ -246,8 +275,44 @@ class _StepWriter:
                 problem = parameter.problem or "no value of it ends"
                 return f"its parameter {name!r} takes nothing that can be written here: {problem}"
             arguments[name] = _optional(expression) if not required else expression
-        call = {"function": _constant(form.name), "reason": self.text(_REASON), "arguments": _close(arguments)}
-        return _close(call)
+        call = {"function": _constant(form.name), "reason": self.text(_REASON)}
+        return _close({**call, **self.control, "arguments": _close(arguments)})
+
+    def controls(self) -> None:
+        """Find what a step may have before its arguments: what it runs for, and when."""
+        lists = [
+            self.places(each.id, (*found,)) for each in self.origins if (found := self.forms.items(each, ANYTHING))
+        ]
+        if lists:
+            self.control["each"] = self.define("each", _optional(_close({"items": _any(lists)})))
+        tests = [_close({"true": _any(places)})] if (places := self.referring(TRUTH)) else []
+        for form in COMPARED:
+            if places := self.referring(form):
+                sides = _any([*places, dict(form.literal(self.rules.bounds) or {})])
+                tests.append(_close({"equal": {"type": "array", "items": sides, "minItems": 2, "maxItems": 2}}))
+        if places := self.referring(ANYTHING):
+            tests.append(_close({"present": _any(places)}))
+            test = self.define("condition", _any(tests))
+            self.control["when"] = self.define("when", {"anyOf": [test, _close({"not": test}), {"type": "null"}]})
+
+    def referring(self, form: ParameterForm) -> list[dict[str, Any]]:
+        """Return the alternatives that refer to something: to a result, or to the item of a list."""
+        return [found for found in (self.references(form), self.item(form)) if found is not None]
+
+    def item(self, form: ParameterForm) -> dict[str, Any] | None:
+        """Return the alternative that refers to the item of a list; what is taken of this depends on the list."""
+        if not self.loops:
+            return None
+        if form.key not in self.items:
+            fitting = {origin.id: self.forms.items(origin, form) for origin in reversed(self.origins)}
+            self.items[form.key] = {id: lists for id, lists in fitting.items() if lists}
+        paths = dict.fromkeys(path for lists in self.items[form.key].values() for one in lists.values() for path in one)
+        return self.places(ITEM, tuple(paths)[:_MOST_ITEMS]) if paths else None
+
+    def define(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """Write a definition; return a reference to it."""
+        self.definitions[name] = schema
+        return {"$ref": _PREFIX + name}
 
     def expression(self, form: ParameterForm, *, inner: bool = False) -> dict[str, Any] | None:
         """Return a reference to the schema of an argument, or None; ``inner`` if it is inside a list or an object."""
@@ -259,7 +324,7 @@ class _StepWriter:
             else:
                 name = f"argument_{len(self.written) + 1}"
                 self.written[key] = name
-                self.definitions[name] = {"anyOf": options} if len(options) > 1 else options[0]
+                self.definitions[name] = _any(options)
         found = self.written[key]
         return None if found is None else {"$ref": _PREFIX + found}
 
@@ -271,8 +336,7 @@ class _StepWriter:
             if literal is not None:
                 self.definitions |= literal.get("$defs", {})
                 options.append({word: part for word, part in literal.items() if word != "$defs"})
-        if references is not None:
-            options.append(references)
+        options += self.referring(form)
         free = references is None or not self.rules.force_references
         if free and form.takes_text and (parts := self.parts()) is not None:
             options.append(parts)
@@ -288,23 +352,21 @@ class _StepWriter:
                 paths = self.forms.paths(origin, form)
                 if paths:
                     self.allowed.setdefault(form.key, {})[origin.id] = dict.fromkeys(paths)
-                    options.append(self.places(origin, paths))
+                    options.append(self.places(origin.id, paths))
             self.referable[form.key] = options[0] if options else None
             if len(options) > 1:
-                name = f"reference_{len(self.referable)}"
-                self.definitions[name] = {"anyOf": options}
-                self.referable[form.key] = {"$ref": _PREFIX + name}
+                self.referable[form.key] = self.define(f"reference_{len(self.referable)}", {"anyOf": options})
         return self.referable[form.key]
 
-    def places(self, origin: Origin, paths: tuple[Path, ...]) -> dict[str, Any]:
+    def places(self, id: str, paths: tuple[Path, ...]) -> dict[str, Any]:
         """Return one alternative; equal ones of several parameters are written once."""
-        key = (origin.id, paths)
+        key = (id, paths)
         if key not in self.shared:
             # By number: a step's id may have characters that a definition's name may not have.
             self.shared[key] = f"place_{len(self.shared) + 1}"
             listed = [From.print_path(path) for path in paths]
             where = {"type": "string", "enum": listed} if len(listed) > 1 else _constant(listed[0])
-            self.definitions[self.shared[key]] = _close({"from": _constant(origin.id), "path": where})
+            self.definitions[self.shared[key]] = _close({"from": _constant(id), "path": where})
         return {"$ref": _PREFIX + self.shared[key]}
 
     def parts(self) -> dict[str, Any] | None:
@@ -313,7 +375,7 @@ class _StepWriter:
         if references is None:
             return None
         if "text" not in self.definitions:
-            parts = {"anyOf": [references, self.text(self.rules.bounds.text)]}
+            parts = _any([*self.referring(ANYTHING), self.text(self.rules.bounds.text)])
             self.definitions["text"] = _close(
                 {"text": {"type": "array", "items": parts, "minItems": 1, "maxItems": _PARTS}}
             )
@@ -322,7 +384,7 @@ class _StepWriter:
     def list_of(self, form: ParameterForm) -> dict[str, Any] | None:
         """Return the alternative of a list whose elements may be references, where any fits."""
         schema = form.list_schema
-        if schema is None or form.items is None or self.references(form.items) is None:
+        if schema is None or form.items is None or not self.referring(form.items):
             return None
         element = self.expression(form.items, inner=True)
         least, most = schema.get("minItems", 0), schema.get("maxItems", self.rules.bounds.elements)
@@ -334,7 +396,7 @@ class _StepWriter:
     def object_of(self, form: ParameterForm) -> dict[str, Any] | None:
         """Return the alternative of an object whose properties may be references, where any fits."""
         members = form.members
-        if members is None or all(self.references(member) is None for member, _ in members.values()):
+        if members is None or not any(self.referring(member) for member, _ in members.values()):
             return None
         made: dict[str, Any] = {}
         for name, (member, required) in members.items():
@@ -354,6 +416,10 @@ class _StepWriter:
         return (
             {"type": "string"} if bound is None or most is None else {"type": "string", "maxLength": min(most, bound)}
         )
+
+
+def _any(options: list[dict[str, Any]]) -> dict[str, Any]:
+    return options[0] if len(options) == 1 else {"anyOf": options}
 
 
 def _optional(expression: dict[str, Any] | None) -> dict[str, Any]:
