@@ -13,11 +13,12 @@ from portico._flows.labels import FunctionLabels
 from portico._flows.policy import Policy
 from portico._functions.functions import function
 from portico._kernel import Kernel
-from portico._plans.plan import Each, From, ObjectOf, Plan, Step, TextOf, Value, When
+from portico._plans.functions import plan_function
+from portico._plans.plan import Each, From, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, When
 from portico._plans.task import Answer
 from portico._ports.chat_service import ChatService
 from portico._runs.outcome import Paused
-from portico.errors import ConfigurationError
+from portico.errors import ConfigurationError, PlanError
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -50,6 +51,11 @@ class Post:
     @function(effects=True, takes={"id": "trusted else refuse"})
     def delete(self, id: str) -> None:
         """Delete a mail."""
+
+    @function(effects=True, gives="trusted")
+    def note(self, text: str) -> str:
+        """Write a note."""
+        return text
 
     @function(gives="as given")
     def upper(self, text: str) -> str:
@@ -218,3 +224,83 @@ async def test_a_model_that_has_read_untrusted_data_calls_with_what_the_user_sai
 def test_words_that_mean_nothing_are_refused(gives: Any, takes: Any) -> None:
     with pytest.raises(ConfigurationError):
         FunctionLabels.read(gives, takes)
+
+
+class Drive:
+    """Files that only some may read."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    @function(gives={"$": "trusted", "[*].text": "trusted, readable_by([*].shared_with)"})
+    def files(self) -> list[dict[str, Any]]:
+        """List files."""
+        return [{"text": "Plans.", "shared_with": ["ada@x", "ben@x"]}, {"text": "More.", "shared_with": ["Ada@x"]}]
+
+    @function(effects=True, takes={"to": "anything", "body": "anything, readable_by(to)"})
+    def send(self, to: list[str], body: str) -> None:
+        """Send a text."""
+        self.sent += to
+
+
+@pytest.mark.parametrize(("to", "runs"), [(["ada@x"], True), (["ben@x"], False), (["ada@x", "eve@x"], False)])
+async def test_what_certain_readers_may_see_goes_to_these_without_a_question(to: list[str], runs: bool) -> None:
+    kernel, drive = Kernel(policy=Policy("enforce")), Drive()
+    kernel.add_plugin(drive)
+    body = TextOf((From("s1", (0, "text")),))
+    plan = Plan(
+        "g", (Step("s1", "Drive-files"), Step("s2", "Drive-send", {"to": Value(to), "body": body})), Value("ok")
+    )
+    (finding,) = kernel.check_plan(plan)
+    assert str(finding) == "s2 arguments.body: body of Drive-send has what only the readers of s1 may see"
+    run = await kernel.run_plan(plan)
+    assert isinstance(run.outcome, Answer if runs else Paused)
+    assert drive.sent == (to if runs else [])
+
+
+@pytest.mark.parametrize(
+    ("template", "variables", "waits"),
+    [
+        ("{{Post.note text=$x}}", {"x": SENDER}, True),
+        ("{{Post.note text=$x}}", {"x": Value("ada")}, False),
+        ("Dear {{$x}}", {"x": SENDER}, False),
+        ("{{Post.mails}}{{Post.send to='ada'}}", {}, True),
+    ],
+)
+async def test_a_template_may_call_nothing_with_effects_once_it_has_untrusted_values(
+    template: str, variables: dict[str, Any], waits: bool
+) -> None:
+    kernel, _ = kernel_of()
+    step = Step("s2", PlanTemplate(template, "semantic-kernel"), variables)
+    plan = Plan("g", (MAILS, step), Value("done"))
+    assert [each.verdict for each in kernel.check_plan(plan)] == (["ask"] if waits else [])
+    run = await kernel.run_plan(plan)
+    assert isinstance(run.outcome, Paused if waits else Answer)
+    if isinstance(run.outcome, Paused):
+        assert run.outcome.step is not None
+        assert run.outcome.step.startswith("s2/")
+
+
+async def test_the_check_goes_into_a_function_that_runs_a_plan() -> None:
+    kernel, _ = kernel_of()
+    inner = Plan("Send", (Step("a", "Post-send", {"to": From("input", ("who",))}),))
+    kernel.add_function(plan_function("inform", inner))
+    plan = Plan("g", (MAILS, Step("s2", "inform", {"who": SENDER})), Value("done"))
+    assert [f"{each.step} {each.place}" for each in kernel.check_plan(plan)] == ["s2 a arguments.to"]
+    run = await kernel.run_plan(plan)
+    assert isinstance(run.outcome, Paused)
+    assert run.outcome.step == "s2/a"
+
+
+async def test_a_label_on_record_is_kept_where_a_run_continues_under_other_labels() -> None:
+    store = MemoryRunStore()
+    kernel, _ = kernel_of(run_store=store)
+    planner = ScriptedPlanner(Plan("look", (MAILS,)), lambda task: (_ for _ in ()).throw(PlanError("no idea")))
+    with pytest.raises(PlanError, match="no idea"):
+        await kernel.run_goal("Read my mails.", planner=planner, run="r")
+    kernel, post = Kernel(policy=Policy("enforce", {"*mails": FunctionLabels.read("trusted")}), run_store=store), Post()
+    kernel.add_plugin(post)
+    obeys = Plan("obey", (send(SENDER),), Value("done"))
+    run = await kernel.resume("r", planner=ScriptedPlanner(*[obeys] * 5))
+    assert isinstance(run.outcome, Paused)
+    assert "s1" in run.outcome.reason
