@@ -5,6 +5,8 @@
 - *a step*: a plan of fifty steps is run without a journal, as a chain and as a fan, and the plain awaits are taken
   away. Held to a limit in microseconds a step; checking is shown beside it, and so is what a bare task costs: side by
   side, each step needs one.
+- *a loop*, *flows*: an item of a step that runs for a thousand, without its call; and the check of fifty steps with a
+  policy. Both are held to limits in microseconds.
 - *journal*: the longest time for which the event loop was not free, while another connection holds the database of the
   journal now and then, for a time that is known: whoever writes has to wait. Beside it, the same of a loop that has
   nothing to do, and of a journal that is written on the loop, which shows that the measurement can see it. Held to a
@@ -33,13 +35,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from portico import Function, Kernel
+from portico import Each, Function, FunctionLabels, Kernel, Policy
 from portico.plans import From, ListOf, Plan, Step, Value, XmlPlan, check_plan, plan_from_json, plan_to_json
 from portico.ports import Lease, RunStore
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 LIMIT = 10.0
 STEP_LIMIT = 12.0
+ITEM_LIMIT = 25.0
+FLOWS_LIMIT = 5_000.0
+ITEMS = 1_000
 ROUNDS = 600
 BATCH = 2
 STEPS = 50
@@ -92,8 +97,8 @@ async def five_awaits() -> str:
     return await upper(text=fourth)
 
 
-def make_kernel() -> Kernel:
-    kernel = Kernel()
+def make_kernel(policy: Policy | None = None) -> Kernel:
+    kernel = Kernel(policy=policy)
     for callable in (upper, lower, join, repeat):
         kernel.add_function(Function.of(callable, plugin="Text"))
     return kernel
@@ -195,6 +200,32 @@ async def a_step(kernel: Kernel, plan: Plan) -> dict[str, float]:
         if found["overhead"] <= STEP_LIMIT:
             break
     return found
+
+
+async def loops_and_flows(kernel: Kernel) -> dict[str, float]:
+    """Return the microseconds of an item of a loop beyond the call, and those of checking the flows of fifty steps."""
+    once = Step("s1", "Text-upper", {"text": From("item")}, each=Each(Value(["hello"] * ITEMS)))
+    plan, policy = Plan("", (once,), From("s1")), Policy("enforce", {"Text-*": FunctionLabels.read({"$": "as given"})})
+    flows = make_kernel(policy)
+
+    async def calls() -> None:
+        for _ in range(ITEMS):
+            await kernel.invoke_json("Text-upper", {"text": "hello"})
+
+    async def loop() -> None:
+        await kernel.run_plan(plan)
+
+    async def check() -> None:
+        flows.check_plan(chain())
+
+    async def check_alone() -> None:
+        kernel.check_plan(chain())
+
+    taken = {
+        kind: min([await sample(work) for _ in range(30)])
+        for kind, work in {"calls": calls, "loop": loop, "check": check, "alone": check_alone}.items()
+    }
+    return {"an item": (taken["loop"] - taken["calls"]) / ITEMS, "flows": taken["check"], "alone": taken["alone"]}
 
 
 async def longest_stall(work: Awaitable[Any]) -> float:
@@ -320,6 +351,12 @@ def main() -> int:
         print(f"a step: {'a bare task':42}{steps[name]['bare task']:10.1f}    overhead {beside:.1f} times that")
         if steps[name]["overhead"] > STEP_LIMIT:
             broken.append(f"a step: {name}")
+    more = asyncio.run(loops_and_flows(kernel))
+    print(f"a loop: {'an item, beyond its call':42}{more['an item']:10.1f}  limit {ITEM_LIMIT:.0f}")
+    print(f"flows: {'check of fifty steps with a policy':43}{more['flows']:10.1f}  limit {FLOWS_LIMIT:.0f}")
+    print(f"flows: {'the same without a policy':43}{more['alone']:10.1f}")
+    if more["an item"] > ITEM_LIMIT or more["flows"] > FLOWS_LIMIT:
+        broken.append("loops and flows")
     journalled = asyncio.run(journal()) if importlib.util.find_spec("portico_basics.sqlite") else {}
     for kind, milliseconds in journalled.items():
         limit = f"  limit {STALL_LIMIT * HELD_SECONDS * 1_000:.0f}" if kind == STALL else ""

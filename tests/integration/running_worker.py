@@ -20,7 +20,7 @@ import portico_basics.sqlite.store
 import portico_host
 from portico import FunctionPlugin, Kernel, Run, function
 from portico.errors import PorticoError
-from portico.plans import Answer, Expression, From, ListOf, Plan, Step, TextOf, Value
+from portico.plans import Answer, Each, Expression, From, ListOf, Plan, Step, TextOf, Value
 
 SECONDS = 0.006
 """How long a step works before what it does, and once more after it."""
@@ -88,12 +88,20 @@ def plan() -> Plan:
     )
 
 
+def loop(count: int) -> Plan:
+    """Return one step with effects for so many items, four at a time."""
+    given: dict[str, Expression] = {"step": From("item"), "after": Value([]), "seconds": Value(0.002)}
+    items = Value([f"s1[{index}]" for index in range(count)])
+    return Plan("Send many", (Step("s1", "Work-send", given, each=Each(items, at_once=4)),), From("s1"))
+
+
 async def work(base: Path, task: dict[str, Any]) -> Run:
     """Run the plan, or resume the run that the task names."""
     journal = {"use": "sqlite", "sqlite": {"path": base / "runs.sqlite3"}}
+    planned = loop(task["items"]) if "items" in task else plan()
     application = portico_host.load(base / "portico.toml", {"runs": journal, "plugins": {"only": ["basics"]}})
     async with application.kernel((), plugins=[plugin(base, task.get("gate"))]) as kernel:
-        return await resumed(kernel, task) if "run" in task else await kernel.run_plan(plan())
+        return await resumed(kernel, task) if "run" in task else await kernel.run_plan(planned)
 
 
 async def resumed(kernel: Kernel, task: dict[str, Any]) -> Run:

@@ -10,6 +10,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and 
 
 WORKER = Path(__file__).with_name("running_worker.py")
 KILLS = 12
+ITEMS = 100
 KILLS_OF_A_SOAK = 400
 PATIENCE = 30.0
 EARLY = 0.15
@@ -106,12 +108,17 @@ def settle(process: Forking, base: Path, run: str) -> dict[str, Any]:
         _, state = journal(base)
         assert state.uncertain, "an uncertain outcome names its steps"
         assert lines(base / "effects") == effects, "nothing with effects happens before the question is answered"
-        happened = [step for step in state.uncertain if effects[step]]
-        given = {
-            "retry": [step for step in state.uncertain if not effects[step]],
-            "results": {step: f"{step}({','.join(before_of(state, step))})" for step in happened},
-        }
+        given = answers_to(base, state)
     raise AssertionError("ten times resumed, and still no end")
+
+
+def answers_to(base: Path, state: RunState) -> dict[str, Any]:
+    """Look at the world as a person would, and say what happened of the steps that are uncertain."""
+    effects = lines(base / "effects")
+    return {
+        "retry": [step for step in state.uncertain if not effects[step]],
+        "results": {step: f"{step}({','.join(before_of(state, step))})" for step in state.uncertain if effects[step]},
+    }
 
 
 def before_of(state: RunState, step: str) -> list[str]:
@@ -204,6 +211,38 @@ def check_where_kills_came(seen: Counter[str], kills: int) -> None:
     """Of ten kills one left a step with effects uncertain, and half came after the run began."""
     assert seen["uncertain"] >= kills // 10, f"too few kills hit a step with effects: {seen}"
     assert seen["killed"] - seen["before"] >= kills // 2, f"too many kills came before the run began: {seen}"
+
+
+def kills_among_items(process: Forking, folder: Path, kills: int, seed: int) -> None:
+    """Kill a run of a hundred items again and again, until as many kills found one at work."""
+    chance, killed, wanted = random.Random(seed), 0, [f"s1[{index}]" for index in range(ITEMS)]
+    for number in count(1):
+        base = folder / f"items{number}"
+        base.mkdir()
+        (base / "portico.toml").touch()
+        pid, run = start(process, base, items=ITEMS), None
+        for _ in range(5):
+            killed += kill_somewhen(pid, base, chance, 0.3, early=False)
+            run, state = journal(base)
+            if run is None or state.state == "done":
+                break
+            pid = start(process, base, run=run, **answers_to(base, state))
+        if run is not None and journal(base)[1].state != "done":
+            kill(pid)
+            assert settle(process, base, run)["outcome"] == "answer"
+        assert lines(base / "effects") == (Counter(wanted) if run is not None else Counter())
+        if killed >= kills:
+            return
+
+
+def test_kills_among_a_hundred_items_and_none_is_lost_or_happens_twice(process, tmp_path):
+    kills_among_items(process, tmp_path, KILLS // 2, seed=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_thirty_kills_among_a_hundred_items_and_none_is_lost_or_happens_twice(process, tmp_path):
+    kills_among_items(process, tmp_path, 30, seed=4)
 
 
 def begun(process: Forking, base: Path, **task: Any) -> int:
