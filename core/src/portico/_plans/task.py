@@ -108,7 +108,7 @@ class Budget:
 
     ``step_seconds`` bounds each attempt of a step. ``step_attempts`` bounds the attempts of a step that fails in a way
     that may pass. A step of a plan may set both itself. Functions with effects are never tried again. ``items`` bounds
-    for how many items of lists all steps with ``each`` run.
+    the items of lists for which all steps with ``each`` run, together with the steps inside of these items.
     """
 
     proposals: int = 20
