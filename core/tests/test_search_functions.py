@@ -134,6 +134,17 @@ def test_a_source_that_another_one_asks_has_no_function_for_planners(web: Web) -
     assert [function.tags for function in kernel.functions.values()] == [{"results"}] * 3
 
 
+def test_the_query_of_a_source_that_is_not_local_reaches_out(web: Web) -> None:
+    def outside(search: Web) -> bool:
+        labels = search_plugin(search, "web")["Search"].labels
+        return labels is not None and labels.reaches_out
+
+    here = Web()
+    here.capabilities = SearchCapabilities(local=True)  # type: ignore[misc]
+    assert outside(web)
+    assert not outside(here)
+
+
 async def test_a_function_may_have_a_name_and_words_of_the_applications_own(web: Web) -> None:
     kernel = kernel_with(
         web,

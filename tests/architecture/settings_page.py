@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from portico.ports import PORTS, PortInfo
-from portico_host.configuration import LoopBudget, PluginChoice, SecretRules
+from portico_host.configuration import LabelledFunction, LoopBudget, PluginChoice, PolicyRules, SecretRules
 from portico_host.discovery import discover
 from portico_host.loading import settings_class_of
 from portico_host.schema import settings_schema
@@ -33,6 +33,11 @@ def page() -> str:
         parts.append("\n".join(_port(port, offers)))
     parts.append("\n".join(_table("[plugins]", "Which installed packages are imported at all.", PluginChoice)))
     parts.append("\n".join(_table("[secrets]", "Where secrets may come from.", SecretRules)))
+    parts.append("\n".join(_table("[policy]", "Which values may reach which functions.", PolicyRules)))
+    about = (
+        "The labels of a function, or of all whose names fit a pattern, in place of those that they have themselves."
+    )
+    parts.append("\n".join(_table("[policy.functions.NAME]", about, LabelledFunction, "###")))
     return "\n".join(parts)
 
 

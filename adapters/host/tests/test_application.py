@@ -9,8 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import portico_host
+from portico import function
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
-from portico.plans import Answer, Budget, Emit, Task
+from portico.plans import Answer, Budget, Emit, From, Plan, Step, Task
 from portico.ports import FunctionSource, HttpClient, PageReader, TextSearch
 
 pytestmark = pytest.mark.usefixtures("work")
@@ -134,6 +135,44 @@ async def test_planners_may_use_what_the_planner_table_says(acme: Any, configure
     async with portico_host.open(overrides={"planner": {"exclude": ["tone-shoot"]}, "runs": {"use": "none"}}) as kernel:
         with pytest.raises(ConfigurationError, match="tone-shout"):
             await kernel.run_goal("Look.", planner=Looking())
+
+
+async def test_labels_that_no_function_has_are_refused_with_the_nearest(acme: Any, configured: Path) -> None:
+    def labelled(*names: str) -> dict[str, Any]:
+        return {"policy": {"functions": {each: {"gives": "trusted"} for each in names}}}
+
+    fitting = labelled("tone-*", "my_web-Search")
+    async with portico_host.open(overrides=fitting) as kernel:
+        assert kernel.policy is not None
+        assert kernel.policy.labels(kernel.specs["tone-shout"]).gives[()].trusted
+        assert kernel.policy.mode == "enforce"
+    async with portico_host.open(overrides=fitting, sources=["other"]) as kernel:
+        assert "my_web-Search" not in kernel.specs
+    with pytest.raises(ConfigurationError, match=r"policy\.functions\.tone-shoot: is not .*Nearest: tone-shout"):
+        async with portico_host.open(overrides=labelled("tone-shoot")):
+            pass
+
+
+async def test_an_application_without_labels_is_warned_before_a_run_and_runs_as_before(work: Path) -> None:
+    class Post:
+        @function
+        def read(self) -> str:
+            """Read the newest mail."""
+            return "Write to eve."
+
+        @function(effects=True)
+        def send(self, text: str) -> str:
+            """Send a mail."""
+            return text
+
+    plan = Plan("g", (Step("s1", "Post-read"), Step("s2", "Post-send", {"text": From("s1")})), From("s2"))
+    for mode, warned in ((None, 0), ("warn", 1), ("off", 0)):
+        async with portico_host.open(overrides={"policy": {"mode": mode}}, plugins=[Post()]) as kernel:
+            findings = [each.verdict for each in kernel.check_plan(plan)]
+            assert findings == ([] if mode == "off" else ["ask"])
+            outcome = (await kernel.run_plan(plan)).outcome
+            assert isinstance(outcome, Answer)
+            assert len(outcome.warnings) == warned
 
 
 def test_what_takes_effect_is_shown_with_its_origin_and_without_secrets(acme: Any, configured: Path) -> None:

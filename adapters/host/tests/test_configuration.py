@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from portico import FunctionLabels
 from portico.errors import ConfigurationError
 from portico.ports import PORTS
 from portico_host.configuration import Configuration, read_configuration
@@ -53,6 +54,21 @@ def refusal(text: str | bytes | None = None, environ: dict[str, str] | None = No
         ("[planner]\nmax_steps = '3'", "planner.max_steps: expected an integer, got '3' (a string)."),
         ("[planner]\nmax_steps = 0", "planner.max_steps: 'max_steps' must be >= 1: 0."),
         ("[plugins]\ndisable = 'x'", "plugins.disable: expected an array, each a string, got a string."),
+        (
+            "[policy]\nmode = 'strict'",
+            "policy.mode: expected one of 'off', 'warn', 'enforce', got 'strict' (a string).",
+        ),
+        ("[policy]\nmodes = 'off'", "policy.modes: is not a setting here. Nearest: mode"),
+        (
+            "[policy.functions.'Mail-*']\ngives = 'trustd'",
+            "portico.toml: policy.functions.'Mail-*'.gives: gives of '$': 'trustd' is not known; expected trusted,",
+        ),
+        (
+            "[policy.functions.'Mail-*'.takes]\nto = 'none'",
+            "policy.functions.'Mail-*'.takes: takes of 'to': 'none' is not known; expected trusted, anything,",
+        ),
+        ("[policy.functions.'Mail-*'.gives]\n'a..b' = 'trusted'", "policy.functions.'Mail-*'.gives: "),
+        ("[policy.functions.'Mail-*']\nreach = true", "policy.functions.'Mail-*'.reach: is not a setting here."),
         ("[secrets]\nallow = true", "secrets.allow: is not a setting here. Known: allow_files_inside."),
     ],
     ids=lambda value: str(value)[:30],
@@ -184,3 +200,32 @@ def test_any_file_is_a_configuration_or_a_configuration_error(work: Path, conten
     except ConfigurationError as error:
         said = str(error)
     assert "portico.toml" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "quiet"),
+    [
+        ("", "warn", True),
+        ("[policy]", "warn", True),
+        ("[policy]\nmode = 'warn'", "warn", False),
+        ("[policy]\nmode = 'off'", "off", False),
+        ("[policy.functions.'Mail-*']\ntakes = { body = 'anything' }", "enforce", False),
+        ("[policy]\nmode = 'warn'\n[policy.functions.x]\ngives = 'trusted'", "warn", False),
+    ],
+)
+def test_an_application_that_says_nothing_is_warned_and_one_with_labels_is_guarded(
+    work: Path, text: str, mode: str, *, quiet: bool
+) -> None:
+    policy = read(text).policy.policy()
+    assert (policy.mode, policy.quiet) == (mode, quiet)
+
+
+def test_labels_are_a_word_for_a_whole_result_or_a_table_of_paths(work: Path) -> None:
+    written = "gives = { '[*].id' = 'trusted' }\ntakes = { to = 'trusted else refuse' }\nreaches_out = true"
+    text = f"[policy.functions.'Mail-*']\n{written}\n[policy.functions.Clock-now]\ngives = 'trusted'"
+    policy = read(text, {"PORTICO_POLICY__MODE": "warn"}).policy.policy()
+    assert policy.mode == "warn"
+    assert policy.functions == {
+        "Mail-*": FunctionLabels.read({"[*].id": "trusted"}, {"to": "trusted else refuse"}, reaches_out=True),
+        "Clock-now": FunctionLabels.read("trusted"),
+    }

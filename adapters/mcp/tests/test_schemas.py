@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from portico_mcp._client.schemas import SchemaUnusable, read_schema
+from portico_mcp._client.wire import tool_function
 from portico_testkit.function_source import lost_references
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -83,3 +84,31 @@ def test_a_schema_that_grows_by_its_references_is_refused() -> None:
 def test_a_bound_of_draft_4_that_is_true_is_a_number_of_today() -> None:
     old = {"minimum": 0, "exclusiveMinimum": True, "maximum": 5, "exclusiveMaximum": False}
     assert read_schema({"properties": {"a": old}}) == {"properties": {"a": {"exclusiveMinimum": 0, "maximum": 5}}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "hints", "outside"),
+    [
+        ({"text": {"type": "string"}}, {}, False),
+        ({"text": {"type": "string"}}, {"openWorldHint": True}, True),
+        ({"text": {"type": "string"}}, {"openWorldHint": False}, False),
+        ({"url": {"type": "string"}}, {}, True),
+        ({"targetUri": {"type": "string"}}, {}, True),
+        ({"base-urls": {"type": "array"}}, {}, True),
+        ({"curl": {"type": "string"}}, {}, False),
+        ({"place": {"type": "string", "format": "uri"}}, {}, True),
+        ({"places": {"type": "array", "items": {"format": "uri"}}}, {"openWorldHint": False}, True),
+        ({"place": True}, {}, False),
+    ],
+)
+def test_a_tool_that_says_so_or_takes_a_url_reaches_out(
+    properties: dict[str, Any], hints: dict[str, Any], *, outside: bool
+) -> None:
+    async def call(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    schema = {"type": "object", "properties": properties}
+    said = {"name": "t", "inputSchema": schema, "annotations": {"readOnlyHint": True, **hints}}
+    made = tool_function(said, "t", "Server", call, trusted=True, validator=None)
+    assert made.labels is not None
+    assert (made.effects, made.labels.reaches_out, made.labels.gives) == (False, outside, {})

@@ -126,3 +126,13 @@ async def test_a_document_may_be_fetched_through_redirects_inside_https_or_http(
     await call(await source.load("service"), "look")
     assert [one.target for one in service.requests] == ["/openapi", "/specs/openapi.json", "/v1/x"]
     await source.aclose()
+
+
+@pytest.mark.parametrize(
+    ("url", "outside"),
+    [("https://clock.example", True), ("http://127.0.0.1:8000", False), ("http://localhost", False),
+     ("http://[::1]:1", False), ("http://192.168.0.7", True)],
+)  # fmt: skip
+async def test_what_is_sent_to_another_machine_reaches_out(opened, described, url, outside):
+    look = (await opened(described(LOOK, servers=[{"url": url}])))["look"]
+    assert (look.labels is not None and look.labels.reaches_out) is outside

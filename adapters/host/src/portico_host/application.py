@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,7 @@ from portico_host.configuration import (
     Entry,
     LoopBudget,
     PluginChoice,
+    PolicyRules,
     SecretRules,
     default_settings,
     read_configuration,
@@ -26,7 +28,7 @@ from portico_host.discovery import Command, commands, discover, has_hooks
 from portico_host.fields import holds_secret, is_settings_class, json_value, settings_fields
 from portico_host.loading import blame, factory_of, fields_of
 from portico_host.packages import Plugins, port_named
-from portico_host.problems import Problem, SettingsInvalid, problems_of, write_key
+from portico_host.problems import Problem, SettingsInvalid, problems_of, unknown_word, write_key
 from portico_host.schema import configuration_schema, offered_schema
 from portico_host.services import HostServices
 from portico_host.shapes import SHAPING, SourceShape, shape_functions
@@ -142,6 +144,7 @@ class Application:
                 run_store=_run_store(made),
                 plan_store=plan_store,
                 budget=self.budget,
+                policy=self.configuration.policy.policy(),
                 reuse=self.configuration.budget.reuse,
                 planner_include=self.configuration.budget.include,
                 planner_exclude=self.configuration.budget.exclude,
@@ -168,6 +171,7 @@ class Application:
                 answers = _if_usable(made, FunctionSource, _ANSWERS)
                 if answers is not None:
                     kernel.add_plugin(await answers.load(JsonSchema.free_name(_ANSWERS, kernel.plugins)))
+            self._require_used(kernel, {*self.sources} - {*made.names(TextSearch)})
             yield kernel
 
     def settings(self) -> tuple[EffectiveSetting, ...]:
@@ -229,6 +233,19 @@ class Application:
         except SettingsInvalid as error:
             entry = self.configuration.entry(port_named(TextSearch.__name__), name)
             raise error if entry is None else self.configuration.locate(entry, error) from error.__cause__
+
+    def _require_used(self, kernel: Kernel, left_out: Collection[str]) -> None:
+        """Refuse labels that no function has, unless they may be for a source that is left out."""
+        names = [*kernel.specs]
+        plugins = [_function_name(each) for each in left_out]
+        problems = []
+        for pattern in kernel.policy.unused(names) if kernel.policy is not None else ():
+            if not any(fnmatchcase(each, pattern.partition("-")[0]) for each in plugins):
+                key = ("policy", "functions", pattern)
+                cause = unknown_word(pattern, names, "the name of a function here, or a pattern of one")
+                problems.append(Problem(cause, key=key, place=self.configuration.place(key)))
+        if problems:
+            raise SettingsInvalid(problems)
 
     def _literal_secrets(self) -> Iterator[Problem]:
         for port in PORTS:
@@ -411,6 +428,7 @@ def _effective_settings(configuration: Configuration, plugins: Plugins) -> Itera
             yield from _of_entry(configuration, plugins, entry)
     yield from _own(configuration, PluginChoice, configuration.plugins, ("plugins",))
     yield from _own(configuration, SecretRules, configuration.secrets, ("secrets",))
+    yield from _own(configuration, PolicyRules, configuration.policy, ("policy",))
 
 
 def _own(configuration: Configuration, cls: type[Any], made: Any, key: tuple[str, ...]) -> Iterator[EffectiveSetting]:

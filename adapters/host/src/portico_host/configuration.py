@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field as setting, frozen, validators
 
@@ -18,6 +18,11 @@ from portico.ports import PORTS, PortInfo
 from portico_host.problems import Key, Problem, SettingsInvalid, kind_of, unknown_word
 from portico_host.settings import SecretSource, Structurer
 from portico_host.tree import NONE, Tree, origin_of
+
+if TYPE_CHECKING:
+    from attrs import Attribute
+
+    from portico import FunctionLabels, Policy
 
 FILE_NAME = "portico.toml"
 _MAXIMUM_BYTES = 1_048_576
@@ -93,6 +98,75 @@ class LoopBudget:
     )
 
 
+def _readable(instance: object, attribute: Attribute[Any], value: Any) -> None:
+    """Refuse words for labels that mean nothing."""
+    from portico import FunctionLabels
+
+    try:
+        FunctionLabels.read(**{attribute.name: value})
+    except ConfigurationError as error:
+        # Whoever reads it finds the setting by the first word.
+        words = str(error)
+        raise ValueError(
+            words if words.startswith(attribute.name) else f"{attribute.name} is wrong: {words}"
+        ) from error
+
+
+@frozen
+class LabelledFunction:
+    """``[policy.functions.NAME]``: what a function says of its result and parameters."""
+
+    gives: str | Mapping[str, str] | None = setting(
+        default=None,
+        validator=_readable,
+        metadata={
+            "doc": "What the result is, or a table of it by path: `trusted`, `untrusted`, `as given`, and perhaps "
+            "`readable_by(path)` after a comma."
+        },
+    )
+    takes: Mapping[str, str] = setting(
+        factory=dict,
+        validator=_readable,
+        metadata={
+            "doc": "What parameters take, by name or path: `trusted` or `anything`, perhaps `readable_by(parameter)` "
+            "after a comma, and `else refuse` at the end."
+        },
+    )
+    reaches_out: bool = setting(
+        default=False, metadata={"doc": "Whether a call sends its arguments outside, though it has no effects."}
+    )
+
+    def labels(self) -> FunctionLabels:
+        """Return the labels. Raises ``ConfigurationError`` for words that mean nothing."""
+        from portico import FunctionLabels
+
+        return FunctionLabels.read(self.gives, self.takes, reaches_out=self.reaches_out)
+
+
+@frozen
+class PolicyRules:
+    """``[policy]``: which values may reach which functions."""
+
+    mode: Literal["off", "warn", "enforce"] | None = setting(
+        default=None,
+        metadata={
+            "doc": "Whether nothing is looked at, flows that nothing allows are warnings, or a person must agree to "
+            "them first. Default: `enforce` with labels in `[policy.functions]`, else warnings before a run."
+        },
+    )
+    functions: Mapping[str, LabelledFunction] = setting(
+        factory=dict, metadata={"doc": "Labels, by the name of a function or a pattern of names."}
+    )
+
+    def policy(self) -> Policy:
+        """Return the policy of a kernel."""
+        from portico import Policy
+
+        functions = {name: each.labels() for name, each in self.functions.items()}
+        mode = self.mode or ("enforce" if functions else "warn")
+        return Policy(mode, functions, quiet=self.mode is None and not functions)
+
+
 def default_settings(port: str, name: str) -> dict[str, Any]:
     """Return the settings of the embedded default: FAISS has its vectors in the user's cache folder."""
     if (port, name) != ("VectorStore", "faiss"):
@@ -157,6 +231,7 @@ class Configuration:
     plugins: PluginChoice
     secrets: SecretRules
     budget: LoopBudget
+    policy: PolicyRules
     environ: Mapping[str, str] = field(repr=False)
 
     def use(self, port: PortInfo) -> str | None:
@@ -287,18 +362,19 @@ class _Shape:
         self.structurer = structurer
         self._problem = tree.add_problem
 
-    def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget]:
+    def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget, PolicyRules]:
         budget = {key: value for key, value in loose(self.tree.values.get("planner")).items() if key != "use"}
         return (
             self._structure(PluginChoice, self.tree.values.get("plugins", {}), ("plugins",)),
             self._structure(SecretRules, self.tree.values.get("secrets", {}), ("secrets",)),
             self._structure(LoopBudget, budget, ("planner",)),
+            self._structure(PolicyRules, self.tree.values.get("policy", {}), ("policy",)),
         )
 
     def ports(self) -> None:
         tables = {port.table: port for port in PORTS if not is_beside(port)}
         beside = {port.table: port for port in PORTS if is_beside(port)}
-        known = [*tables, "plugins", "secrets"]
+        known = [*tables, "plugins", "secrets", "policy"]
         for name, values in self.tree.values.items():
             port = tables.get(name)
             if name not in known:

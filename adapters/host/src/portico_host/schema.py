@@ -15,6 +15,7 @@ from portico_host.configuration import (
     NAME_PATTERN,
     LoopBudget,
     PluginChoice,
+    PolicyRules,
     SecretRules,
     can_be_none,
     is_beside,
@@ -53,6 +54,8 @@ def configuration_schema(plugins: Plugins) -> dict[str, Any]:
     tables["plugins"]["description"] = "Which installed packages are imported at all."
     tables["secrets"] = settings_schema(SecretRules)
     tables["secrets"]["description"] = "Where secrets may come from."
+    tables["policy"] = settings_schema(PolicyRules)
+    tables["policy"]["description"] = "Which values may reach which functions."
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "portico.toml",

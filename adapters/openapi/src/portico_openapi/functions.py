@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from portico import Function, FunctionPlugin
+from portico import Function, FunctionLabels, FunctionPlugin
 from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
@@ -38,6 +40,8 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _WITHOUT_EFFECTS = frozenset({"get", "head", "options", "trace"})
 _LONGEST_DESCRIPTION = 1_000
 _MOST_LISTED = 5
+_OUTSIDE = FunctionLabels(reaches_out=True)
+"""What is sent to a server can be read there, also where the operation has no effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +319,16 @@ class _Making:
             returns=compile_unchecked(responses.schema),
             effects=effects,
             tags=frozenset(operation.tags),
+            labels=_OUTSIDE if isinstance(server, Server) and not _is_here(server.url) else None,
         )
+
+
+def _is_here(url: str) -> bool:
+    """Return whether a server is on this machine, so that what is sent to it does not leave the machine."""
+    host = urlsplit(url).hostname or ""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def _is_old(root: Mapping[str, Any], place: str) -> bool:

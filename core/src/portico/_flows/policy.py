@@ -29,11 +29,13 @@ class Policy:
 
     ``mode`` is "off", "warn" (flows that nothing allows are warnings), or "enforce" (a person agrees to them first, and
     what a function refuses does not run). ``functions`` are labels by name or pattern; they count instead of those that
-    a function has itself, the longest pattern first.
+    a function has itself, the longest pattern first. A ``quiet`` policy is for an application that has said nothing: it
+    warns in the check of a plan only, and only of functions with effects.
     """
 
     mode: Mode = "warn"
     functions: Mapping[str, FunctionLabels] = field(default_factory=dict)
+    quiet: bool = False
 
     def labels(self, spec: FunctionSpec) -> FunctionLabels:
         """Return the labels of a function."""
@@ -48,11 +50,11 @@ class Policy:
         """Return what a parameter takes, by paths into it."""
         labels = self.labels(spec)
         found = {path[1:]: takes for path, takes in labels.takes.items() if path[:1] == (parameter,)}
-        return found or {(): _TRUSTED if spec.effects or labels.reaches_out else _ANYTHING}
+        return found or {(): _TRUSTED if self.is_sink(spec) else _ANYTHING}
 
     def is_sink(self, spec: FunctionSpec) -> bool:
         """Tell whether it matters who decides that a function is called."""
-        return spec.effects or self.labels(spec).reaches_out
+        return spec.effects or (self.labels(spec).reaches_out and not self.quiet)
 
     def unused(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that no function of these names has."""

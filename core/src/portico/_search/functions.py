@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_origin
 
+from portico._flows.labels import FunctionLabels
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, Function, FunctionPlugin, Parameter
 from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar
 from portico._search.results import (
@@ -137,6 +138,7 @@ def search_plugin(
         found = getattr(search, method.method)
         call = _SearchFunction(f"{name}-{function}", found, filter, filters, names, defaults, limits)
         records = _compile_records(method.record_type, tuple(codecs))
+        labels = None if search.capabilities.local else FunctionLabels(reaches_out=True)
         made.append(
             Function(
                 function,
@@ -146,6 +148,7 @@ def search_plugin(
                 parameters=call.parameters(parameters or {}, capabilities),
                 returns=replace(records, schema={**records.schema, "description": returns}) if returns else records,
                 tags=tags | ({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else set()),
+                labels=labels,
             )
         )
     return FunctionPlugin(name, tuple(made), description or f"Search {name}.")

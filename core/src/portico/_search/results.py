@@ -127,7 +127,9 @@ class SearchCapabilities:
     query_words: int | None = None
     """The most words of a query, with the operators of filters; None for no bound."""
     local: bool = False
-    """Whether many results of one query cost little more than few, as in an index on this machine."""
+    """Whether many results of one query cost little more than few, as in an index on this machine.
+
+    The query of a source that is not local leaves the application, which a `portico.Policy` looks at."""
 
     def query_bounds(self) -> str:
         """Return in words how long a query may be; empty where there is no bound.

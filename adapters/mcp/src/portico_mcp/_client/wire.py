@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mcp_types import CallToolResult, GetPromptResult, Prompt, Tool
 
-from portico import Function, Image, Message, Parameter, Text
+from portico import Function, FunctionLabels, Image, Message, Parameter, Text
 from portico.errors import ResponseInvalid, SchemaUnsupported
 from portico.plugins import Compiled, JsonSchema
 from portico_mcp._client.pins import fingerprint
@@ -83,6 +84,16 @@ def tool_function(
         returns=returns,
         effects=effects,
         tags=frozenset({f"pin={fingerprint(said)}"}),
+        labels=FunctionLabels(reaches_out=(hints is not None and hints.open_world_hint is True) or _takes_urls(schema)),
+    )
+
+
+def _takes_urls(schema: Mapping[str, Any]) -> bool:
+    """Return whether a parameter is a URL, by its format or its name: whoever chooses it may be told things by it."""
+    return any(
+        re.search(r"(?:^|_)ur[il]s?$", re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).casefold())
+        or (isinstance(part, Mapping) and re.search(r'"format": "(?:ur[il]|iri)"', json.dumps(part)))
+        for key, part in schema.get("properties", {}).items()
     )
 
 
@@ -124,7 +135,7 @@ def resource_function(call: Callable[..., Any], name: str, plugin: str, *, effec
     made = Function.of(call, plugin=plugin)
     return Function(
         name, call, plugin=plugin, description=made.description, parameters=made.parameters, returns=made.returns,
-        effects=effects,
+        effects=effects, labels=FunctionLabels(reaches_out="uri" in {each.name for each in made.parameters}),
     )  # fmt: skip
 
 
