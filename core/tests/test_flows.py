@@ -16,6 +16,7 @@ from portico._kernel import Kernel
 from portico._plans.functions import plan_function
 from portico._plans.plan import Each, From, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, When
 from portico._plans.task import Answer
+from portico._plans.text_form import plan_to_mermaid
 from portico._ports.chat_service import ChatService
 from portico._runs.outcome import Paused
 from portico.errors import ConfigurationError, PlanError
@@ -120,6 +121,17 @@ def test_a_finding_says_which_way_the_value_came() -> None:
     (finding,) = kernel.check_plan(Plan("g", (MAILS, send(SENDER))))
     assert str(finding) == "s2 arguments.to: to of Post-send comes from s1[0].sender, which is untrusted"
     assert finding.severity == "warning"
+
+
+def test_a_drawing_shows_steps_that_need_a_person_amber_and_those_that_are_refused_red() -> None:
+    kernel, _ = kernel_of()
+    inner = Step("n", Plan("", (Step("a", "Post-send", {"to": From("input", ("x",))}),)), {"x": SENDER})
+    plan = Plan("g", (MAILS, send(SENDER), Step("s3", "Post-delete", {"id": SENDER}), inner))
+    drawn = plan_to_mermaid(plan, kernel.check_plan(plan)).splitlines()
+    ask, refuse = (line.split()[1] for line in drawn if line.startswith("    class n"))
+    assert (ask, refuse) == ("n1,n5", "n2")
+    assert [line for line in drawn if "n5[" in line] == ['        n5["a<br/>Post-send"]']
+    assert "class" not in plan_to_mermaid(plan)
 
 
 async def test_a_step_waits_for_a_person_who_sees_the_value_and_is_asked_once() -> None:

@@ -151,3 +151,59 @@ def test_a_plan_that_a_planner_made_is_asked_for_as_one_of_a_file_is(talk: Talk,
     assert (code, sent(folder)) == (4, ""), shown
     code, shown = talk("ask", "Tell them", "--yes")
     assert (code, sent(folder)) == (0, "Tell them\n"), shown
+
+
+@pytest.fixture
+def guarded(talk: Talk, folder: Path) -> Path:
+    """Say where values may flow: what `tools-fetch` gives is untrusted, and `tools-send` takes trusted texts only."""
+    file = folder / "portico.toml"
+    file.write_text(file.read_text() + '[policy]\nmode = "enforce"\n')
+    first = {"id": "s1", "function": "tools-fetch", "arguments": {"text": {"value": "hey"}}}
+    (folder / "plan.json").write_text(json.dumps({**PLAN, "steps": [first, PLAN["steps"][1]]}))  # type: ignore[index]
+    return folder
+
+
+def test_a_flow_is_asked_about_with_the_value_and_where_it_comes_from(talk: Talk, guarded: Path) -> None:
+    code, shown = talk("run", "plan.json", "--yes", answers=[("[n]o:", "y\n")])
+    assert code == 0, shown
+    assert "ask: s2 arguments.text: text of tools-send comes from s1, which is untrusted" in " ".join(shown.split())
+    assert "Step s2 calls tools-send with what you did not say yourself." in " ".join(shown.split())
+    assert "s1 is what tools-fetch gave." in shown
+    assert shown.count("Let it run") == 1
+
+
+def test_a_no_to_a_flow_holds_the_run_and_it_is_asked_again(talk: Talk, guarded: Path) -> None:
+    code, shown = talk("run", "plan.json", "--yes", answers=[("Let it run", "n\n")])
+    assert (code, sent(guarded)) == (4, ""), shown
+    assert "the user did not agree" in " ".join(shown.split())
+    code, shown = talk("resume", "last", "--yes", answers=[("Let it run", "y\n")])
+    assert code == 0, shown
+    assert sent(guarded)
+
+
+def test_a_step_whose_effect_is_asked_about_says_the_flow_and_is_asked_once(talk: Talk, guarded: Path) -> None:
+    code, shown = talk("run", "plan.json", "--approve-effects", answers=[("Run it?", "y\n")])
+    assert code == 0, shown
+    assert shown.count("which is untrusted.") == 1
+    assert "Let it run" not in shown
+
+
+def test_without_a_terminal_a_flow_holds_the_run_and_the_text_says_what_continues_it(
+    portico: Callable[..., object], guarded: Path
+) -> None:
+    done = portico("run", "plan.json")
+    assert (done.code, sent(guarded)) == (4, "")  # type: ignore[attr-defined]
+    assert re.search(r"`portico resume \w+` at a terminal asks, and continues\.", done.out)  # type: ignore[attr-defined]
+    found = portico("plan", "--check", "plan.json", "--json").json["findings"]  # type: ignore[attr-defined]
+    assert [(each["verdict"], each["severity"], each["place"]) for each in found] == [
+        ("ask", "warning", "arguments.text")
+    ]
+
+
+def test_an_application_that_says_nothing_is_asked_no_more_than_before(talk: Talk, guarded: Path) -> None:
+    file = guarded / "portico.toml"
+    file.write_text(file.read_text().partition("[policy]")[0])
+    code, shown = talk("run", "plan.json", answers=[("[n]o:", "y\n")])
+    assert code == 0, shown
+    assert "warning: s2 arguments.text: text of tools-send comes from s1, which is untrusted" in " ".join(shown.split())
+    assert shown.count("untrusted") == 1

@@ -17,7 +17,7 @@ from portico_cli.terminal.person import add_approvals
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from portico import Kernel, Run
+    from portico import FlowReview, Kernel, Run
     from portico_cli.invocation import Invocation, RunOptions
 
 
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 class Ended:
     """A run that ended; ``uncertain`` has its steps of which it is not known whether they happened, by id.
 
-    ``measured`` is false if the token usage is not known, because the run was read from the journal.
+    ``measured`` is false if the token usage is not known, because the run was read from the journal. ``asks`` says that
+    the run waits for a person to agree to a flow, and none could be asked.
     """
 
     run: Run
     uncertain: Mapping[str, Any]
     resumable: bool
     measured: bool = True
+    asks: bool = False
 
 
 async def carry_out(
@@ -52,6 +54,15 @@ async def carry_out(
     store, name = kernel.run_store, ""
     with Progress(idle) as progress:
         person = add_approvals(kernel, invocation, options, progress.quiet)
+        asks = False
+
+        async def absent(review: FlowReview) -> bool:
+            nonlocal asks
+            asks = True
+            return False
+
+        if person is None:
+            kernel.approve_flows(absent)
         if person is not None:
             with progress.quiet():
                 show_errors(*remarks)
@@ -76,4 +87,4 @@ async def carry_out(
     if store is not None and isinstance(run.outcome, Paused) and run.outcome.uncertain:
         state = RunState.of(await store.read(run.name))
         uncertain = {step: state.started[step] for step in state.uncertain}
-    return Ended(run, uncertain, resumable=store is not None)
+    return Ended(run, uncertain, resumable=store is not None, asks=asks)

@@ -123,7 +123,12 @@ def run_options(*others: _Decorator) -> _Decorator:
         chat_option,
         click.option("--approve", is_flag=True, help="Show each plan and ask before it runs."),
         click.option("--approve-effects", is_flag=True, help="Ask before each step whose function has effects."),
-        click.option("--yes", is_flag=True, help="Do not ask at a terminal before a plan with effects runs."),
+        click.option(
+            "--yes",
+            is_flag=True,
+            help="Do not ask at a terminal before a plan with effects runs. It does not agree to flows of an enforced "
+            "[policy].",
+        ),
         json_option,
         common_options,
     ]

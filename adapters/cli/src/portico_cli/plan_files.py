@@ -128,23 +128,25 @@ def json_place(text: str, step: str | None, place: str) -> tuple[int, int]:
 
 
 class Form(NamedTuple):
-    """A form of plans: how it is written, and the endings of its files."""
+    """A form of plans: how it is written with the functions and the findings of a check, and its files' endings."""
 
-    write: Callable[[Plan, Mapping[str, FunctionSpec] | None], str]
+    write: Callable[[Plan, Mapping[str, FunctionSpec] | None, Sequence[Finding]], str]
     endings: tuple[str, ...]
 
 
 FORMS = {
-    "text": Form(lambda plan, catalogue: plan_to_text(plan, catalogue=catalogue), (".txt",)),
-    "json": Form(lambda plan, _: json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2), (".json",)),
-    "xml": Form(lambda plan, catalogue: XmlPlan.write(plan, catalogue, bare=True), (".xml",)),
-    "mermaid": Form(lambda plan, _: plan_to_mermaid(plan), (".mmd", ".mermaid")),
+    "text": Form(lambda plan, catalogue, _: plan_to_text(plan, catalogue=catalogue), (".txt",)),
+    "json": Form(lambda plan, *_: json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2), (".json",)),
+    "xml": Form(lambda plan, catalogue, _: XmlPlan.write(plan, catalogue, bare=True), (".xml",)),
+    "mermaid": Form(lambda plan, _, findings: plan_to_mermaid(plan, findings), (".mmd", ".mermaid")),
 }
 
 
-def write_plan(plan: Plan, form: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
+def write_plan(
+    plan: Plan, form: str, catalogue: Mapping[str, FunctionSpec] | None = None, findings: Sequence[Finding] = ()
+) -> str:
     """Return a plan in one of `FORMS`. Raises ``PlanError`` if XML cannot hold it."""
-    return FORMS[form].write(plan, catalogue)
+    return FORMS[form].write(plan, catalogue, findings)
 
 
 def form_of(file: Path) -> str:

@@ -29,6 +29,11 @@ class Chosen:
     application: Application
     sources: tuple[str, ...]
 
+    @property
+    def enforced(self) -> bool:
+        """Whether a person must agree to flows that no label allows."""
+        return self.application.configuration.policy.policy().mode == "enforce"
+
 
 def choose_sources(
     invocation: Invocation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from portico._plans.plan import (
 
 if TYPE_CHECKING:
     from portico._functions.functions import FunctionSpec
+    from portico._plans.findings import Finding
 
 _PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
 _LITERALS = ("true", "false", "null", "step", "NaN", "Infinity")
@@ -215,9 +216,10 @@ def _words(text: str) -> str:
 
 _LONGEST = 80
 _KEPT = frozenset(" _-.,/")
+_COLOURS = {"ask": "fill:#ffe2a8,stroke:#b36b00,color:#000", "refuse": "fill:#ffc9c9,stroke:#c00000,color:#000"}
 
 
-def plan_to_mermaid(plan: Plan) -> str:
+def plan_to_mermaid(plan: Plan, findings: Iterable[Finding] = ()) -> str:
     """Draw a plan as a Mermaid flowchart.
 
     >>> from portico._plans.plan import From
@@ -229,11 +231,12 @@ def plan_to_mermaid(plan: Plan) -> str:
 
     A line is a value, labelled with its path; a dotted line only says what to wait for. A nested plan is a box. Names
     of nodes are ours and labels are escaped, so that no plan can write its own Mermaid. Labels are cut at 80
-    characters. By default Mermaid draws at most 500 lines and 50,000 characters.
+    characters. By default Mermaid draws at most 500 lines and 50,000 characters. Of the ``findings`` of a check, steps
+    that a person must agree to are amber, and those that are refused red.
     """
     drawing = _Drawing()
     drawing.plan(plan, "    ", given=False)
-    return "\n".join(["flowchart TD", *drawing.nodes, *drawing.edges()])
+    return "\n".join(["flowchart TD", *drawing.nodes, *drawing.edges(), *drawing.colours(findings)])
 
 
 @dataclass(slots=True)
@@ -242,6 +245,8 @@ class _Drawing:
     values: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     """The paths of the values on the line between two nodes."""
     waits: dict[tuple[str, str], None] = field(default_factory=dict)
+    steps: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The node of each step, by the ids of the steps around it and its own."""
     count: int = 0
 
     def name(self) -> str:
@@ -253,13 +258,13 @@ class _Drawing:
         self.nodes.append(f'{indent}{name}{left}"{label}"{right}')
         return name
 
-    def plan(self, plan: Plan, indent: str, *, given: bool) -> None:
+    def plan(self, plan: Plan, indent: str, *, given: bool, within: tuple[str, ...] = ()) -> None:
         """Draw a plan's nodes and lines."""
         drawn: dict[str, str] = {}
         if given or plan.input is not None or any(reference.step == INPUT for reference in plan.references()):
             drawn[INPUT] = self.node(indent, "([", "input", "])")
         for step in plan.steps:
-            drawn[step.id] = self.step(step, indent)
+            drawn[step.id] = self.steps[*within, step.id] = self.step(step, indent, within)
         for step in plan.steps:
             shown = drawn if step.each is None else {**drawn, ITEM: ""}
             for expression in step.expressions():
@@ -271,14 +276,14 @@ class _Drawing:
         elif not drawn:
             self.node(indent, "[", "nothing to do", "]")
 
-    def step(self, step: Step, indent: str) -> str:
+    def step(self, step: Step, indent: str, within: tuple[str, ...]) -> str:
         match step.function:
             case Plan() as plan:
                 name = self.name()
                 title = f"{_label(step.id)}#58; {_label(plan.goal)}" if plan.goal.strip() else _label(step.id)
                 title += _marks(step)
                 self.nodes.append(f'{indent}subgraph {name}["{title}"]')
-                self.plan(plan, f"{indent}    ", given=bool(step.arguments))
+                self.plan(plan, f"{indent}    ", given=bool(step.arguments), within=(*within, step.id))
                 self.nodes.append(f"{indent}end")
                 return name
             case PlanTemplate(_, language):
@@ -306,6 +311,22 @@ class _Drawing:
         for start, to in self.waits:
             if (start, to) not in self.values:
                 yield f"    {start} -.-> {to}"
+
+    def colours(self, findings: Iterable[Finding]) -> Iterator[str]:
+        """Yield the colours of the steps with a verdict; a refusal counts more than a question."""
+        verdicts: dict[str, str] = {}
+        for finding in findings:
+            if finding.step is None or not finding.verdict:
+                continue
+            words = (finding.step, *finding.place.split(" "))
+            ids = max((ids for ids in self.steps if words[: len(ids)] == ids), key=len, default=())
+            name = self.steps.get(ids, "")
+            if verdicts.get(name) != "refuse":
+                verdicts[name] = finding.verdict
+        for verdict, colour in _COLOURS.items():
+            if names := [name for name, each in verdicts.items() if name and each == verdict]:
+                yield f"    classDef {verdict} {colour}"
+                yield f"    class {','.join(names)} {verdict}"
 
 
 def _marks(step: Step) -> str:

@@ -43,7 +43,11 @@ _MAXIMUM_BYTES = 1_000_000
     type=click.Path(dir_okay=False, path_type=Path),
     help="Continue the conversation in this file, and keep it there.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before a function with effects is called.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask before a function with effects is called. It does not agree to flows of an enforced [policy].",
+)
 @json_lines_option("Write one JSON object for each answer, on a line, and nothing else.")
 @common_options
 @pass_invocation
@@ -97,8 +101,10 @@ def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: Threa
                 "Give `--docs FOLDER`, or name a language model under [chat] of portico.toml."
             )
         screen = TerminalScreen(sys.stdout) if at_terminal else JsonScreen() if invocation.json else PlainScreen()
+        person = person_at_terminal(kernel, invocation, screen.quiet)
+        kernel.approve_flows(None if person is None else person.about_flow)
         if not yes:
-            kernel.middleware.function.append(ask_before_effects(person_at_terminal(kernel, invocation, screen.quiet)))
+            kernel.middleware.function.append(ask_before_effects(person))
         agent = ChatAgent(
             "portico",
             instructions=grounding.instructions(instructions),

@@ -99,7 +99,7 @@ def command(
         goal = read_goal(cast("str", goal))
         proposal, catalogue = run_async(lambda: _propose(goal, chosen))
         form = form or ("text" if output is None else form_of(output))
-        code = _show(invocation, goal, proposal, output, catalogue=catalogue, form=form)
+        code = _show(invocation, goal, proposal, output, catalogue=catalogue, form=form, enforced=chosen.enforced)
     click.get_current_context().exit(code)
 
 
@@ -118,13 +118,14 @@ def _show(
     *,
     catalogue: dict[str, FunctionSpec],
     form: str,
+    enforced: bool,
 ) -> int:
     """Show what the planner proposed, write it to ``output``, and return the exit code."""
     outcome = proposal.outcome
     body = proposal_to_json(goal, proposal)
     if isinstance(outcome, Plan):
         # Before anything is printed: XML cannot hold every plan.
-        text = write_plan(outcome, form, catalogue)
+        text = write_plan(outcome, form, catalogue, proposal.findings)
         body["text"] = None if form == "json" else text
         if output is not None:
             write_text(output, text)
@@ -140,7 +141,7 @@ def _show(
         raise Misused(f"There is no plan to write to {output}.")
     code = proposal_code(proposal)
     if proposal.findings and not invocation.json:
-        show_errors(*finding_lines("", [Placed(each) for each in proposal.findings]))
+        show_errors(*finding_lines("", [Placed(each) for each in proposal.findings], enforced=enforced))
         if code == FAILED:
             show_errors(safe_text("This plan cannot run. A run would send the findings back to its planner."))
     return code
@@ -167,13 +168,14 @@ def _check(invocation: Invocation, chosen: Chosen, name: str, output: Path | Non
     elif mended and written is None:
         # Read from standard input: the mended plan goes to standard output, the findings beside it.
         write_as_it_is(file.text)
-        show_errors(*finding_lines(file.name, findings))
+        show_errors(*finding_lines(file.name, findings, enforced=chosen.enforced))
     else:
         show(*(safe_text(f"mended: {words}", "green") for words in mended))
         if written is not None:
             show(safe_text(f"Wrote {written}.", "dim"))
         words = f"{count_words(errors, 'error')}, {count_words(len(findings) - errors, 'warning')}"
-        show(*finding_lines(file.name, findings), safe_text(f"{file.name}: {words}.", "bold"))
+        shown = finding_lines(file.name, findings, enforced=chosen.enforced)
+        show(*shown, safe_text(f"{file.name}: {words}.", "bold"))
     return FAILED if errors else DONE
 
 

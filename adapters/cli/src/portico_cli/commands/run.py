@@ -46,17 +46,17 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
                 options,
                 lambda emit: kernel.run_plan(file.plan, input=value, emit=emit),
                 idle="Running…",
-                remarks=finding_lines(file.name, findings),
+                remarks=finding_lines(file.name, findings, enforced=chosen.enforced),
             )
 
     ran = run_async(run)
     if isinstance(ran, Ended):
         show_and_exit(invocation, ran)
-    _show_refused(invocation, *ran)
+    _show_refused(invocation, *ran, enforced=chosen.enforced)
     click.get_current_context().exit(FAILED)
 
 
-def _show_refused(invocation: Invocation, name: str, findings: list[Placed]) -> None:
+def _show_refused(invocation: Invocation, name: str, findings: list[Placed], *, enforced: bool) -> None:
     words = f"{name} cannot run: its check found errors."
     if any(INPUT in f"{each.finding}" for each in findings):
         words += " Give the input of the plan with --input."
@@ -64,4 +64,4 @@ def _show_refused(invocation: Invocation, name: str, findings: list[Placed]) -> 
         listed = [finding_to_json(each) for each in findings]
         write_json({"error": {"type": "PlanInvalid", "message": words, "findings": listed}})
     else:
-        show(*finding_lines(name, findings), safe_text(words, "bold"))
+        show(*finding_lines(name, findings, enforced=enforced), safe_text(words, "bold"))

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import PorticoError
 from portico.plans import plan_of, plan_to_text
+from portico.plugins import RunState
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show_errors
 from portico_cli.show.plans import argument_lines, called_name
 
 if TYPE_CHECKING:
-    from portico import FunctionInvocation, Kernel, PlanReview, StepRun
+    from portico import FlowReview, FunctionInvocation, Kernel, PlanReview, StepRun
+    from portico.plans import Finding, Plan
     from portico_cli.invocation import Invocation, RunOptions
 
 
 _LONGEST = 65_536
+_INDEX = re.compile(r"\[\d+\]")
 _Quiet = Callable[[], AbstractContextManager[object]]
 
 
@@ -38,6 +43,8 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
     person, if there is one.
     """
     person = person_at_terminal(kernel, invocation, quiet)
+    if person is not None:
+        kernel.approve_flows(person.about_flow)
     if options.approve:
         kernel.approve_plans(person.about_plan if person else None)
     if options.approve_effects:
@@ -90,6 +97,7 @@ class Person:
         self._quiet = quiet
         self._asking = asyncio.Lock()
         self._line = b""
+        self._agreed: set[str] = set()
 
     async def about_plan(self, review: PlanReview) -> bool | str:
         """Show a plan and ask whether it may run."""
@@ -101,17 +109,75 @@ class Person:
     async def about_step(self, run: StepRun) -> bool | str:
         """Show a step with its arguments and ask whether it may run."""
         words = f"Step {run.step.id} calls {called_name(run.step)}, which has effects."
-        return await self._about(words, run.arguments, "Run it? [y]es, [n]o: ", "yn") == "y"
+        flows = [f"{each.message}." for each in await self._flows_to(run)]
+        yes = await self._about(words, run.arguments, "Run it? [y]es, [n]o: ", "yn", flows) == "y"
+        if yes:
+            self._agreed |= {_question(run.run, run.step.id, each) for each in flows}
+        return yes
+
+    async def about_flow(self, review: FlowReview) -> bool | str:
+        """Show a step with a value that the user did not give, and ask whether it may run with it.
+
+        A step whose question said this already is not asked about again.
+        """
+        step, flow = review.step, review.flow
+        why = f"{flow.why}."
+        if _question(review.run, step.id, why) in self._agreed:
+            return True
+        subject = f"Step {step.id} calls {called_name(step)}" if review.run else f"The model calls {called_name(step)}"
+        words = f"{subject} with what you did not say yourself."
+        notes = [why, *await self._sources(review.run, flow.sources)]
+        if flow.place[:1] == ("arguments",):
+            # The argument that it is about comes first.
+            first = str(flow.place[1])
+            arguments = {
+                name: review.arguments[name] for name in sorted(review.arguments, key=lambda each: each != first)
+            }
+        else:
+            arguments = dict(review.arguments)
+        if await self._about(words, arguments, "Let it run with these values? [y]es, [n]o: ", "yn", notes) != "y":
+            return "the user did not agree"
+        self._agreed.add(_call(called_name(step), review.arguments))
+        return True
 
     async def about_call(self, function: str, arguments: Mapping[str, object]) -> str:
         """Show a call of a function with effects and ask whether it may be made: "y", "n", or "a" for always."""
+        if (agreed := _call(function, arguments)) in self._agreed:
+            self._agreed.discard(agreed)
+            return "y"
         words = f"{function} has effects. It would be called with:"
         return await self._about(words, arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
 
-    async def _about(self, words: str, arguments: Mapping[str, object], question: str, letters: str) -> str:
+    async def _plan(self, run: str) -> Plan | None:
+        """Return the plan of a run as its journal has it."""
+        store = self._kernel.run_store
+        entries = [] if store is None or not run else await store.read(run)
+        return RunState.of(entries).plan if entries else None
+
+    async def _flows_to(self, run: StepRun) -> list[Finding]:
+        """Return what the check of the plan says of the values that a step takes, where a person must agree to them."""
+        policy = self._kernel.policy
+        plan = await self._plan(run.run) if policy is not None and policy.mode == "enforce" else None
+        if plan is None:
+            return []
+        ids = _INDEX.sub("", run.step.id).split("/")
+        found = (each for each in self._kernel.check_plan(plan) if each.verdict)
+        return [each for each in found if [each.step, *each.place.split(" ")[:-1]] == ids]
+
+    async def _sources(self, run: str, sources: Iterable[str]) -> list[str]:
+        """Return what the steps call that values are from."""
+        plan = await self._plan(run)
+        steps = {} if plan is None else {step.id: step for step in plan.steps}
+        ids = dict.fromkeys(re.split(r"[.\[/:]", source)[0] for source in sources)
+        return [f"{id} is what {called_name(steps[id])} gave." for id in ids if id in steps]
+
+    async def _about(
+        self, words: str, arguments: Mapping[str, object], question: str, letters: str, notes: Iterable[str] = ()
+    ) -> str:
         async with self._asking:
             with self._quiet():
-                show_errors(Hanging(safe_text(words, "bold")), *argument_lines(arguments))
+                told = (Hanging(safe_text(each, "yellow"), "! ", "yellow") for each in notes)
+                show_errors(Hanging(safe_text(words, "bold")), *argument_lines(arguments), *told)
                 return await self._choice(question, letters)
 
     async def _choice(self, question: str, letters: str) -> str:
@@ -133,6 +199,14 @@ class Person:
             self._line += piece
         line, _, self._line = self._line.partition(b"\n")
         return line.decode("utf-8", "replace")
+
+
+def _question(run: str, step: str, words: str) -> str:
+    return f"{run} {_INDEX.sub('', step)}: {words}"
+
+
+def _call(function: str, arguments: Mapping[str, object]) -> str:
+    return f"{function} {json.dumps(arguments, sort_keys=True, default=repr)}"
 
 
 async def _read_piece() -> bytes:

@@ -129,7 +129,8 @@ class Call:
 
     ``approved`` is the digest of the plan that the user approved, empty for none yet; None where no plan of the client
     runs. Then ``emit`` takes the steps of a saved plan. No progress names the ``hidden`` functions. ``run`` is the
-    name of the run that began.
+    name of the run that began. ``flows`` are those that the user agreed to with the plan, and ``running`` is the digest
+    of the plan that runs.
     """
 
     context: ServerRequestContext[Any, Any]
@@ -138,6 +139,8 @@ class Call:
     hidden: frozenset[str] = frozenset()
     emit: Callable[[RunEvent], None] | None = None
     run: str = ""
+    flows: frozenset[str] = frozenset()
+    running: str = ""
     _steps: list[str] = field(factory=list, init=False)
 
     async def carry_out(self, work: Work, *, planned: int | None = None) -> Any:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from mcp_types import InputRequiredResult
 
-    from portico import Function, FunctionSpec, Kernel, Run, StepRun
+    from portico import FlowReview, Function, FunctionSpec, Kernel, Run, StepRun
 
 
 _REASONS = re.compile(r"^(Goal: | +because: | *\d+\. [\w-]+: a nested plan: )(.{300}).+", re.MULTILINE)
@@ -53,6 +53,7 @@ _ARGUMENTS = {"type": "object", "additionalProperties": _EXPRESSION}
 _STEP = {"id": {"type": "string"}, "function": _FUNCTION, "arguments": _ARGUMENTS, "after": {"type": "array"}}
 _STEPS = {"type": "array", "items": {"type": "object", "properties": _STEP, "required": ["id", "function"]}}
 _NOT_SERVED = "it calls a function that is not served"
+_WAITS = "it waits for the user to agree"
 _PLAN = {"version": {"const": 1}, "goal": {"type": "string"}, "steps": _STEPS, "result": _EXPRESSION}
 
 
@@ -69,7 +70,8 @@ class PlanTools:
     """The tools for the plans and runs of a kernel. ``hidden`` are functions and tools that clients may not call.
 
     A plan with effects runs only if the client's user approved it, by its digest; otherwise its run is held, and the
-    command ``continues`` continues it. Middleware of the kernel does that, so it must not be that of anything else.
+    command ``continues`` continues it. So it is with flows that the policy asks about: the question has them too.
+    Middleware of the kernel does that, so it must not be that of anything else.
     """
 
     kernel: Kernel
@@ -80,11 +82,15 @@ class PlanTools:
     _inside: ContextVar[bool] = field(factory=lambda: ContextVar("portico_mcp_inside", default=False), init=False)
     # The questions that wait for their answer, each for one.
     _open: dict[str, str] = field(factory=dict, init=False)
+    # The application's own decision about flows.
+    _own: Callable[[FlowReview], Awaitable[bool | str]] | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.kernel.approve_plans(self._decide)
         self.kernel.middleware.step.append(self._enter)
         self.kernel.approve_effects(self._decide_step)
+        self._own = self.kernel.decide_flow
+        self.kernel.approve_flows(self._decide_flow)
 
     async def carry_out(self, tool: Function, call: Call) -> Any:
         """Call one of the tools for a client."""
@@ -150,7 +156,9 @@ class PlanTools:
             format: Words, or a flowchart.
         """
         read = plan_from_json(plan)
-        return Given(plan_to_text(read, catalogue=self._served()) if format == "text" else plan_to_mermaid(read))
+        if format == "text":
+            return Given(plan_to_text(read, catalogue=self._served()))
+        return Given(plan_to_mermaid(read, self._findings(read, None)))
 
     @function(name="plan_run", effects=True)
     async def run(self, plan: dict[str, Any], input: Any = None) -> Any:
@@ -165,7 +173,8 @@ class PlanTools:
         if wrong := [each for each in findings if each.severity == "error"]:
             words = "The plan cannot run: " + "; ".join(map(str, wrong))
             return Given({"outcome": "refused", "findings": _findings_to_json(findings)}, words, error=True)
-        if stopped := await self._approve(read, _shown({"Input": input}), effects=self.kernel.may_have_effects(read)):
+        effects, flows = self.kernel.may_have_effects(read), self._asked_flows(findings)
+        if stopped := await self._approve(read, _shown({"Input": input}), effects=effects, flows=flows):
             return stopped
         return await self._run(lambda emit: self.kernel.run_plan(read, input=input, emit=emit), len(read.steps))
 
@@ -191,8 +200,10 @@ class PlanTools:
             )
         exclude = self._hidden_functions()
         decided = bool(retry or results)
-        if decided or self.kernel.may_have_effects(waiting):
-            if (decided or state.approved) and not self._call.get().can_ask:
+        flows = self._asked_flows(self.kernel.check_plan(waiting), state)
+        effects = decided or self.kernel.may_have_effects(waiting)
+        if effects or flows:
+            if (decided or (effects and state.approved)) and not self._call.get().can_ask:
                 raise PorticoError(
                     f"The run {run} has effects, and this client cannot ask its user about it. "
                     f"`{self.continues} {run}` at a terminal continues it."
@@ -200,24 +211,47 @@ class PlanTools:
             # Also those that another call gave: no user may have seen them.
             given = {each["step"]: each["result"] for each in entries if each.get("given")} | results
             more = {"Input": state.input, "Steps to run again": list(retry), "Results to take as given": given}
-            if stopped := await self._approve(waiting, _shown(more), effects=True):
+            if stopped := await self._approve(waiting, _shown(more), effects=effects, flows=flows):
                 return stopped
         return await self._run(
             lambda emit: self.kernel.resume(run, retry=retry, results=results, exclude=exclude, emit=emit)
         )
 
-    async def _approve(self, plan: Plan, more: str, *, effects: bool) -> Given | InputRequiredResult | None:
-        """Ask the user about a plan with effects; return what ends the call, or None where it continues.
+    def _asked_flows(self, findings: Iterable[Finding], state: RunState | None = None) -> dict[str, str]:
+        """Return the flows of a plan that a person must agree to, in words, by what they are in the run.
+
+        That of a paused run was perhaps not to be seen in the plan. What was agreed to is not asked about again.
+        """
+        policy = self.kernel.policy
+        if policy is None or policy.mode != "enforce":
+            return {}
+        flows = {each.message: str(each) for each in findings if each.verdict == "ask"}
+        if state is None:
+            return flows
+        why, waits, _ = (state.reason or "").rpartition(f": {_WAITS}")
+        agreed = {each.partition(": ")[2] for each in state.agreed}
+        flows |= {why: why} if waits and why not in flows else {}
+        return {why: words for why, words in flows.items() if why not in agreed}
+
+    async def _approve(
+        self, plan: Plan, more: str, *, effects: bool, flows: Mapping[str, str]
+    ) -> Given | InputRequiredResult | None:
+        """Ask the user about a plan with effects or flows; return what ends the call, or None where it continues.
 
         What is not approved because the user cannot be asked is held when it runs.
         """
         call = self._call.get()
-        if not effects or not call.can_ask:
+        if not (effects or flows) or not call.can_ask:
             return None
+        if flows:
+            more += "\nIt uses values that you did not give:"
+            more += "".join(f"\n- {escape(words)}." for words in flows.values())
         digest, words = _digest(plan), _REASONS.sub(r"\1\2…", plan_to_text(plan, catalogue=self.kernel.specs))
-        answer = await call.ask(f"{words}{more}\n\nThis has effects. Run it?", f"{digest}{more}", self._open)
+        question = "This has effects. Run it?" if effects else "Run it with these values?"
+        answer = await call.ask(f"{words}{more}\n\n{question}", f"{digest}{more}", self._open)
         if answer is True:
-            call.approved = digest
+            call.approved = call.running = digest
+            call.flows = frozenset(flows)
             return None
         return answer or Given(
             {"outcome": "refused"}, "The user did not approve the plan, so it did not run.", error=True
@@ -226,10 +260,21 @@ class PlanTools:
     async def _decide(self, review: PlanReview) -> bool | str:
         """Approve the plan that the user approved, those inside of its functions, and any without effects."""
         call = self._call.get(None)
-        if call is None or call.approved is None or not self.kernel.may_have_effects(review.plan):
+        if call is None or call.approved is None:
             return True
-        answered = _digest(review.plan) == call.approved or (call.approved != "" and self._inside.get())
-        return answered or "the plan has effects and waits for approval"
+        digest = _digest(review.plan)
+        call.running = call.running if self._inside.get() else digest
+        answered = digest == call.approved or (call.approved != "" and self._inside.get())
+        return (
+            answered or not self.kernel.may_have_effects(review.plan) or "the plan has effects and waits for approval"
+        )
+
+    async def _decide_flow(self, review: FlowReview) -> bool | str:
+        """Agree to the flows that the user saw with the plan that runs; the application decides about its own."""
+        call = self._call.get(None)
+        if call is None or call.approved is None:
+            return False if self._own is None else await self._own(review)
+        return (call.running == call.approved and review.flow.why in call.flows) or _WAITS
 
     async def _enter(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         """Hold a step that calls what is hidden, unless it is inside of a function: no check has seen a template's."""
@@ -340,7 +385,14 @@ def _shown(values: Mapping[str, Any]) -> str:
 
 def _findings_to_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     return [
-        {"severity": each.severity, "step": each.step, "place": each.place, "message": each.words} for each in findings
+        {
+            "severity": each.severity,
+            "verdict": each.verdict or None,
+            "step": each.step,
+            "place": each.place,
+            "message": each.words,
+        }
+        for each in findings
     ]
 
 
