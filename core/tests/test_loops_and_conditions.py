@@ -185,7 +185,7 @@ async def test_a_run_goes_over_as_many_items_as_its_budget_allows() -> None:
     kernel, _ = kernel_of(budget=Budget(items=5))
     steps = [Step(id, "Post-shout", {"text": Value("x")}, each=Each(Value([1, 2, 3]))) for id in ("s1", "s2")]
     assert (await kernel.run_plan(Plan("g", tuple(steps[:1]), From("s1")))).outcome.value == ["X"] * 3
-    with pytest.raises(StepFailed, match="more than its 5 items") as caught:
+    with pytest.raises(StepFailed, match="the run has 2 of 5 left") as caught:
         await kernel.run_plan(Plan("g", tuple(steps), From("s1")))
     assert isinstance(caught.value.__cause__, LimitExceeded)
 

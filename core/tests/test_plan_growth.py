@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portico import Kernel, function
-from portico._runs import execution
+from portico._runs import spent
 from portico.errors import LimitExceeded, PlanFormatError, StepFailed
 from portico.plans import (
     Expression,
@@ -83,8 +83,8 @@ def test_a_large_result_may_stand_in_a_list_or_an_object(around: Any) -> None:
 
 
 async def test_steps_side_by_side_that_are_refused_hold_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_COMPOSED", 1_000_000)
-    monkeypatch.setattr(execution, "_COMPOSED_A_STEP", 0)
+    monkeypatch.setattr(spent, "_COMPOSED", 1_000_000)
+    monkeypatch.setattr(spent, "_COMPOSED_A_STEP", 0)
     kernel = Kernel()
     kernel.add_function(echo)
     steps = [Step("s", "echo", {"x": Value("\N{GRINNING FACE}" * 25_000)})]

@@ -64,6 +64,14 @@ class World:
         await asyncio.sleep(0)
         return "+".join(texts)
 
+    @function
+    async def frail(self, texts: list[str]) -> str:
+        """Join texts, or fail."""
+        self.happens()
+        if len(texts[0]) % 2:
+            raise ValueError(texts[0])
+        return texts[0]
+
     @function(effects=True)
     async def send(self, texts: list[str]) -> dict[str, str]:
         """Send texts, once."""
@@ -122,12 +130,17 @@ def some_plan(seed: int, *, depth: int = 0) -> Plan:
         id = f"s{number}"
         match kind:
             case "loop":
-                items = Each(ListOf((Value(id), *(TextOf((From(step),)) for step in before))), chance.randint(1, 3))
-                when = When("equal", (From("item"), Value(id)), negated=chance.random() < 0.5)
+                over = ListOf((Value(id), *(TextOf((From(step),)) for step in before)))
+                again = [From(step.id) for step in steps if step.each is not None]
+                items = Each(chance.choice([over, over, *again]), chance.randint(1, 3), chance.choice(["stop", "skip"]))
+                text = TextOf((From("item"),))
+                equal = When("equal", (From("item"), Value(id)), negated=chance.random() < 0.5)
+                when = equal if items.items is over else When("present", (From("item"),))
                 called, given = chance.choice(
                     [
-                        ("W-send", {"texts": ListOf((From("item"),))}),
-                        ("both", {"text": From("item")}),
+                        ("W-send", {"texts": ListOf((text,))}),
+                        ("W-frail" if items.failed == "skip" else "W-join", {"texts": ListOf((text,))}),
+                        ("both", {"text": text}),
                         (some_plan(chance.randrange(1000), depth=1), {}),
                     ]
                 )
@@ -147,7 +160,8 @@ def some_plan(seed: int, *, depth: int = 0) -> Plan:
             case "function":
                 steps.append(Step(id, "both", {"text": Value(id)}, tuple(before)))
             case _:
-                texts = ListOf((Value(id), *(TextOf((From(step),)) for step in before)))
+                firsts = {step.id: (0,) for step in steps if step.each is not None and chance.random() < 0.8}
+                texts = ListOf((Value(id), *(TextOf((From(step, firsts.get(step, ())),)) for step in before)))
                 steps.append(Step(id, f"W-{kind}", {"texts": texts}))
     return Plan("all", tuple(steps), ListOf(tuple(From(step.id) for step in steps)))
 

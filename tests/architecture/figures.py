@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 71_850,
-    "core lines": 24_800,
+    "source lines": 71_950,
+    "core lines": 24_900,
     "testkit lines, with its tests": 12_010,
     "public names of core": 226,
     "distributions": 27,

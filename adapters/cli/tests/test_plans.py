@@ -55,6 +55,51 @@ def test_a_plan_is_run_and_its_result_is_the_answer(in_process: Any, plan: Path,
     assert [step["id"] for step in as_json["steps"]] == ["s1", "s2", "s3"]
 
 
+def test_of_a_loop_only_the_items_that_are_not_done_are_shown(in_process: Any, plan: Path, folder: Path) -> None:
+    away = {"not": {"equal": [{"from": "item"}, {"value": "a7"}]}}
+    texts = {"value": [f"a{number}" for number in range(40)]}
+    steps: list[dict[str, Any]] = [
+        {"id": "s1", "function": "tools-send", "each": {"items": texts}, "when": away,
+         "arguments": {"text": {"from": "item"}}},
+        {"id": "s2", "function": "tools-fetch", "each": {"items": {"from": "s1"}},
+         "when": {"present": {"from": "item"}}, "arguments": {"text": {"from": "item"}}},
+        {"id": "s3", "function": "tools-shout", "when": {"not": {"present": {"from": "s1"}}},
+         "arguments": {"text": {"value": "none"}}},
+    ]  # fmt: skip
+    plan.write_text(json.dumps({**PLAN, "version": 2, "steps": steps, "result": {"from": "s2", "path": "$[:2]"}}))
+    (folder / "broken").touch()
+    failed = in_process("run", "plan.json")
+    assert failed.code == 1
+    assert failed.err.count("the line is cut") == 1
+    shown = in_process("runs", "last").out
+    lines = [line.split("  ") for line in shown.splitlines() if line.startswith(("  ✓", "  ✗", "  –"))]
+    assert [(mark.strip(), *rest[:1]) for _, mark, *rest in lines] == [
+        ("✓ s1", "tools-send"), ("– s3", "tools-shout"), ("✗ s2[0]", "tools-fetch"), ("✗ s2", "tools-fetch"),
+    ]  # fmt: skip
+    assert "40 items, 1 skipped" in shown
+    assert "0 of 40 items" in shown
+    (folder / "broken").unlink()
+    done = in_process("resume", "last", "--retry", "s2", "--json").json
+    assert done["value"] == ["sent a0", "sent a1"]
+    assert [step["id"] for step in done["steps"] if step.get("skipped")] == ["s1[7]", "s3", "s2[7]"]
+    assert len(sent(folder)) == 39
+    steps_shown = in_process("runs", "last", "--json").json["steps"]
+    assert [(step["id"], step["items"]) for step in steps_shown if "items" in step] == [("s1", 40), ("s2", 40)]
+
+
+def test_the_command_that_continues_an_item_can_be_pasted(portico: Any, plan: Path, folder: Path) -> None:
+    step = {"id": "s1", "function": "tools-send", "each": {"items": {"value": ["a"]}}}
+    plan.write_text(json.dumps({**PLAN, "version": 2, "steps": [{**step, "arguments": {"text": {"from": "item"}}}],
+                                "result": {"from": "s1"}}))  # fmt: skip
+    (folder / "crash-before").touch()
+    portico("run", "plan.json")
+    (folder / "crash-before").unlink()
+    asked = portico("resume", "last")
+    assert "--retry 's1[0]'" in asked.out
+    assert portico("resume", "last", "--retry", "s1[0]").code == 0
+    assert sent(folder) == ["a"]
+
+
 def test_a_plan_on_standard_input_is_run_and_so_is_one_in_xml(portico: Any, plan: Path, folder: Path) -> None:
     done = portico("run", "-", stdin=plan.read_bytes())
     assert done.code == 0, done.err

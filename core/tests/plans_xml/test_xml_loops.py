@@ -75,5 +75,17 @@ def test_the_item_is_typed_as_the_elements_of_the_list_are() -> None:
         "Post-mails": FunctionSpec("Post-mails", "", {}, {"type": "array", "items": mail}),
         "Post-send": FunctionSpec("Post-send", "", {"properties": {"text": {"type": "string"}}}, {}),
     }
-    text = second('text="by $ITEM.by, $ITEM.to" forEach="$s1"', catalogue).arguments["text"]
-    assert list(getattr(text, "parts", ())) == ["by ", From("item", ("by",)), ", ", From("item"), ".to"]
+    for items in ("$s1", "$s1[1:]"):
+        text = second(f'text="by $ITEM.by, $ITEM.to" forEach="{items}"', catalogue).arguments["text"]
+        assert list(getattr(text, "parts", ())) == ["by ", From("item", ("by",)), ", ", From("item"), ".to"]
+
+
+@pytest.mark.parametrize(
+    ("place", "attribute"),
+    [("each.items", "forEach"), ("each.at_once", "atOnce"), ("when.not.equal[1]", "runIf"), ("arguments.to", "to")],
+)
+def test_a_finding_has_the_place_of_its_attribute(place: str, attribute: str) -> None:
+    step = '<function.Post.send\n to="a"\n forEach="$INPUT"\n atOnce="2"\n runIf="$ITEM != 3"/>'
+    read = XmlPlan.read(f"<plan>{step}</plan>")
+    line = next(number for number, text in enumerate(step.splitlines(), 1) if f" {attribute}=" in text)
+    assert read.place_of("s1", place) == (line, 2)

@@ -198,4 +198,4 @@ async def test_what_another_planner_ran_is_shown_as_it_ran() -> None:
     said = chat.requests[0].messages[1].text
     assert "s2[0]" not in said
     assert '"each": {"items": {"from": "s1"}, "at_once": 4, "failed": "skip"}' in said
-    assert "The step s3 was skipped, since its condition does not hold" in said
+    assert "It was skipped, since its condition does not hold." in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from shlex import quote
 
 import click
 
@@ -87,7 +88,7 @@ def _next_command(invocation: Invocation) -> str:
     if not invocation.resumable:
         return ""
     if invocation.failed is not None:
-        return f" `portico resume {name} --retry {plain(invocation.failed)}` tries the step again."
+        return f" `portico resume {name} --retry {quote(plain(invocation.failed))}` tries the step again."
     return f" `portico resume {name}` continues the run."
 
 

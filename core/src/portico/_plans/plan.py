@@ -225,6 +225,11 @@ class Step:
             made = {"anyOf": [made, null]}
         return with_definitions(made, returned.get("$defs", {}))
 
+    @property
+    def repeated(self) -> bool:
+        """Whether the step, as one of a run, is a call for an item of a list, or runs inside of one."""
+        return "[" in self.id
+
     def depends_on(self) -> frozenset[str]:
         """Return the ids of all steps that must have run before."""
         needed = {reference.step for expression in self.expressions() for reference in references(expression)}
@@ -352,6 +357,13 @@ def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
     put together.
     """
     return put_together(expression, results)[0]
+
+
+def evaluate_arguments(
+    step: Step, results: Mapping[str, Any], evaluate: Callable[[Expression, Mapping[str, Any]], Any] = evaluate
+) -> dict[str, Any]:
+    """Return a step's arguments as JSON; raises what `evaluate` raises."""
+    return {name: evaluate(argument, results) for name, argument in step.arguments.items()}
 
 
 def put_together(expression: Expression, results: Mapping[str, Any]) -> tuple[Any, int]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from portico._plans.findings import Finding
 
 
+_SHOWN = 50
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The goal is reached. ``value`` is the JSON result, if a plan gave one; ``text`` is for people.
@@ -108,7 +111,7 @@ class Budget:
 
     ``step_seconds`` bounds each attempt of a step. ``step_attempts`` bounds the attempts of a step that fails in a way
     that may pass. A step of a plan may set both itself. Functions with effects are never tried again. ``items`` bounds
-    for how many items of lists all steps with ``each`` run.
+    the items of lists for which all steps with ``each`` run, together with the steps inside of these items.
     """
 
     proposals: int = 20
@@ -169,6 +172,25 @@ class Task:
     def own_steps(self) -> tuple[StepRecord, ...]:
         """Return the steps of plans that were proposed, without those that ran inside of one."""
         return tuple(record for record in self.steps if record.step.own)
+
+    def explain(self, record: StepRecord) -> str:
+        """Say why a step gave nothing: how it failed, or that it was skipped; "" where it gave something.
+
+        Of a step for each item of a list it says for which items it ran, so that a new plan can leave them out.
+        """
+        if record.skipped:
+            return "It was skipped, since its condition does not hold."
+        if record.error is None:
+            return ""
+        ran = [
+            each.step.id.rpartition("[")[2][:-1]
+            for each in self.steps
+            if each.error is None and not each.skipped and around(each.step.id) == record.step.id
+        ]
+        if record.step.each is None or not ran:
+            return record.error
+        shown = f"{', '.join(ran[:_SHOWN])}{', …' if len(ran) > _SHOWN else ''}"
+        return f"{record.error.rstrip('.')}. It ran already for the items at {shown} of its list; the first is at 0."
 
     def repeats(self) -> int:
         """Return how many of the last steps are the same call with the same result; 0 without steps.

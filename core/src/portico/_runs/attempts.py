@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from portico.errors import FunctionFailed, LimitExceeded, PorticoError, RateLimited, ServiceTimeout, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FIRST_PAUSE = 0.5
 """Seconds before the second attempt; each further pause is twice as long."""
@@ -39,5 +44,18 @@ def pause(attempt: int, error: Exception) -> float:
     return float(min(FIRST_PAUSE * 2 ** min(attempt - 1, 20), LONGEST_PAUSE))
 
 
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that and so on, a hundred at most."""
+    for _ in range(100):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__
+
+
 class TooLong(LimitExceeded):
     """A step's own time limit."""
+
+
+class RunLimit(LimitExceeded):
+    """A limit of the whole run: further items meet it too."""

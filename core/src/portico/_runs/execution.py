@@ -23,22 +23,24 @@ from portico._plans.plan import (
     Value,
     around,
     evaluate,
+    evaluate_arguments,
     holds,
     put_together,
     size_of,
 )
 from portico._plans.task import Budget, Event, RunEvent, StepRecord
 from portico._prompts.calling import FunctionCall
-from portico._runs.attempts import TooLong, may_pass, pause
+from portico._runs.attempts import RunLimit, TooLong, causes, may_pass, pause
 from portico._runs.checking import require_valid, review_plan, with_fingerprints
-from portico._runs.items import require_list, run_items, warn_of
+from portico._runs.items import count_items, count_steps, require_list, run_items, warn_of
 from portico._runs.journal import RunState, entry
 from portico._runs.outcome import copy_json
 from portico._runs.scheduling import Broken, PausedStep, run_steps
-from portico.errors import FunctionNotFound, LimitExceeded, PlanError, StepFailed
+from portico._runs.spent import Spent
+from portico.errors import FunctionNotFound, PlanError, StepFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from portico._functions.functions import Function
     from portico._kernel_like import KernelLike
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 
 
 _SCALARS = (str, int, bool, type(None))
-_COMPOSED, _COMPOSED_A_STEP = 32_000_000, 320_000
 
 
 @dataclass(slots=True)
@@ -65,6 +66,8 @@ class Execution:
     """The input, and the results of the steps of its plans, without those inside nested plans."""
     past: RunState | None = None
     """What an earlier process wrote into the journal."""
+    ended: Mapping[str, StepRecord] = field(default_factory=dict)
+    """The steps that ended there, by id."""
     warnings: list[str] = field(default_factory=list)
     """The warnings for the answer."""
     recording: Recording | None = None
@@ -72,13 +75,11 @@ class Execution:
     """The passages in the results of all steps, with their numbers."""
     searched: bool = False
     guard: Guard | None = None
-    composed: int = 0
-    """The bytes of all that the steps put together."""
-    items: int = 0
-    """For how many items of lists steps have run."""
-    promised: int = 0
-    """How many steps have run or may still run for what runs now."""
+    spent: Spent = field(init=False)
     _inner: dict[str, Plan | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.spent = Spent(self.budget)
 
     @property
     def finished(self) -> frozenset[str]:
@@ -88,39 +89,26 @@ class Execution:
 
     async def plan(self, plan: Plan) -> list[StepFailed]:
         """Run the steps of a plan that have no result and return the failures; raises `PausedStep`."""
-        self.promised = len(self.records)
+        self.spent.begin(self.records)
         try:
             self.count(plan)
         except Broken as stop:
             raise stop.error from None
         return await self._steps(plan, self.results, self.step)
 
-    def count(self, more: Plan | int, within: Step | None = None) -> None:
-        """Count further steps, or those of a plan that have not ended; raises `Broken` beyond the budget."""
-        if isinstance(more, Plan):
-            ended = {record.step.id for record in self.records}
-            more = count_steps(more, ended, "" if within is None else f"{within.id}/")
-        self.promised += more
-        if self.promised > self.budget.steps:
-            who = "The run" if within is None else f"With what the step {within.id} calls, the run"
-            limit = f"{who} would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
-            raise Broken(LimitExceeded(limit))
+    def count(self, plan: Plan, within: Step | None = None) -> None:
+        """Count the steps of a plan that have not ended; raises `Broken` beyond the budget."""
+        ended = {record.step.id for record in self.records}
+        self.spent.count(count_steps(plan, ended, "" if within is None else f"{within.id}/"), within)
 
     def evaluate(self, expression: Expression, results: Mapping[str, Any]) -> Any:
         """Return the value of an expression and count what was put together for it."""
         if type(expression) is Value or type(expression) is From:
             return evaluate(expression, results)
-        self.spend(0)  # Steps side by side are refused before they take memory.
+        self.spent.spend(0)  # Steps side by side are refused before they take memory.
         value, size = put_together(expression, results)
-        self.spend(size)
+        self.spent.spend(size)
         return value
-
-    def spend(self, size: int) -> None:
-        """Count what was put together, in bytes; raises ``LimitExceeded`` when the steps of a run make too much."""
-        self.composed += size
-        if self.composed > (most := max(_COMPOSED, self.budget.steps * _COMPOSED_A_STEP)):
-            limit = f"The steps of a run put together at most {most:,} bytes of texts, lists and objects."
-            raise LimitExceeded(f"{limit} Allow more steps in its budget, and these are more.")
 
     async def _steps(
         self,
@@ -181,7 +169,9 @@ class Execution:
             untrusted = self.guard.sources(step.id)
             body |= {"untrusted": list(untrusted)} if untrusted else {}
         if self.journal is not None:
-            await self.note("step-finished", step=step.id, result=result, **body)
+            # The results of the items are on record.
+            gave = {"result": result} if step.each is None else {"items": len(result)}
+            await self.note("step-finished", step=step.id, **gave, **body)
         self.records.append(StepRecord(step, result, untrusted=untrusted))
         self.take(self.records[-1])
         if self.listener is not None:
@@ -200,8 +190,7 @@ class Execution:
         if step.when is not None and not step.decides_by_item and not holds(step.when, results, self.evaluate):
             return await self.skip(whole)
         if step.each is None:
-            arguments = {name: self.evaluate(argument, results) for name, argument in step.arguments.items()}
-            return await execute(step, arguments)
+            return await execute(step, evaluate_arguments(step, results, self.evaluate))
         try:
             return await self._for_each(whole, step.each, results, execute, within)
         except Exception as error:
@@ -217,34 +206,34 @@ class Execution:
         within: str,
     ) -> list[Any]:
         items = require_list(self.evaluate(each.items, results))
-        self.items += len(items)
-        if self.items > self.budget.items:
-            most = f"its {self.budget.items:,} items. Allow more with the budget's items"
-            raise LimitExceeded(f"With the step {step.id} the run would go over more than {most}.")
+        inner = self._plan_of(step.function) if isinstance(step.function, str) else step.function
+        self.spent.count_items(count_items(step.id, len(items), inner, self.ended), step)
         self.tell(Event.StepStarted(step, {}))
         await self.note("step-started", step=step.id, arguments={}, items=len(items))
-        past = self.past.records if self.past is not None else ()
-        ended = {record.step.id: record for record in past if around(record.step.id) == step.id}
         values, failed, bare = dict(results), dict[str, str](), step.id.removeprefix(within)
+        when = step.when if step.decides_by_item else None
 
         async def run(index: int, item: Any) -> Any:
             id = f"{step.id}[{index}]"
-            record = ended.get(id)
+            record = self.ended.get(id)
             if record is not None and record.error is None:
                 return record.result
             values[ITEM] = item  # Until the next await.
+            one = Step(id, step.function, step.arguments, (), step.reason, step.seconds, step.attempts)
             try:
                 if record is not None:
                     raise self.failure(record)
-                if step.when is not None and step.decides_by_item and not holds(step.when, values, self.evaluate):
-                    return await self.skip(replace(step, id=id, each=None))
-                arguments = {name: self.evaluate(argument, values) for name, argument in step.arguments.items()}
-                name = f"{bare}[{index}]"
-                one = Step(name, step.function, step.arguments, (), step.reason, step.seconds, step.attempts)
-                return await execute(one, arguments)
+                try:
+                    if when is not None and not holds(when, values, self.evaluate):
+                        return await self.skip(replace(one, when=when))
+                    arguments = evaluate_arguments(step, values, self.evaluate)
+                except Exception as error:
+                    await self._record_failure(one, error)  # It never began.
+                    raise
+                return await execute(replace(one, id=f"{bare}[{index}]"), arguments)
             except Exception as error:
-                if each.failed == "stop":
-                    raise error if isinstance(error, StepFailed) else StepFailed(id, error) from error
+                if each.failed == "stop" or any(isinstance(cause, RunLimit) for cause in causes(error)):
+                    raise StepFailed(id, error) from error
                 failed[id] = str(error) or type(error).__name__
                 return None
 
@@ -262,19 +251,22 @@ class Execution:
 
     def failure(self, record: StepRecord) -> PlanError:
         """Return the error of a step that failed in an earlier process."""
-        return _failure(record, self.past.records if self.past is not None else ())
+        return PlanError(record.error) if self.past is None else self.past.failure(record)
 
     def take(self, record: StepRecord) -> None:
-        """Give numbers to the passages in a step's result."""
-        if type(record.result) not in (list, dict) or record.step.each is not None:
+        """Give numbers to the passages in a step's result, for a list in the order of its items."""
+        if type(record.result) not in (list, dict) or record.step.id.endswith("]"):
             return
         function = record.step.function if isinstance(record.step.function, str) else ""
         spec = self.kernel.specs.get(function)
         found = spec is not None and RESULTS_TAG in spec.tags
         if function and not found and (spec is None or not spec.is_search):
             return  # what it returns is no passage, whatever its form
-        taken = self.passages.take(record.result, found=found, name=function.partition("-")[0])
-        self.searched |= found or bool(taken)
+        for result in (record.result,) if record.step.each is None else record.result:
+            if type(result) not in (list, dict):
+                continue
+            taken = self.passages.take(result, found=found, name=function.partition("-")[0])
+            self.searched |= found or bool(taken)
 
     async def _record_failure(self, step: Step, error: BaseException) -> None:
         message = str(error) or type(error).__name__
@@ -385,7 +377,8 @@ class Execution:
             finished = self.finished
             ended = {child.id: child for child in plan.steps if f"{step.id}/{child.id}" in finished}
             self.warnings += require_valid(self.kernel, plan, input=given, ended=ended)
-            self.count(plan, step)
+            if not step.id.endswith("]"):  # It has been counted with its item.
+                self.count(plan, step)
             if past is None or step.id not in past.reviewed:
                 hold = await review_plan(self.kernel, plan, self.run)
                 if hold is not None:
@@ -498,7 +491,7 @@ class _TemplateStep:
         text = await compiled.render(variables, call=FunctionCall.caller(kernel, variables, call_json=self._call))
         if self._paused:  # A language may continue without a function that did not answer.
             raise self._paused[0]
-        self._execution.spend(size_of(text))
+        self._execution.spent.spend(size_of(text))
         return str.__str__(text)
 
     def _call(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
@@ -521,7 +514,7 @@ class _TemplateStep:
         execution = self._execution
         if self._paused:
             raise self._paused[0]
-        execution.count(1, self._step)
+        execution.spent.count(1, self._step)
         self._running += 1
         stop: BaseException
         try:
@@ -556,16 +549,6 @@ class _TemplateStep:
             self._calls = max(self._calls, _number(step))
 
 
-def _failure(record: StepRecord, past: Sequence[StepRecord]) -> PlanError:
-    """Return the error of a step that failed in an earlier process: that of the innermost step inside it."""
-    ids = (f"{record.step.id}/", f"{record.step.id}[")
-    inside = [each for each in past if each.error is not None and each.step.id.startswith(ids)]
-    if not inside:
-        return PlanError(record.error)
-    innermost = max(inside, key=lambda each: each.step.id.count("/") + each.step.id.count("["))
-    return StepFailed(innermost.step.id, PlanError(innermost.error))
-
-
 def _number(step: Step) -> int:
     return int(step.id.rpartition("/")[2])
 
@@ -581,12 +564,3 @@ def _as_json(value: Any, step: Step, what: str = "its result") -> Any:
     except ValueError as error:
         called = step.function if isinstance(step.function, str) else f"the step {step.id}"
         raise PlanError(f"{called}: {error}") from error
-
-
-def count_steps(plan: Plan, ended: set[str] | frozenset[str] = frozenset(), within: str = "") -> int:
-    """Count the steps of a plan that have not ended, and those of the plans nested in them."""
-    return sum(
-        1 + (count_steps(step.function, ended, f"{within}{step.id}/") if isinstance(step.function, Plan) else 0)
-        for step in plan.steps
-        if within + step.id not in ended
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,10 +12,10 @@ from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import Plan, Step, Value, around
 from portico._plans.task import Budget, Refusal, StepRecord
 from portico._runs.outcome import FINAL, STATES, FinalOutcome, RunStateName, outcome_of
-from portico.errors import PlanFormatError, StoreDamaged, StoreError
+from portico.errors import PlanError, PlanFormatError, StepFailed, StoreDamaged, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
 JOURNAL_VERSION = 1
 
@@ -22,6 +23,7 @@ EntryType: TypeAlias = Literal[
     "pursuit", "plan", "approved", "refused", "step-called", "step-started", "step-retried", "step-finished",
     "step-failed", "step-held", "resumed", "interrupted", "outcome",
 ]  # fmt: skip
+_INDEX = re.compile(r"(0|[1-9][0-9]*)\]")
 
 
 def entry(type: EntryType, /, **body: Any) -> dict[str, Any]:
@@ -58,11 +60,11 @@ class RunState:
     ``state`` is "running" until an end is written, also for a process that was killed: the lease says that. ``reason``
     is why the run is paused, infeasible or failed; ``step`` is the paused step. ``plans`` passed their check; the last
     one is ``plan``, and ``pending`` if it has to run, or did not run to its end. ``records`` are the steps that ended,
-    ``started`` those that began and did not end, by id, ``called`` those that templates called. ``inner`` are the plans
-    of functions that steps began to run, by step; ``reviewed`` are the steps whose inner plan was approved, ``agreed``
-    the flows that a person agreed to. ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the application
-    that began the run, ``context`` the conversation before the goal. ``passing`` is a failure that time may mend. Times
-    are UTC.
+    ``started`` those that began and did not end, by id, ``called`` those that templates called. ``items`` are how many
+    items each step with ``each`` has that began. ``inner`` are the plans of functions that steps began to run, by step;
+    ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to. ``warnings``
+    are for the answer. ``origin`` is `Kernel.origin` of the application that began the run, ``context`` the
+    conversation before the goal. ``passing`` is a failure that time may mend. Times are UTC.
     """
 
     goal: str
@@ -82,6 +84,7 @@ class RunState:
     records: tuple[StepRecord, ...] = ()
     started: Mapping[str, StartedStep] = field(default_factory=dict)
     called: Mapping[str, Step] = field(default_factory=dict)
+    items: Mapping[str, int] = field(default_factory=dict)
     inner: Mapping[str, Plan] = field(default_factory=dict)
     reviewed: frozenset[str] = frozenset()
     agreed: frozenset[str] = frozenset()
@@ -150,6 +153,28 @@ class RunState:
         """The results of all steps that finished, by id; those inside of another as ``s1/a``."""
         return {record.step.id: record.result for record in self.records if record.error is None}
 
+    def find(self, step_id: str) -> Step:
+        """Return a step of a plan, of a plan inside a step, a call for an item, or a call of a template.
+
+        Raises ``LookupError`` where there is none.
+        """
+        steps = {step.id: step for plan in self.plans for step in plan.steps} | dict(self.called)
+        return _find_step(step_id, steps, self.inner)
+
+    def failure(self, record: StepRecord) -> PlanError:
+        """Return the error of a step that failed: that of the innermost step inside it, as it was raised."""
+        found, inner = record, self._failed_in(record)
+        while inner is not None:
+            found, inner = inner, self._failed_in(inner)
+        error = PlanError(found.error)
+        return error if found is record else StepFailed(found.step.id, error)
+
+    def _failed_in(self, record: StepRecord) -> StepRecord | None:
+        if record.step.each is not None and record.step.each.failed == "skip":
+            return None  # The message alone says what stopped it.
+        inside = (each for each in self.records if around(each.step.id) == record.step.id)
+        return next((each for each in inside if each.error is not None), None)
+
 
 class _Reading:
     def __init__(self, first: Mapping[str, Any]) -> None:
@@ -174,6 +199,7 @@ class _Reading:
         self.records: dict[str, StepRecord] = {}
         self.started: dict[str, StartedStep] = {}
         self.called: dict[str, Step] = {}
+        self.items: dict[str, int] = {}
         self.inner: dict[str, Plan] = {}
         self.reviewed: set[str] = set()
         self.agreed: set[str] = set()
@@ -200,6 +226,7 @@ class _Reading:
             records=tuple(self.records.values()),
             started=dict(self.started),
             called=dict(self.called),
+            items=dict(self.items),
             inner=dict(self.inner),
             reviewed=frozenset(self.reviewed),
             agreed=frozenset(self.agreed),
@@ -243,6 +270,8 @@ class _Reading:
                 step = self.find_step(each["step"])
                 if "plan" in each:
                     self.inner[step.id] = plan_from_json(each["plan"])
+                if "items" in each:
+                    self.items[step.id] = int(each["items"])
                 self.started[step.id] = StartedStep(step, each["arguments"], bool(each.get("effects")))
             case "step-finished" | "step-failed":
                 self.end_step(each)
@@ -260,12 +289,17 @@ class _Reading:
         step = begun.step if begun is not None else self.find_step(each["step"])
         self.records.pop(step.id, None)
         if each["type"] == "step-finished":
+            result = self.results_of(step.id, each["items"]) if "items" in each else each["result"]
             self.records[step.id] = StepRecord(
-                step, each["result"], skipped=bool(each.get("skipped")), untrusted=tuple(each.get("untrusted", ()))
+                step, result, skipped=bool(each.get("skipped")), untrusted=tuple(each.get("untrusted", ()))
             )
             self.warnings += map(str, each.get("warnings", ()))
         else:
             self.records[step.id] = StepRecord(step, error=str(each["error"]))
+
+    def results_of(self, step_id: str, items: int) -> list[Any]:
+        """Return the results of all items of a step."""
+        return [self.records[f"{step_id}[{index}]"].result for index in range(items)]
 
     def forget(self, step_id: str) -> None:
         """Let a step run again, with the failed steps inside it and around it."""
@@ -277,20 +311,30 @@ class _Reading:
                 del self.records[known]
 
     def find_step(self, step_id: str) -> Step:
-        """Return a step of a plan, of a plan inside a step, a call for an item, or a call of a template."""
-        if step_id not in self.steps:
-            outer = around(step_id)
-            found = self.find_step(outer) if outer else None
-            if found is not None and step_id.endswith("]"):
-                found = replace(found, each=None, when=None)
-            elif found is not None:
-                plan, inner = self.inner.get(outer, found.function), step_id[len(outer) + 1 :]
-                steps = plan.steps if isinstance(plan, Plan) else ()
-                found = next((step for step in steps if step.id == inner), None)
-            if found is None:
-                raise LookupError(f"no plan has a step {step_id}")
-            self.steps[step_id] = replace(found, id=step_id)
-        return self.steps[step_id]
+        return _find_step(step_id, self.steps, self.inner)
+
+
+def _find_step(step_id: str, steps: MutableMapping[str, Step], inner: Mapping[str, Plan]) -> Step:
+    """Return a step by its id, and add it to the ``steps``, which are those of the plans at first."""
+    # Not by recursion: a damaged id may be of any depth.
+    way = [step_id]
+    while way[-1] not in steps:
+        way.append(around(way[-1]))
+        if not way[-1]:
+            raise LookupError(f"no plan has a step {step_id[:100]}")
+    found = steps[way.pop()]
+    for id in reversed(way):
+        outer, name = found, id[len(found.id) + 1 :]
+        if id.endswith("]"):
+            one = replace(outer, id=id, each=None, when=None) if outer.each and _INDEX.fullmatch(name) else None
+        else:
+            plan = inner.get(outer.id, outer.function)
+            plan_steps = plan.steps if isinstance(plan, Plan) and outer.each is None else ()
+            one = next((replace(step, id=id) for step in plan_steps if step.id == name), None)
+        if one is None:
+            raise LookupError(f"no plan has a step {step_id[:100]}")
+        found = steps[id] = one
+    return found
 
 
 def _around(step_id: str) -> Iterator[str]:

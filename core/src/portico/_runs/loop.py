@@ -29,11 +29,12 @@ from portico._plans.plan import (
 )
 from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
-from portico._runs.attempts import may_pass
+from portico._runs.attempts import causes, may_pass
 from portico._runs.checking import check, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
+from portico._runs.spent import ran
 from portico._search.results import TextSearchResult
 from portico._selection.offering import select_functions
 from portico._selection.selection import FunctionsOffered
@@ -184,6 +185,7 @@ class Loop:
         """Take over what an earlier process did."""
         execution = self.execution
         execution.past = state
+        execution.ended = {record.step.id: record for record in state.records}
         execution.records = list(state.records)
         execution.warnings += state.warnings
         for record in execution.records:
@@ -270,7 +272,7 @@ class Loop:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
         reason = str(error) or type(error).__name__
         with suppress(Broken):
-            cause = error.__cause__ if isinstance(error, StepFailed) else error
+            cause = next((each for each in causes(error) if not isinstance(each, StepFailed)), error)
             passing = {"passing": True} if may_pass(cause) and not isinstance(cause, FunctionFailed) else {}
             await self.execution.note("outcome", kind="failed", reason=reason, error=type(error).__name__, **passing)
         with suppress(Broken):
@@ -392,6 +394,7 @@ class Loop:
     def _task(self, offer: Offer) -> Task:
         budget = self.budget
         left = None if self.ends is None else max(self.ends - asyncio.get_running_loop().time(), 0.0)
+        steps, items = ran(self.execution.records)
         return Task(
             self.goal,
             offer.functions,
@@ -400,7 +403,8 @@ class Loop:
             replace(
                 budget,
                 proposals=budget.proposals - self.proposals,
-                steps=max(budget.steps - len(self.execution.records), 0),
+                steps=max(budget.steps - steps, 0),
+                items=max(budget.items - items, 0),
                 refusals=budget.refusals - self.refusals,
                 seconds=left,
             ),
@@ -482,7 +486,7 @@ class Loop:
     def _answering(self, plan: Plan, value: Any) -> Plan | None:
         """Return the plan that puts into words what searches found, if a plan gave nothing else and a step is left."""
         execution = self.execution
-        if self.planner is None or plan.result is None or len(execution.records) >= self.budget.steps:
+        if self.planner is None or plan.result is None or ran(execution.records)[0] >= self.budget.steps:
             return None
         name = next((spec.name for spec in self.catalogue().values() if spec.is_answer), None)
         found = [From(each.step, each.path) for each in dict.fromkeys(references(plan.result)) if each.step != INPUT]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
+from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step, around, outermost
 from portico._plans.task import Budget, Emit, Event, Task, context_of
@@ -23,7 +24,7 @@ from portico._tool_loop.values import require_known
 from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from portico._kernel_like import KernelLike
     from portico._runs.outcome import GivenContext
@@ -43,13 +44,16 @@ def _make_resume_entries(
     Steps that are ``recorded`` have finished, although the journal does not say so yet. Raises ``RunError`` for an
     unknown step, for one that has a result, and for a result that does not fit.
     """
-    steps = _steps(state)
-    finished = state.results
+    finished = {*state.results, *recorded}
     for step_id in (*retry, *results):
-        if step_id not in steps:
-            raise RunError(f"The run has no step {step_id!r}. It has {', '.join(steps) or 'none yet'}.")
-        if step_id in finished or step_id in recorded:
+        _require_step(state, step_id)
+        if step_id in finished:
             raise RunError(f"The step {step_id} has finished; steps that finished never run again.")
+        outer = around(step_id)
+        while outer and outer not in finished:
+            outer = around(outer)
+        if outer:
+            raise RunError(f"The step {outer} has finished without {step_id}: nothing would use a result of it.")
     to_run = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
     for step_id in retry:
         if outermost(step_id) not in to_run:
@@ -57,29 +61,35 @@ def _make_resume_entries(
     for step_id, value in results.items():
         if step_id in retry:
             raise RunError(f"The step {step_id} is either run again or given a result, not both.")
-        _require_fit(kernel, steps[step_id], value)
+        _require_fit(kernel, state.find(step_id), value)
     entries = [entry("resumed", planner=planner, retry=list(retry))]
     return entries + [entry("step-finished", step=step, result=value, given=True) for step, value in results.items()]
 
 
-def _steps(state: RunState) -> dict[str, Step]:
-    """Return every step of a run by id."""
-    steps: dict[str, Step] = {}
-    for plan in state.plans:
-        steps |= _inside(plan, "")
-    for step_id, plan in state.inner.items():
-        steps |= _inside(plan, f"{step_id}/")
-    steps |= {record.step.id: record.step for record in state.records}
-    return steps | {step_id: begun.step for step_id, begun in state.started.items()}
+def _require_step(state: RunState, step_id: str) -> None:
+    """Raise ``RunError`` where a run has no such step."""
+    try:
+        state.find(step_id)
+    except LookupError:
+        ids = dict.fromkeys(id for plan in state.plans for id in _ids(plan, ""))
+        ids |= dict.fromkeys(id for outer, plan in state.inner.items() for id in _ids(plan, f"{outer}/"))
+        ids |= dict.fromkeys((*(record.step.id for record in state.records), *state.started))
+        raise RunError(f"The run has no step {step_id!r}. It has {', '.join(ids) or 'none yet'}.") from None
+    while step_id:
+        outer = around(step_id)
+        if step_id.endswith("]"):
+            if outer not in state.items:
+                raise RunError(f"The step {outer} has not begun: it is not known whether there will be {step_id}.")
+            if int(step_id[len(outer) + 1 : -1]) >= (items := state.items[outer]):
+                raise RunError(f"The step {outer} runs for {items} items: there is no {step_id}.")
+        step_id = outer
 
 
-def _inside(plan: Plan, within: str) -> dict[str, Step]:
-    found: dict[str, Step] = {}
+def _ids(plan: Plan, within: str) -> Iterator[str]:
     for step in plan.steps:
-        found[within + step.id] = step
+        yield within + step.id
         if isinstance(step.function, Plan) and step.each is None:
-            found |= _inside(step.function, f"{within}{step.id}/")
-    return found
+            yield from _ids(step.function, f"{within}{step.id}/")
 
 
 def _require_fit(kernel: KernelLike, step: Step, value: Any) -> None:
@@ -87,15 +97,16 @@ def _require_fit(kernel: KernelLike, step: Step, value: Any) -> None:
         copy_json(value, f"The result given for {step.id}")
     except ValueError as error:
         raise RunError(str(error)) from error
-    spec = kernel.specs.get(step.function) if isinstance(step.function, str) else None
-    if spec is None:
+    known = known_result(step, kernel.specs)
+    if known is None:
         return
+    schema, what = (known.returns, known.name) if isinstance(known, FunctionSpec) else (known, "what the step gives")
     try:
-        faults = (kernel.schema_validator or PlainSchemaValidator()).compile(spec.returns)(value)
+        faults = (kernel.schema_validator or PlainSchemaValidator()).compile(schema)(value)
     except SchemaUnsupported as error:
-        raise RunError(f"The result given for {step.id} cannot be checked against {spec.name}: {error}") from error
+        raise RunError(f"The result given for {step.id} cannot be checked against {what}: {error}") from error
     if faults:
-        raise RunError(f"The result given for {step.id} does not fit {spec.name}: {'; '.join(faults)}.")
+        raise RunError(f"The result given for {step.id} does not fit {what}: {'; '.join(faults)}.")
 
 
 async def run_goal(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.plan import INPUT, Expression, From, Plan, Step, Value, evaluate, references
+from portico._plans.plan import INPUT, Expression, From, Plan, Step, Value, evaluate, evaluate_arguments, references
 from portico.errors import StepFailed
 
 if TYPE_CHECKING:
@@ -56,7 +57,76 @@ async def run_steps(
     return await _Running(plan, results, execute, evaluate, failed={*failed}, decide=decide).to_the_end()
 
 
-class _Running:
+class Rows(ABC):
+    """Tasks side by side, each a row of work that ends when `work` does."""
+
+    def __init__(self) -> None:
+        self.held: PausedStep | None = None
+        self.rows: set[asyncio.Task[None]] = set()
+        self.running = 0
+        self.over: asyncio.Future[None] | None = None
+        self.broken: BaseException | None = None
+        self.stopped = False
+
+    @abstractmethod
+    async def work(self, first: Any) -> None:
+        """Do the work of a row; what it raises stops all others."""
+
+    async def side_by_side(self, firsts: Iterable[Any]) -> None:
+        """Run a row for each of what they begin with, one at least, to the end of all."""
+        # What a task group does, at half its price: no callback for each task, which wakes the loop once more.
+        self.over = asyncio.get_running_loop().create_future()
+        for first in firsts:
+            self.begin(first)
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            await self.over
+        except asyncio.CancelledError as error:
+            cancelled = error
+            self.stop(None)
+        while left := [row for row in self.rows if not row.done()]:
+            try:
+                await asyncio.wait(left)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self.rows.clear()
+        stop = cancelled or self.broken
+        if stop is not None:
+            raise stop  # Outside of the handler, so that it keeps the cause and context that it has.
+
+    def begin(self, first: Any) -> None:
+        """Begin a row, unless all are stopped."""
+        if not self.stopped:
+            self.rows.add(asyncio.create_task(self._row(first)))
+            self.running += 1
+
+    def stop(self, error: BaseException | None) -> None:
+        """Cancel what runs; nothing new begins."""
+        assert self.over is not None  # noqa: S101 - made before any row
+        self.broken = self.broken or error
+        if not self.stopped:
+            self.stopped = True
+            this = asyncio.current_task()
+            for row in self.rows:
+                if row is not this:
+                    row.cancel()
+        if not self.over.done():
+            self.over.set_result(None)
+
+    async def _row(self, first: Any) -> None:
+        try:
+            await self.work(first)
+        except BaseException as error:  # noqa: BLE001 - whoever waits for all of them raises it
+            # Also a cancellation that came from elsewhere: the step must not vanish.
+            if not (self.stopped and isinstance(error, asyncio.CancelledError)):
+                self.stop(error)
+        self.running -= 1
+        assert self.over is not None  # noqa: S101 - made before any row
+        if not self.running and not self.over.done():
+            self.over.set_result(None)
+
+
+class _Running(Rows):
     def __init__(
         self,
         plan: Plan,
@@ -67,17 +137,12 @@ class _Running:
         failed: set[str],
         decide: Decide | None,
     ) -> None:
+        super().__init__()
         self.decide = decide
         self.results = results
         self.evaluate = evaluate
         self.execute = execute
         self.failures: list[StepFailed] = []
-        self.held: PausedStep | None = None
-        self.rows: set[asyncio.Task[None]] = set()
-        self.running = 0
-        self.over: asyncio.Future[None] | None = None
-        self.broken: BaseException | None = None
-        self.stopped = False
         self.ready: list[Step] = []
         self.waiting: dict[str, int] = {}
         self.following: dict[str, list[Step]] = {}
@@ -110,63 +175,16 @@ class _Running:
             raise self.held
         return self.failures
 
-    async def side_by_side(self, ready: list[Step]) -> None:
-        # What a task group does, at half its price: no callback for each task, which wakes the loop once more.
-        self.over = asyncio.get_running_loop().create_future()
-        for step in ready:
-            self.begin(step)
-        cancelled: asyncio.CancelledError | None = None
-        try:
-            await self.over
-        except asyncio.CancelledError as error:
-            cancelled = error
-            self.stop(None)
-        while left := [row for row in self.rows if not row.done()]:
-            try:
-                await asyncio.wait(left)
-            except asyncio.CancelledError as error:
-                cancelled = error
-        self.rows.clear()
-        stop = cancelled or self.broken
-        if stop is not None:
-            raise stop  # Outside of the handler, so that it keeps the cause and context that it has.
-
-    def begin(self, step: Step) -> None:
-        if not self.stopped:
-            self.rows.add(asyncio.create_task(self.row(step)))
-            self.running += 1
-
-    def stop(self, error: BaseException | None) -> None:
-        """Cancel what runs; nothing new begins."""
-        assert self.over is not None  # noqa: S101 - made before any row
-        self.broken = self.broken or error
-        if not self.stopped:
-            self.stopped = True
-            this = asyncio.current_task()
-            for row in self.rows:
-                if row is not this:
-                    row.cancel()
-        if not self.over.done():
-            self.over.set_result(None)
-
-    async def row(self, step: Step) -> None:
+    async def work(self, first: Step) -> None:
         """Run a step, and in the same task one of those that waited for it alone, and so on."""
-        try:
-            while self.held is None and await self.one(step):
-                ready = self.release(step.id)
-                if not ready or self.stopped:
-                    break
-                for other in ready[1:]:
-                    self.begin(other)
-                step = ready[0]
-        except BaseException as error:  # noqa: BLE001 - whoever waits for all of them raises it
-            # Also a cancellation that came from elsewhere: the step must not vanish.
-            if not (self.stopped and isinstance(error, asyncio.CancelledError)):
-                self.stop(error)
-        self.running -= 1
-        assert self.over is not None  # noqa: S101 - made before any row
-        if not self.running and not self.over.done():
-            self.over.set_result(None)
+        step = first
+        while self.held is None and await self.one(step):
+            ready = self.release(step.id)
+            if not ready or self.stopped:
+                return
+            for other in ready[1:]:
+                self.begin(other)
+            step = ready[0]
 
     async def one(self, step: Step) -> bool:
         results = self.results
@@ -174,8 +192,7 @@ class _Running:
             if (step.each is not None or step.when is not None) and self.decide is not None:
                 results[step.id] = await self.decide(step, results)
             else:
-                arguments = {name: self.evaluate(argument, results) for name, argument in step.arguments.items()}
-                results[step.id] = await self.execute(step, arguments)
+                results[step.id] = await self.execute(step, evaluate_arguments(step, results, self.evaluate))
         except PausedStep as held:
             self.held = self.held or held
             return False

@@ -159,7 +159,7 @@ def last_errors(exchanges: Sequence[Exchange], task: Task) -> list[str]:
         if any(each.step in records and records[each.step].error is None for each in exchange.carried if each.step):
             break
         last = exchange.carried[-1] if exchange.carried else None
-        errors.append(_answer_to_call(last, records)[0] if last is not None else exchange.said)
+        errors.append(_answer_to_call(last, records, task)[0] if last is not None else exchange.said)
     return errors
 
 
@@ -169,7 +169,7 @@ def conversation(
     """Return the messages of the next request. With ``last`` the model must answer now."""
     messages = [system, Message.of("user", _goal_message(task, settings))]
     records = {record.step.id: record for record in task.steps}
-    answers = [[_answer_to_call(each, records) for each in exchange.carried] for exchange in exchanges]
+    answers = [[_answer_to_call(each, records, task) for each in exchange.carried] for exchange in exchanges]
     rounds = [
         Round(
             Message.estimate_tokens(json.dumps(_to(exchange), ensure_ascii=False)), tuple(words for words, _ in given)
@@ -205,14 +205,14 @@ def _goal_message(task: Task, settings: FunctionCallingSettings) -> str:
     return f"{goal}\n\nThe goal came with this input (data): {given}"
 
 
-def _answer_to_call(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
+def _answer_to_call(carried: Carried, records: dict[str, StepRecord], task: Task) -> tuple[str, bool]:
     """Return the answer to a call, and whether it is an error."""
     if carried.step is None:
         return carried.error or _NOT_RUN, True
     record = records.get(carried.step)
     if record is None:
         return _NOT_RUN, True
-    return (PromptText.plain(record.result), False) if record.error is None else (record.error, True)
+    return task.explain(record) or PromptText.plain(record.result), record.error is not None
 
 
 def _show_foreign_steps(records: Sequence[StepRecord], task: Task) -> Exchange:
@@ -224,7 +224,9 @@ def _show_foreign_steps(records: Sequence[StepRecord], task: Task) -> Exchange:
         carried.append(
             Carried(ToolCall(f"step_{record.step.id}", FunctionSpec.wire_name(name), arguments), record.step.id)
         )
-    return Exchange(Message("assistant", tuple(each.call for each in carried)), tuple(carried))
+    loops = ", ".join(record.step.id for record in records if record.step.each is not None)
+    said = (Text(f"(For each item of a list, with further arguments of the item: {loops}.)"),) if loops else ()
+    return Exchange(Message("assistant", (*said, *(each.call for each in carried))), tuple(carried))
 
 
 def _show_refusal(refusal: Refusal) -> Exchange:

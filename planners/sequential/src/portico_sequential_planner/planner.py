@@ -14,6 +14,7 @@ from portico import FunctionSpec, Message
 from portico.errors import PlanFormatError
 from portico.plans import (
     INPUT,
+    ITEM,
     Answer,
     Asking,
     Emit,
@@ -59,6 +60,10 @@ $NAME, alone or within a text: "About $NAME". A part of the output is $NAME.fiel
 says which parts there are. Give a part where a parameter takes that and not the whole.
 - appendToResult="RESULT__NAME" makes the output of a step a part of the plan's result. Mark each step whose output \
 the user asked for; "RESULT__NAME.field" takes only that field of it. A step may have both.
+- forEach="$NAME" (or "$NAME.list") runs one step for each item of a list: $ITEM and $ITEM.field in its other \
+attributes. Its output is the list of all outputs.
+- runIf="$NAME.field" runs a step only where that is true; runIf="$ITEM.kind == 'bill'", != and runIf="not $NAME.ok" \
+work too. Otherwise its output is null.
 - A function knows of other steps only what you give it.
 - Attribute values are escaped as XML: &amp; for &, &lt; for <, &quot; for a quotation mark.
 
@@ -152,13 +157,13 @@ def _progress_lines(task: Task) -> list[str]:
         )
         lines += [
             f"- ${one.step.id} is the output of {_function_name(one)}: "
-            f"{PromptText.data(one.result, among=len(finished))}"
+            f"{PromptText.data(one.result, among=len(finished))}{f' ({task.explain(one)})' if one.skipped else ''}"
             for one in finished
         ]
     failed = [record for record in task.own_steps if record.error is not None]
     if failed:
         lines.append("These steps failed. Plan what is still needed in another way, one that does not fail so:")
-        lines += [f"- {_function_name(record)}: {PromptText.data(record.error)}" for record in failed]
+        lines += [f"- {_function_name(record)}: {PromptText.data(task.explain(record))}" for record in failed]
     return lines
 
 
@@ -185,9 +190,9 @@ def _finding_lines(findings: Iterable[Finding], plan: Plan) -> Iterable[str]:
     }
     for finding in sorted(findings, key=lambda each: each.severity != "error"):
         element = elements.get(finding.step or "")
-        attribute = finding.place.removeprefix("arguments.")
+        attribute = XmlPlan.attribute_at(finding.place)
         where = [element] if element else []
-        if element and attribute != finding.place:
+        if element and attribute:
             where.append(f"attribute {attribute}")
         said = f"{finding.message}; {finding.hint}" if finding.hint else finding.message
         yield f"- {', '.join(where)}: {said}" if where else f"- {said}"
@@ -239,6 +244,7 @@ def read_reply(
     if read.empty:
         return _infeasible(text)
     problems = list(_problems(read.plan, catalogue, has_input=input is not None))
+    problems += [f"{each.place}: {each.message}" for each in read.findings if each.message.startswith(f"in ${ITEM} ")]
     if problems:
         raise ReplyProblem("\n".join(problems))
     return XmlPlan(_with_free_ids(read.plan, taken), read.recovered)
@@ -248,7 +254,9 @@ def _problems(plan: Plan, catalogue: Mapping[str, FunctionSpec], *, has_input: b
     """Yield mistakes that XML allows: an input that is missing, and fields that a variable does not have."""
     shapes: dict[str, Any] = {}
     for number, step in enumerate(plan.steps, 1):
-        for name, expression in step.arguments.items():
+        control = [("forEach", step.each.items)] if step.each is not None else []
+        control += [("runIf", value) for value in step.when.values] if step.when is not None else []
+        for name, expression in (*control, *step.arguments.items()):
             if not has_input and any(reference.step == INPUT for reference in references(expression)):
                 yield f"Step {number} needs a value for {name}: there is no $INPUT."
             parts = expression.parts if isinstance(expression, TextOf) else ()
@@ -261,7 +269,7 @@ def _problems(plan: Plan, catalogue: Mapping[str, FunctionSpec], *, has_input: b
                     )
         spec = catalogue.get(step.function) if isinstance(step.function, str) else None
         if spec is not None and spec.returns.get("type") in ("object", "array"):
-            shapes[step.id] = spec.returns
+            shapes[step.id] = step.result_schema(spec.returns)
 
 
 def _infeasible(text: str) -> Infeasible:

@@ -73,7 +73,8 @@ def conversation(
     records = task.own_steps
     turns = [_turn(record.step, task, objects=objects) for record in records]
     rounds = [
-        Round(Message.estimate_tokens(turn), (_words(record),)) for turn, record in zip(turns, records, strict=True)
+        Round(Message.estimate_tokens(turn), (_words(record, task),))
+        for turn, record in zip(turns, records, strict=True)
     ]
     gone, fitted = Round.fit(rounds, tokens=settings.transcript_tokens, each=each)
     if gone:
@@ -121,15 +122,19 @@ def _goal(task: Task, tokens: int) -> str:
 
 def _turn(step: Step, task: Task, *, objects: bool) -> str:
     name = step.function if isinstance(step.function, str) else step.id
-    arguments = _arguments(step, task)
+    arguments, thought = _arguments(step, task), step.reason
+    if step.each is not None:
+        thought = f"{thought} (This ran for each item of a list; the other arguments are of the item.)".lstrip()
     if objects:
-        return PromptText.line({"thought": step.reason, "action": {"function": name, "arguments": arguments}})
+        return PromptText.line({"thought": thought, "action": {"function": name, "arguments": arguments}})
     action = PromptText.line({"function": name, "arguments": arguments})
-    return f"Thought: {' '.join(step.reason.split())}\nAction: {action}"
+    return f"Thought: {' '.join(thought.split())}\nAction: {action}"
 
 
 def _arguments(step: Step, task: Task) -> dict[str, Any]:
     """Return arguments as the model wrote them; those of other planners as values."""
+    if step.each is not None:
+        return task.arguments_of(step)
     written: dict[str, Any] = {}
     for name, argument in step.arguments.items():
         match argument:
@@ -142,14 +147,14 @@ def _arguments(step: Step, task: Task) -> dict[str, Any]:
     return written
 
 
-def _words(record: StepRecord) -> str:
-    return PromptText.plain(record.result) if record.error is None else record.error
+def _words(record: StepRecord, task: Task) -> str:
+    return task.explain(record) or PromptText.plain(record.result)
 
 
 def _observation(record: StepRecord, words: str) -> str:
     """Write a result as one JSON value on one line, so that it cannot begin a turn."""
-    if record.error is not None:
-        return f"Observation: {record.step.id} failed: {PromptText.line(words)}"
+    if record.error is not None or record.skipped:
+        return f"Observation: {record.step.id} {'gave null' if record.skipped else 'failed'}: {PromptText.line(words)}"
     whole = words == PromptText.plain(record.result)
     return f"Observation: {record.step.id} gave: {PromptText.line(record.result if whole else words)}"
 

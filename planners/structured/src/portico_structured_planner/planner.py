@@ -21,7 +21,6 @@ from portico.plans import (
     PromptText,
     Refusal,
     Step,
-    StepRecord,
     Task,
     plan_to_json,
     references,
@@ -85,7 +84,7 @@ def opening_messages(task: Task, system: Message, form: StepForm, context_tokens
             f'The goal comes with an input. A reference to it is {{"from": "input", "path": "$"}}. '
             f"It is {_format_value(task.input)}"
         )
-    parts += [*_finished_steps(task.steps), *_refused_plans(task.refused)]
+    parts += [*_finished_steps(task), *_refused_plans(task.refused)]
     parts.append(_question(form, "next" if task.steps else "first"))
     return [system, Message.of("user", "\n\n".join(parts))]
 
@@ -115,18 +114,16 @@ def _format_value(value: Any) -> str:
     return _short(PromptText.line(value))
 
 
-def _finished_steps(records: Iterable[StepRecord]) -> Iterable[str]:
-    for record in records:
-        if not record.step.own:
-            continue
+def _finished_steps(task: Task) -> Iterable[str]:
+    for record in task.own_steps:
         (written,) = plan_to_json(Plan("", (record.step,)))["steps"]
         call = _format_value({key: written[key] for key in _SHOWN if key in written})
         if record.skipped:
-            yield f"The step {record.step.id} was skipped, since its condition does not hold: {call}\nIt gave: null"
+            yield f"The step {record.step.id} gave null: {call}\n{task.explain(record)}"
         elif record.error is None:
             yield f"The step {record.step.id} has run: {call}\nIt gave: {_format_value(record.result)}"
         else:
-            yield f"The step {record.step.id} failed: {call}\nThe error: {_format_value(record.error)}"
+            yield f"The step {record.step.id} failed: {call}\nThe error: {_format_value(task.explain(record))}"
 
 
 def _refused_plans(refusals: Iterable[Refusal]) -> Iterable[str]:

@@ -60,21 +60,21 @@ class RetrievalPlanner(Planner):
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the searches, then the answer from their results."""
-        if task.steps:
+        if _searches_run(task):
             return await self._answer(task, emit)
         searches = [spec for spec in task.functions if spec.is_search and _needs_only_a_query(spec)]
         if not searches:
             return Infeasible("There is no source to search.", missing=("a text search",))
-        return self._searches(task.goal, searches)
+        return self._searches(task, searches)
 
-    def _searches(self, goal: str, searches: Sequence[FunctionSpec]) -> Plan:
+    def _searches(self, task: Task, searches: Sequence[FunctionSpec]) -> Plan:
         steps = []
-        for number, spec in enumerate(searches, 1):
-            arguments = {spec.search_parameter("query"): Value(query_for(goal, self._capabilities(spec.name)))}
+        for id, spec in zip(task.fresh_ids(), searches, strict=False):
+            arguments = {spec.search_parameter("query"): Value(query_for(task.goal, self._capabilities(spec.name)))}
             if (count := spec.search_parameter("count")) in spec.parameters["properties"]:
                 arguments[count] = Value(self._settings.per_source or self._depth(spec.name))
-            steps.append(Step(f"s{number}", spec.name, arguments))
-        return Plan(goal, tuple(steps))
+            steps.append(Step(id, spec.name, arguments))
+        return Plan(task.goal, tuple(steps))
 
     def _depth(self, function: str) -> int:
         return _DEEP if self._quotes() and self._capabilities(function).local else _SHALLOW
@@ -89,7 +89,7 @@ class RetrievalPlanner(Planner):
     async def _answer(self, task: Task, emit: Emit) -> Answer:
         # Steps are in the order in which they ended. The answer must not depend on which source was quicker.
         order = {spec.name: place for place, spec in enumerate(task.functions)}
-        records = sorted(task.steps, key=lambda record: order.get(_function(record), len(order)))
+        records = sorted(_searches_run(task), key=lambda record: order.get(_function(record), len(order)))
         warnings = [
             f"The source {self._source(record)!r} failed: {record.error}"
             for record in records
@@ -138,6 +138,13 @@ class RetrievalPlanner(Planner):
         plugin = function.partition("-")[0]
         names = self._services.names(TextSearch)
         return next((name for name in names if name.replace("-", "_") == plugin), plugin)
+
+
+def _searches_run(task: Task) -> list[StepRecord]:
+    """Return the steps that searched, also those of another planner; a loop counts as the calls for its items."""
+    searches = {spec.name for spec in task.functions if spec.is_search}
+    called = [record for record in task.steps if record.step.each is None and not record.skipped]
+    return [record for record in called if _function(record) in searches]
 
 
 def _needs_only_a_query(spec: FunctionSpec) -> bool:

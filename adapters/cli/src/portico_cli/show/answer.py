@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -20,7 +21,14 @@ from portico_cli.invocation import Invocation, short_name
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import Hanging, count_words, markdown, place_head
 from portico_cli.show.output import plain, safe_text, show, write_json
-from portico_cli.show.plans import Placed, argument_lines, called_name, finding_to_json, function_to_json
+from portico_cli.show.plans import (
+    Placed,
+    argument_lines,
+    called_name,
+    finding_to_json,
+    function_to_json,
+    outcome_to_json,
+)
 
 if TYPE_CHECKING:
     from portico import Paused, Proposal, Run, Usage
@@ -130,11 +138,7 @@ def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "plan": plan_to_json(run.plan) if run.plan.steps else None,
         "steps": [
-            {
-                "id": record.step.id,
-                "function": function_to_json(record.step),
-                **({"result": record.result} if record.error is None else {"error": record.error}),
-            }
+            {"id": record.step.id, "function": function_to_json(record.step), **outcome_to_json(record)}
             for record in run.steps
         ],
         "usage": usage_to_json(run.usage),
@@ -196,9 +200,9 @@ def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
         yield Text("It was sent:" if begun.arguments else "It was sent nothing.")
         yield from argument_lines(begun.arguments)
         yield Text("If it did not happen, this runs the step again:")
-        yield Hanging(safe_text(f"portico resume {run} --retry {step}"), "  ", "cyan")
+        yield Hanging(safe_text(f"portico resume {run} --retry {quote(step)}"), "  ", "cyan")
         yield Text("If it happened, VALUE becomes its result:")
-        yield Hanging(safe_text(f"portico resume {run} --result {step} VALUE"), "  ", "cyan")
+        yield Hanging(safe_text(f"portico resume {run} --result {quote(step)} VALUE"), "  ", "cyan")
     if not ended.uncertain:
         where = f" before step {outcome.step}" if outcome.step else ""
         yield Hanging(safe_text(f"Held{where}: {outcome.reason}", "bold"))

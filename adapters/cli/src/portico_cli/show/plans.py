@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from portico.plans import Finding, Plan, Step, plan_to_json
+from portico.plans import Finding, Plan, Step, StepRecord, plan_to_json
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import one_line, plain, safe_text
 
@@ -35,6 +35,13 @@ def called_name(step: Step) -> str:
 def function_to_json(step: Step) -> Any:
     """Return what a step calls: a name, or the JSON form of a plan or a template."""
     return step.function if isinstance(step.function, str) else plan_to_json(Plan("", (step,)))["steps"][0]["function"]
+
+
+def outcome_to_json(record: StepRecord) -> dict[str, Any]:
+    """Return what a step gave, or how it failed; and whether it was skipped."""
+    if record.error is not None:
+        return {"error": record.error}
+    return {"result": record.result, **({"skipped": True} if record.skipped else {})}
 
 
 def argument_lines(arguments: Mapping[str, Any], indent: str = "  ") -> Iterator[RenderableType]:

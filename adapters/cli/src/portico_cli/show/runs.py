@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any
 
 from rich.console import RenderableType
@@ -17,7 +18,7 @@ from portico_cli.runs import RunEntry, host_of, parse_time
 from portico_cli.show.answer import STATES
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import one_line, plain, safe_text
-from portico_cli.show.plans import argument_lines, function_to_json
+from portico_cli.show.plans import argument_lines, function_to_json, outcome_to_json
 
 _AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _LONGEST = 2_000
@@ -59,8 +60,12 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
     yield Hanging(safe_text(", ".join(words), "dim"), "  ")
     if body.get("input") is not None:
         yield from argument_lines({"input": body["input"]})
+    items: dict[str, list[Mapping[str, Any]]] = {}
     for step in body.get("steps", ()):
-        yield from _step_lines(step, uncertain=step["id"] in body["uncertain"])
+        items.setdefault(step["id"].rpartition("[")[0] if step["id"].endswith("]") else "", []).append(step)
+        # Of an item that is done, the list of results is enough.
+        if "[" not in step["id"] or "result" not in step:
+            yield from _step_lines(step, items.get(step["id"], ()), uncertain=step["id"] in body["uncertain"])
     listed = {step["id"] for step in body.get("steps", ())}
     for step in state.plan.steps if state is not None and state.plan is not None and state.pending else ():
         if step.id not in listed:
@@ -73,15 +78,20 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
         command = f"portico resume {short_name(each.name)}"
         if each.state == "failed":
             failed = (each.step.id for each in state.records if each.error is not None and each.step.own)
-            command += "".join(f" --retry {step}" for step in failed)
+            command += "".join(f" --retry {quote(step)}" for step in failed)
         does = f"says what to do about {', '.join(state.uncertain)}" if each.state == "uncertain" else "continues"
         yield Hanging(safe_text(f"`{command}` {does}.", "dim"), "  ")
 
 
-def _step_lines(step: Mapping[str, Any], *, uncertain: bool) -> Iterator[RenderableType]:
+def _step_lines(
+    step: Mapping[str, Any], items: Sequence[Mapping[str, Any]], *, uncertain: bool
+) -> Iterator[RenderableType]:
+    """Yield the lines of a step, which ran for the ``items`` of a list so far."""
     mark, style = ("?" if uncertain else "…"), "yellow"
     if "error" in step:
         mark, style = "✗", "red"
+    elif step.get("skipped"):
+        mark, style = "–", "dim"
     elif "result" in step:
         mark, style = "✓", "green"
     called = step["function"] if isinstance(step["function"], str) else "a plan or a template"
@@ -89,11 +99,17 @@ def _step_lines(step: Mapping[str, Any], *, uncertain: bool) -> Iterator[Rendera
     if step["started_at"] and step["ended_at"]:
         seconds = (parse_time(step["ended_at"]) - parse_time(step["started_at"])).total_seconds()
         text.append(f"  {seconds:.1f} s", style="dim")
+    if "items" in step:
+        done, skipped = (sum(key in each for each in items) for key in ("result", "skipped"))
+        words = f"{done} of {step['items']}" if done < step["items"] else str(done)
+        text.append(f"  {words} items{f', {skipped} skipped' if skipped else ''}", style="dim")
+    elif step.get("skipped"):
+        text.append("  skipped", style="dim")
     yield text
     yield from argument_lines(step["arguments"] or {}, "      ")
-    if "error" in step:
+    if "error" in step and not step["error"].startswith(f"Step {step['id']}["):
         yield Hanging(safe_text(step["error"], "red"), "      ")
-    elif "result" in step:
+    elif "result" in step and "skipped" not in step:
         yield Hanging(safe_text(one_line(step["result"])), "      → ")
 
 
@@ -136,10 +152,7 @@ def _steps_to_json(each: RunEntry, state: RunState) -> list[dict[str, Any]]:
             ends.pop(entry["step"], None)
         elif entry["type"] in ("step-finished", "step-failed"):
             ends[entry["step"]] = entry["at"]
-    steps: list[tuple[Step, dict[str, Any]]] = [
-        (record.step, {"result": record.result} if record.error is None else {"error": record.error})
-        for record in state.records
-    ]
+    steps: list[tuple[Step, dict[str, Any]]] = [(record.step, outcome_to_json(record)) for record in state.records]
     steps += [(begun.step, {}) for begun in state.started.values()]
     return [
         {
@@ -148,6 +161,7 @@ def _steps_to_json(each: RunEntry, state: RunState) -> list[dict[str, Any]]:
             "arguments": starts.get(step.id, {}).get("arguments"),
             "started_at": starts.get(step.id, {}).get("at"),
             "ended_at": ends.get(step.id),
+            **({"items": starts[step.id]["items"]} if "items" in starts.get(step.id, {}) else {}),
             **outcome,
         }
         for step, outcome in steps

@@ -113,8 +113,9 @@ class Progress:
                 self._running[step.id] = (called_name(step), time.monotonic())
             case task.Event.StepFinished(step=step) if step.id.endswith("]"):
                 # One of many items: only the line that changes counts them.
-                called, _ = self._running.pop(step.id, (called_name(step), 0.0))
-                self._items[called] = self._items.get(called, 0) + 1
+                self._running.pop(step.id, None)
+                loop = step.id.rpartition("[")[0]
+                self._items[loop] = self._items.get(loop, 0) + 1
             case task.Event.StepFinished(step=step):
                 self._print_step(step, "done")
             case task.Event.StepSkipped(step=step) if not step.id.endswith("]"):
@@ -140,7 +141,7 @@ class Progress:
         if how != "again" and step.id in self._running:
             _, began = self._running.pop(step.id)
             text.append(f"  {time.monotonic() - began:.1f} s", style="dim")
-        if why:
+        if why and not why.startswith(f"Step {step.id}["):
             text.append(f"  {' '.join(plain(why).split())}", style=style)
         self._display.console.print(text)
 
@@ -152,9 +153,12 @@ class Progress:
             return
         line = self._idle
         if self._running:
-            running = dict.fromkeys(called for called, _ in self._running.values())
-            shown = (f"{called} ({done} done)" if (done := self._items.get(called)) else called for called in running)
-            line = f"Running {', '.join(shown)}…"
+            shown = (
+                f"{called} ({done} done)" if (done := self._items.get(id)) else called
+                for id, (called, _) in self._running.items()
+                if not id.endswith("]")
+            )
+            line = f"Running {', '.join(dict.fromkeys(shown))}…"
         elif self._text:
             # The end of the text, so that one sees it grow.
             line = f"Writing the answer… {self._text[-50:]}"

@@ -187,7 +187,7 @@ def failed_template(task: Task) -> tuple[StepRecord | None, tuple[StepRecord, ..
     failed = [record for record in task.own_steps if record.error is not None]
     if not failed:
         return None, ()
-    within = tuple(f"{record.step.id}/" for record in failed)
+    within = tuple(f"{record.step.id}{mark}" for record in failed for mark in "/[")
     children = (record for record in task.steps if record.error is None and record.step.id.startswith(within))
     return failed[-1], tuple(children)
 

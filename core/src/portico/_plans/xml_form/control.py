@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 FOR_EACH, AT_A_TIME, IF_FAILS, RUN_IF = "forEach", "atOnce", "ifFails", "runIf"
 CONTROL = {name.lower(): name for name in (FOR_EACH, AT_A_TIME, IF_FAILS, RUN_IF)}
+_PLACES = {"each.items": FOR_EACH, "each.at_once": AT_A_TIME, "each.failed": IF_FAILS, "when": RUN_IF}
 _WORDS, _SIGN = re.compile(r"(not\s+)?(present\s+)?"), re.compile(r"[!=]=")
+
+
+def attribute_at(place: str) -> str:
+    """Return the attribute that holds a place in a step's JSON form, "" where none does.
+
+    >>> attribute_at("arguments.text.list[0]"), attribute_at("when.not.true")
+    ('text', 'runIf')
+    """
+    argument = re.match(r"arguments\.([^.\[]*)", place)
+    found = (name for start, name in _PLACES.items() if place.startswith(start))
+    return argument[1] if argument is not None else next(found, "")
 
 
 def read_each(written: Mapping[str, str], items: Expression | None) -> Each | None:

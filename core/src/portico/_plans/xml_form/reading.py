@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from portico._plans.difference import plan_difference
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, TextOf, Value
-from portico._plans.xml_form.control import control_attributes
+from portico._plans.xml_form.control import attribute_at, control_attributes
 from portico._plans.xml_form.document import LIMIT_OF_CHARACTERS, Document, Mend, WrittenCall
 from portico._plans.xml_form.mending import mend
 from portico._plans.xml_form.steps import Steps, full_name
@@ -55,8 +54,9 @@ class XmlPlan:
         if self._source is None or index is None:
             return None
         document, calls = self._source
-        argument = re.match(r"arguments\.([^.\[]*)", place)
-        return document.place(calls[index], argument[1] if argument is not None else "")
+        return document.place(calls[index], attribute_at(place))
+
+    attribute_at = staticmethod(attribute_at)
 
     @staticmethod
     def read(

@@ -8,12 +8,13 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.checking.shapes import UNKNOWN, Output, Place, constant, known_of, list_of, meant, whole
+from portico._plans.checking.shapes import UNKNOWN, Output, Place, at_path, constant, known_of, list_of, meant, whole
 from portico._plans.findings import Finding
 from portico._plans.plan import INPUT, ITEM, Each, Expression, From, Step, TextOf, Value, When
 from portico._plans.xml_form.control import CONTROL, FOR_EACH, RUN_IF, read_each, read_when
 from portico._schema.coerce import read_literal
 from portico._schema.compare import never_meet
+from portico._schema.paths import EACH
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
@@ -231,9 +232,8 @@ class Steps:
                 self.covered = {ITEM: variables.known[ITEM]} if ITEM in variables.known else {}
                 variables.known[ITEM] = From(ITEM)
                 output = variables.outputs.get(items.step, UNKNOWN) if isinstance(items, From) else UNKNOWN
-                path = (*items.path, 0) if isinstance(items, From) else ()
-                found = output.at(path) if path else Place()
-                variables.outputs[ITEM] = UNKNOWN if found.problem else Output(found.shape)
+                found = at_path(output.at(items.path).shape, (EACH,)) if isinstance(items, From) else Place()
+                variables.outputs[ITEM] = UNKNOWN if found.problem else Output(at_path(found.shape, (0,)).shape)
             each = read_each(control, items)
             if RUN_IF not in control:
                 return each, None
