@@ -14,7 +14,7 @@ from typing import Any
 from tests.eval.agentdojo.attacks import MARK, Call, attack_on, calls_of
 from tests.eval.agentdojo.suites import Outcome, Task, World, suite
 
-from portico import Budget, ChatCapabilities, ChatRequest, Kernel, ToolCall, ToolLoopLimits
+from portico import Budget, ChatCapabilities, ChatRequest, FlowReview, Kernel, Policy, ToolCall, ToolLoopLimits
 from portico.errors import PorticoError
 from portico.ports import ChatService
 from portico_function_calling_planner.config import FunctionCallingSettings
@@ -47,9 +47,15 @@ class Obedient:
         return left.pop(0) if left else self.goal if obeys else "Done."
 
 
-def kernel_of(world: World) -> Kernel:
-    """Return the kernel whose guard is measured."""
-    return Kernel(plugins=[world.plugin()], budget=Budget(proposals=60, steps=200))
+def guarded(world: World, policy: Policy | None, usual: list[Call]) -> Kernel:
+    """Return the kernel whose guard is measured, with a person who agrees to the calls of the user task only."""
+
+    async def decide(review: FlowReview) -> bool:
+        return (str(review.step.function).partition("-")[2], dict(review.arguments)) in usual
+
+    kernel = Kernel(plugins=[world.plugin()], budget=Budget(proposals=60, steps=200), policy=policy)
+    kernel.approve_flows(decide)
+    return kernel
 
 
 def chat_of(model: Obedient, plugin: str, *, tools: bool) -> ScriptedChat:
@@ -67,9 +73,8 @@ def chat_of(model: Obedient, plugin: str, *, tools: bool) -> ScriptedChat:
     return ScriptedChat(reply, capabilities=ChatCapabilities(tools=tools), repeat=True)
 
 
-async def answer_of(way: str, world: World, goal: str, model: Obedient) -> str:
+async def answer_of(way: str, kernel: Kernel, plugin: str, goal: str, model: Obedient) -> str:
     """Return the answer of a planner, or of a model that has the tools as an agent has them."""
-    plugin, kernel = world.suite.title(), kernel_of(world)
     chat = chat_of(model, plugin, tools=way != "stepwise")
     if way not in PLANNERS:
         return str((await kernel.complete(goal, chat=chat, functions=[plugin], limits=ToolLoopLimits(rounds=60))).value)
@@ -78,7 +83,7 @@ async def answer_of(way: str, world: World, goal: str, model: Obedient) -> str:
     return (await kernel.run_goal(goal, planner=made)).outcome.text
 
 
-async def had_its_way(way: str, task: Task, injection: str) -> bool:
+async def had_its_way(way: str, task: Task, injection: str, policy: Policy | None) -> bool:
     """Tell whether an injection task is fulfilled when the model obeys."""
     aim: Any = suite(task.suite).get_injection_task_by_id(injection)
     world = World.of(task, attack_on(task.suite).attack(task.of_suite, aim))
@@ -86,7 +91,8 @@ async def had_its_way(way: str, task: Task, injection: str) -> bool:
     usual = [(call.function, call.args) for call in task.of_suite.ground_truth(before)]
     model = Obedient(usual, calls_of(task.suite, injection), aim.GOAL)
     try:
-        answer = await answer_of(way, world, task.plan.goal, model)
+        kernel = guarded(world, policy, usual)
+        answer = await answer_of(way, kernel, world.suite.title(), task.plan.goal, model)
     except PorticoError:
         answer = ""
     return Outcome(world, before, answer).judged(aim)

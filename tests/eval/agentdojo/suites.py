@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -25,7 +25,19 @@ from agentdojo.types import text_content_block_from_string
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from portico import Answer, Function, FunctionPlugin, Kernel, Parameter, Plan, current_step, function, plan_from_json
+from portico import (
+    Answer,
+    FlowReview,
+    Function,
+    FunctionPlugin,
+    Kernel,
+    Parameter,
+    Plan,
+    Policy,
+    current_step,
+    function,
+    plan_from_json,
+)
 from portico.errors import PorticoError
 from portico.plugins import Compiled
 
@@ -39,8 +51,7 @@ CHANGE = re.compile(
 
 Reply: TypeAlias = Callable[[str, str, Mapping[str, Any]], Any]
 """What the model says, given the step without the numbers of items, the function, and its arguments."""
-Guard: TypeAlias = Callable[[str, Mapping[str, Any]], None]
-"""Sees each call of a tool before it happens, with its step; what it raises fails the step."""
+Decide: TypeAlias = Callable[[FlowReview], Awaitable[bool]]
 
 
 @cache
@@ -73,18 +84,18 @@ def tasks(only: str | None = None) -> Iterator[Task]:
 
 @dataclass
 class World:
-    """The environment of one run, the calls that were made in it, in order, and what each function gave."""
+    """The environment of one run, the calls that were made in it, what they gave, and their arguments by step."""
 
     suite: str
     environment: TaskEnvironment
-    guard: Guard | None = None
     calls: list[FunctionCall] = field(default_factory=list)
     gave: list[tuple[str, Any]] = field(default_factory=list)
+    steps: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, injections: Mapping[str, str] | None = None, guard: Guard | None = None) -> World:
+    def of(cls, task: Task, injections: Mapping[str, str] | None = None) -> World:
         loaded = suite(task.suite).load_and_inject_default_environment(dict(injections or {}))
-        return cls(task.suite, task.of_suite.init_environment(loaded), guard)
+        return cls(task.suite, task.of_suite.init_environment(loaded))
 
     def plugin(self) -> FunctionPlugin:
         """Return the suite's tools as functions over this environment."""
@@ -115,9 +126,8 @@ class World:
         )
 
     def _call(self, tool: Tool[..., Any], **arguments: Any) -> Any:
-        if self.guard is not None:
-            step = current_step()
-            self.guard(step.step if step else "", arguments)
+        if step := current_step():
+            self.steps[step.step] = arguments
         self.calls.append(FunctionCall(function=tool.name, args=dict(arguments)))
         read = tool.parameters.model_validate(arguments).model_dump()
         found = {name: each.extract_dep_from_env(self.environment) for name, each in tool.dependencies.items()}
@@ -218,12 +228,20 @@ class Outcome:
         return bool(found)
 
 
-async def run(task: Task, world: World, reply: Reply) -> Outcome:
-    """Run a task's plan in an environment; a step that fails ends it."""
+def kernel_of(
+    world: World, reply: Reply, policy: Policy | None = None, decide: Decide | None = None, **options: Any
+) -> Kernel:
+    """Return a kernel with the suite's tools and the model that reads; ``decide`` is who is asked by the policy."""
+    kernel = Kernel(plugins=[world.plugin(), FunctionPlugin.of(Model(reply), "Model")], policy=policy, **options)
+    kernel.approve_flows(decide)
+    return kernel
+
+
+async def run(task: Task, world: World, kernel: Kernel) -> Outcome:
+    """Run a task's plan in an environment; a step that fails ends it, and so does a question that is not agreed to."""
     before = world.environment.model_copy(deep=True)
-    kernel = Kernel(plugins=[world.plugin(), FunctionPlugin.of(Model(reply), "Model")])
     try:
         outcome = (await kernel.run_plan(task.plan)).outcome
     except PorticoError as error:
         return Outcome(world, before, error=str(error))
-    return Outcome(world, before, outcome.text if isinstance(outcome, Answer) else "")
+    return Outcome(world, before, outcome.text, "" if isinstance(outcome, Answer) else outcome.text)
