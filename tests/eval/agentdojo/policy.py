@@ -42,8 +42,19 @@ def questions(kernel: Kernel, plan: Plan) -> dict[str, list[str]]:
 def trusted_in(policy: Policy, function: str, result: Any) -> Iterator[Any]:
     """Yield the parts of a function's result that are trusted, or may be."""
     gives = policy.functions[function].gives
-    for path, words in gives.items():
-        inside = any(len(other) > len(path) and other[: len(path)] == path for other in gives)
-        if (words.trusted or words.as_given) and not inside:
-            with suppress(LookupError):
-                yield evaluate(From("it", path), {"it": result})
+    untrusted = [path for path, words in gives.items() if not words.trusted and not words.as_given]
+    for path in gives.keys() - untrusted:
+        left = result
+        for inside in untrusted:
+            left = _without(left, inside) if inside[: len(path)] == path else left
+        with suppress(LookupError):
+            yield evaluate(From("it", path), {"it": left})
+
+
+def _without(value: Any, path: tuple[Any, ...]) -> Any:
+    """Return a value without what is at a path, of names and all elements."""
+    if not path:
+        return None
+    if isinstance(value, list):
+        return [_without(each, path[1:]) for each in value]
+    return {name: _without(each, path[1:]) if name == path[0] else each for name, each in dict(value or {}).items()}
