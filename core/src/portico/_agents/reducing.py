@@ -8,7 +8,19 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack, cast
 
-from portico._chat.messages import File, Image, Message, Part, Reasoning, Source, Text, ToolCall, ToolResult, Usage
+from portico._chat.messages import (
+    SUMMARY_HEAD,
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from portico.errors import LimitExceeded, ResponseInvalid
 
 if TYPE_CHECKING:
@@ -311,7 +323,7 @@ class SummarizeHistory:
         known = history.reduced if history.reduced.messages else WHOLE
         kept = min(turns_with_room(history, int(tokens * share)), len(history.turns) - known.turns)
         first = len(history.turns) - kept
-        noted = "".join(message.text for message in known.messages).removeprefix(_HEAD)
+        noted = "".join(message.text for message in known.messages).removeprefix(SUMMARY_HEAD)
         usage = Usage()
         old = [message for turn in history.turns[known.turns : first] for message in turn]
         if not known.turns:
@@ -319,7 +331,7 @@ class SummarizeHistory:
         for piece in _pieces("".join(map(_write, old)), max(tokens, _SMALLEST)):
             noted, spent = await self._note_down(noted, piece, kernel, chat)
             usage += spent
-        return Reduced(first, (Message.of("user", _HEAD + noted),), usage)
+        return Reduced(first, (Message.of("user", SUMMARY_HEAD + noted),), usage)
 
     async def _note_down(
         self, noted: str, piece: str, kernel: KernelLike, chat: ChatService | str | None
@@ -335,9 +347,6 @@ class SummarizeHistory:
 
     def __repr__(self) -> str:
         return f"SummarizeHistory(words={self.words}, share={self.share})"
-
-
-_HEAD = "What was said before, in short:\n"
 
 
 def _write(message: Message) -> str:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
+SUMMARY_HEAD = "What was said before, in short:\n"
+"""How a message begins that stands for earlier ones, in a model's words; its role is the user's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """Words."""

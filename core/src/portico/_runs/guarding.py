@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,9 @@ class Guard:
     _flows: dict[str, list[Flow]] = field(default_factory=dict)
     _shades: dict[str, Shade] = field(default_factory=dict)
     _running: Flows | None = None
-    _planned: set[str] = field(default_factory=set)
+    _planned: Counter[str] = field(default_factory=Counter)
+    """The steps that were planned before anything untrusted was read, and have not run."""
+    _begun: list[Plan] = field(default_factory=list)
     _read: set[str] = field(default_factory=set)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -70,17 +73,22 @@ class Guard:
     def begin(self, plan: Plan) -> None:
         """Take over the flows of a plan that is about to run."""
         self._running = self._check(plan)
+        flows: dict[str, list[Flow]] = {}
         for flow in self._running:
-            self._flows.setdefault(flow.step, []).append(flow)
-        if not self._read:
-            self._planned |= {_canonical(step) for step in plan.steps}
+            flows.setdefault(flow.step, []).append(flow)
+        self._flows |= flows
+        # A plan that continues was planned once.
+        if not self._read and not any(each is plan for each in self._begun):
+            self._planned.update(map(_canonical, plan.steps))
+        self._begun.append(plan)
 
-    def end(self, plan: Plan, results: Mapping[str, Any], recorded: Mapping[str, Iterable[str]] = {}) -> None:
-        """Take over the labels of what the steps of a plan gave; those on record are not forgotten."""
+    def end(self, plan: Plan, ran: Collection[str], recorded: Mapping[str, Iterable[str]] = {}) -> None:
+        """Take over the labels of what the steps of a plan gave, or how they failed; what is on record is kept."""
         flows = self._running or self._check(plan)
         for step in plan.steps:
-            if step.id not in results:
+            if step.id not in ran:
                 continue
+            self._planned[_canonical(step)] -= 1
             shade = flows.shade(step.id)
             known = Label(frozenset(recorded.get(step.id, ())))
             if known.untrusted and not shade((), True).untrusted:
@@ -151,20 +159,27 @@ class Guard:
             return True  # there is no such value
 
     def _check(self, plan: Plan) -> Flows:
-        return Flows(self._around(), plan, (), self._shades)
+        return Flows(self._around(plan), plan, (), self._shades)
 
-    def _around(self) -> Around:
+    def _around(self, plan: Plan) -> Around:
+        left, late = Counter(self._planned), set[str]()
+        for step in plan.steps if self._read else ():
+            known = _canonical(step)
+            left[known] -= 1
+            if left[known] < 0:
+                late.add(step.id)
+        had_read = Label(frozenset(self._read))
         kernel, functions = self.kernel, self.kernel.functions
 
         def plans(name: str) -> Plan | None:
             return plan_of(functions[name]) if name in functions else None
 
-        return Around(
-            self.policy, kernel.specs, plans, lambda plan: calls_of(plan, kernel), self._late, self.words.said
-        )
+        def late_label(step: Step) -> Label:
+            return had_read if step.id in late else TRUSTED
 
-    def _late(self, step: Step) -> Label:
-        return TRUSTED if not self._read or _canonical(step) in self._planned else Label(frozenset(self._read))
+        return Around(
+            self.policy, kernel.specs, plans, lambda plan: calls_of(plan, kernel), late_label, self.words.said
+        )
 
 
 def _canonical(step: Step) -> str:

@@ -199,7 +199,7 @@ class Loop:
             if execution.guard is not None:
                 execution.guard.begin(plan)
                 untrusted = {record.step.id: record.untrusted for record in state.records}
-                execution.guard.end(plan, execution.results, untrusted)
+                execution.guard.end(plan, untrusted.keys(), untrusted)
                 execution.guard.agreed |= state.agreed
         recorded = execution.recording.finished if execution.recording is not None else ()
         self.uncertain = tuple(state.started[step].step for step in state.uncertain if step not in recorded)
@@ -463,7 +463,7 @@ class Loop:
             return Paused(stop.hold.reason, stop.step.id)
         finally:
             if guard is not None:
-                guard.end(plan, execution.results)
+                guard.end(plan, {record.step.id for record in execution.records})
                 execution.warnings += guard.warnings
                 guard.warnings.clear()
         self._observe(plan)

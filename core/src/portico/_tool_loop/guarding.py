@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.messages import Message, Source, ToolResult
+from portico._chat.messages import SUMMARY_HEAD, Message, Source, ToolResult
 from portico._flows.check import Flow, FlowReview
 from portico._flows.labels import shade_of
 from portico._flows.policy import Policy
@@ -30,7 +30,9 @@ class CallGuard:
         self.read: set[str] = set()
         words: list[Any] = []
         for message in messages:
-            if message.role == "user":
+            if message.role == "user" and message.text.startswith(SUMMARY_HEAD):
+                self.read.add("a summary of what was said before")
+            elif message.role == "user":
                 words.append(message.text)
             for part in message.content:
                 if isinstance(part, Source):

@@ -148,6 +148,8 @@ class TurnState:
         limits: ToolLoopLimits,
         choose: Choose | None,
     ) -> None:
+        # Before sources are written into the user's messages.
+        self.guard = CallGuard.of(kernel, request.messages)
         if not chat.capabilities.sources and _has_sources(request.messages):
             request = replace(request, messages=Message.render_sources(request.messages))
         self.kernel = kernel
@@ -165,7 +167,6 @@ class TurnState:
         self.usage = Usage()
         self.added: list[Message] = []
         self.reply: ChatReply | None = None
-        self.guard = CallGuard.of(kernel, request.messages)
         self.deadline = None if limits.seconds is None else asyncio.get_running_loop().time() + limits.seconds
 
     async def choose_tools(self) -> Sequence[FunctionsOffered]:
