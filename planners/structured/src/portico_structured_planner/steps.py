@@ -219,7 +219,8 @@ class _StepWriter:
     items: dict[str, dict[str, dict[Path, dict[Path, None]]]] = field(default_factory=dict)
     control: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The schemas of ``each`` and ``when``, where a step may have them."""
-    loops: bool = False
+    listing: Sequence[Origin] = ()
+    """The origins that surely have a list, the latest first; none where no step runs for its items."""
 
     def form(self, functions: Sequence[FunctionSpec]) -> StepForm:
         taken = {spec.name for spec in functions}
@@ -227,7 +228,7 @@ class _StepWriter:
         offered: dict[str, FunctionForm] = {}
         left_out = dict(self.rules.left_out)
         if self.rules.loops and self.rules.calls and all(origin.id != ITEM for origin in self.origins):
-            self.loops = True
+            self.listing = [origin for origin in reversed(self.origins) if self.forms.items(origin, ANYTHING)]
             self.controls()
         for spec in functions if self.rules.calls else ():
             if spec.name in left_out:
@@ -280,10 +281,7 @@ class _StepWriter:
 
     def controls(self) -> None:
         """Find what a step may have before its arguments: what it runs for, and when."""
-        lists = [
-            self.places(each.id, (*found,)) for each in self.origins if (found := self.forms.items(each, ANYTHING))
-        ]
-        if lists:
+        if lists := [self.places(each.id, (*self.forms.items(each, ANYTHING),)) for each in self.listing]:
             self.control["each"] = self.define("each", _optional(_close({"items": _any(lists)})))
         tests = [_close({"true": _any(places)})] if (places := self.referring(TRUTH)) else []
         for form in COMPARED:
@@ -301,10 +299,10 @@ class _StepWriter:
 
     def item(self, form: ParameterForm) -> dict[str, Any] | None:
         """Return the alternative that refers to the item of a list; what is taken of this depends on the list."""
-        if not self.loops:
+        if not self.listing:
             return None
         if form.key not in self.items:
-            fitting = {origin.id: self.forms.items(origin, form) for origin in reversed(self.origins)}
+            fitting = {origin.id: self.forms.items(origin, form) for origin in self.listing}
             self.items[form.key] = {id: lists for id, lists in fitting.items() if lists}
         paths = dict.fromkeys(path for lists in self.items[form.key].values() for one in lists.values() for path in one)
         return self.places(ITEM, tuple(paths)[:_MOST_ITEMS]) if paths else None
