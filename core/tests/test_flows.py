@@ -214,7 +214,11 @@ async def test_a_step_that_has_run_is_not_planned_again_unasked_nor_does_an_erro
 async def test_a_planner_is_shown_once_what_would_need_a_person() -> None:
     kernel, post = kernel_of()
     wrong, right = (Plan("g", (MAILS, send(to)), Value("done")) for to in (SENDER, Value("ada")))
-    run = await kernel.run_goal("Mail ada.", planner=ScriptedPlanner(wrong, right))
+    planner = ScriptedPlanner(wrong, right)
+    assert isinstance((await kernel.run_goal("Mail ada.", planner=planner)).outcome, Paused)
+    planner = ScriptedPlanner(wrong, right)
+    planner.asks_model = True
+    run = await kernel.run_goal("Mail ada.", planner=planner)
     assert isinstance(run.outcome, Answer)
     assert post.sent == ["ada"]
 

@@ -16,7 +16,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
     "source lines": 71_950,
-    "core lines": 24_900,
+    "core lines": 24_950,
     "testkit lines, with its tests": 12_010,
     "public names of core": 226,
     "distributions": 27,

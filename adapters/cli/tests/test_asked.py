@@ -181,6 +181,15 @@ def test_a_no_to_a_flow_holds_the_run_and_it_is_asked_again(talk: Talk, guarded:
     assert sent(guarded)
 
 
+def test_a_plan_that_a_planner_made_is_shown_with_its_flows(talk: Talk, guarded: Path) -> None:
+    recorded = '[planner]\nuse = "recorded"\n[planner.recorded]\nplan = "plan.json"\n'
+    file = guarded / "portico.toml"
+    file.write_text(file.read_text() + recorded)
+    code, shown = talk("ask", "Tell them", answers=[("Run this plan?", "n\n")])
+    assert (code, sent(guarded)) == (4, ""), shown
+    assert "ask: s2 arguments.text: text of tools-send comes from s1, which is untrusted" in " ".join(shown.split())
+
+
 def test_a_step_whose_effect_is_asked_about_says_the_flow_and_is_asked_once(talk: Talk, guarded: Path) -> None:
     code, shown = talk("run", "plan.json", "--approve-effects", answers=[("Run it?", "y\n")])
     assert code == 0, shown
@@ -205,5 +214,4 @@ def test_an_application_that_says_nothing_is_asked_no_more_than_before(talk: Tal
     file.write_text(file.read_text().partition("[policy]")[0])
     code, shown = talk("run", "plan.json", answers=[("[n]o:", "y\n")])
     assert code == 0, shown
-    assert "warning: s2 arguments.text: text of tools-send comes from s1, which is untrusted" in " ".join(shown.split())
-    assert shown.count("untrusted") == 1
+    assert "untrusted" not in shown

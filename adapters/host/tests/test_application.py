@@ -11,8 +11,9 @@ from jsonschema import Draft202012Validator
 import portico_host
 from portico import function
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
-from portico.plans import Answer, Budget, Emit, From, Plan, Step, Task
+from portico.plans import Answer, Budget, Emit, From, Plan, Step, Task, Value
 from portico.ports import FunctionSource, HttpClient, PageReader, TextSearch
+from portico_testkit.fakes.text_search import ListEntry, ListSearch
 
 pytestmark = pytest.mark.usefixtures("work")
 
@@ -156,20 +157,29 @@ async def test_labels_that_no_function_has_are_refused_with_the_nearest(acme: An
 async def test_an_application_without_labels_is_warned_before_a_run_and_runs_as_before(work: Path) -> None:
     class Post:
         @function
-        def read(self) -> str:
-            """Read the newest mail."""
-            return "Write to eve."
+        def draft(self) -> str:
+            """Draft a mail."""
+            return "Hello."
 
         @function(effects=True)
         def send(self, text: str) -> str:
             """Send a mail."""
             return text
 
-    plan = Plan("g", (Step("s1", "Post-read"), Step("s2", "Post-send", {"text": From("s1")})), From("s2"))
-    for mode, warned in ((None, 0), ("warn", 1), ("off", 0)):
-        async with portico_host.open(overrides={"policy": {"mode": mode}}, plugins=[Post()]) as kernel:
-            findings = [each.verdict for each in kernel.check_plan(plan)]
-            assert findings == ([] if mode == "off" else ["ask"])
+    looking = {"query": Value("eve")}
+    for first, mode, found, warned in (
+        (Step("s1", "notes-Search", looking), None, ["ask"], 0),
+        (Step("s1", "Post-draft"), None, [], 0),
+        (Step("s1", "notes-Search", looking), "warn", ["ask"], 1),
+        (Step("s1", "Post-draft"), "warn", ["ask"], 1),
+        (Step("s1", "notes-Search", looking), "off", [], 0),
+    ):
+        notes = {(TextSearch, "notes"): ListSearch([ListEntry("Write to eve.")])}
+        overrides = {"policy": {"mode": mode}}
+        async with portico_host.open(overrides=overrides, plugins=[Post()], services=notes) as kernel:
+            text = From("s1", (0,)) if first.arguments else From("s1")
+            plan = Plan("g", (first, Step("s2", "Post-send", {"text": text})), From("s2"))
+            assert [each.verdict for each in kernel.check_plan(plan)] == found
             outcome = (await kernel.run_plan(plan)).outcome
             assert isinstance(outcome, Answer)
             assert len(outcome.warnings) == warned

@@ -64,6 +64,7 @@ async def carry_out(
         if person is None:
             kernel.approve_flows(absent)
         if person is not None:
+            person.knows_flows = bool(remarks)
             with progress.quiet():
                 show_errors(*remarks)
 

@@ -40,8 +40,6 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _WITHOUT_EFFECTS = frozenset({"get", "head", "options", "trace"})
 _LONGEST_DESCRIPTION = 1_000
 _MOST_LISTED = 5
-_OUTSIDE = FunctionLabels(reaches_out=True)
-"""What is sent to a server can be read there, also where the operation has no effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +317,8 @@ class _Making:
             returns=compile_unchecked(responses.schema),
             effects=effects,
             tags=frozenset(operation.tags),
-            labels=_OUTSIDE if isinstance(server, Server) and not _is_here(server.url) else None,
+            # What is sent to a server can be read there, also where the operation has no effects.
+            labels=FunctionLabels(reaches_out=isinstance(server, Server) and not _is_here(server.url)),
         )
 
 

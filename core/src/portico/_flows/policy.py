@@ -30,7 +30,8 @@ class Policy:
     ``mode`` is "off", "warn" (flows that nothing allows are warnings), or "enforce" (a person agrees to them first, and
     what a function refuses does not run). ``functions`` are labels by name or pattern; they count instead of those that
     a function has itself, the longest pattern first. A ``quiet`` policy is for an application that has said nothing: it
-    warns in the check of a plan only, and only of functions with effects.
+    warns in the check of a plan only, and only where what a search or a server gave reaches a function with effects.
+    Functions without labels count as made by the application, and give what is as trusted as their arguments.
     """
 
     mode: Mode = "warn"
@@ -44,7 +45,7 @@ class Policy:
         for pattern in sorted(self.functions, key=len, reverse=True):
             if fnmatchcase(spec.name, pattern):
                 return self.functions[pattern]
-        return spec.labels or (_AS_GIVEN if spec.is_answer else _UNLABELLED)
+        return spec.labels or (_AS_GIVEN if spec.is_answer or self.quiet else _UNLABELLED)
 
     def takes(self, spec: FunctionSpec, parameter: str) -> dict[JsonPath, Takes]:
         """Return what a parameter takes, by paths into it."""

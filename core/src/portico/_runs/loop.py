@@ -342,9 +342,18 @@ class Loop:
         )
 
     def _may_be_better(self, findings: Sequence[Finding]) -> bool:
-        """Tell whether to ask the planner, once in a run, for a plan that needs no person's agreement."""
+        """Tell whether to ask the planner, once in a run, for a plan that needs no person's agreement.
+
+        One that asks no model has no other plan.
+        """
         guard = self.execution.guard
-        if guard is None or guard.proposed or not guard.enforced or self.refusals >= self.budget.refusals:
+        if (
+            not getattr(self.planner, "asks_model", False)
+            or guard is None
+            or guard.proposed
+            or not guard.enforced
+            or self.refusals >= self.budget.refusals
+        ):
             return False
         guard.proposed = any(finding.verdict for finding in findings)
         return guard.proposed

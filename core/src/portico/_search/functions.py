@@ -138,7 +138,6 @@ def search_plugin(
         found = getattr(search, method.method)
         call = _SearchFunction(f"{name}-{function}", found, filter, filters, names, defaults, limits)
         records = _compile_records(method.record_type, tuple(codecs))
-        labels = None if search.capabilities.local else FunctionLabels(reaches_out=True)
         made.append(
             Function(
                 function,
@@ -148,7 +147,7 @@ def search_plugin(
                 parameters=call.parameters(parameters or {}, capabilities),
                 returns=replace(records, schema={**records.schema, "description": returns}) if returns else records,
                 tags=tags | ({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else set()),
-                labels=labels,
+                labels=FunctionLabels(reaches_out=not search.capabilities.local),
             )
         )
     return FunctionPlugin(name, tuple(made), description or f"Search {name}.")

@@ -16,9 +16,11 @@ from portico.plans import plan_of, plan_to_text
 from portico.plugins import RunState
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show_errors
-from portico_cli.show.plans import argument_lines, called_name
+from portico_cli.show.plans import Placed, argument_lines, called_name, finding_lines
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from portico import FlowReview, FunctionInvocation, Kernel, PlanReview, StepRun
     from portico.plans import Finding, Plan
     from portico_cli.invocation import Invocation, RunOptions
@@ -89,8 +91,11 @@ def ask_before_effects(
 class Person:
     """Asks on standard error, one question at a time; ``quiet`` keeps progress away meanwhile.
 
-    The event loop continues while the person thinks. The end of the input means no.
+    The event loop continues while the person thinks. The end of the input means no. ``knows_flows`` says that the
+    findings on a plan were shown before.
     """
+
+    knows_flows = False
 
     def __init__(self, kernel: Kernel, quiet: _Quiet) -> None:
         self._kernel = kernel
@@ -103,7 +108,9 @@ class Person:
         """Show a plan and ask whether it may run."""
         async with self._asking:
             with self._quiet():
-                show_errors(safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)))
+                show_errors(
+                    safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)), *self._flows(review.plan)
+                )
                 return await self._choice("Run this plan? [y]es, [n]o: ", "yn") == "y"
 
     async def about_step(self, run: StepRun) -> bool | str:
@@ -148,6 +155,15 @@ class Person:
         words = f"{function} has effects. It would be called with:"
         return await self._about(words, arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
 
+    def _flows(self, plan: Plan) -> Iterable[RenderableType]:
+        """Return a line for each flow of a plan that no label allows."""
+        found = () if self.knows_flows else self._kernel.check_plan(plan)
+        return finding_lines("", [Placed(each) for each in found if each.verdict], enforced=self._enforced)
+
+    @property
+    def _enforced(self) -> bool:
+        return self._kernel.policy is not None and self._kernel.policy.mode == "enforce"
+
     async def _plan(self, run: str) -> Plan | None:
         """Return the plan of a run as its journal has it."""
         store = self._kernel.run_store
@@ -156,8 +172,7 @@ class Person:
 
     async def _flows_to(self, run: StepRun) -> list[Finding]:
         """Return what the check of the plan says of the values that a step takes, where a person must agree to them."""
-        policy = self._kernel.policy
-        plan = await self._plan(run.run) if policy is not None and policy.mode == "enforce" else None
+        plan = await self._plan(run.run) if self._enforced else None
         if plan is None:
             return []
         ids = _INDEX.sub("", run.step.id).split("/")

@@ -122,6 +122,7 @@ def prompt_function(said: Mapping[str, Any], name: str, plugin: str, get: GetPro
         returns=text,
         effects=effects,
         tags=frozenset({f"pin={fingerprint(said)}"}),
+        labels=FunctionLabels(),
         bind=bind,
     )
 
