@@ -294,7 +294,7 @@ def test_a_hundred_functions_and_twenty_steps_stay_within_strict_mode() -> None:
         returns = compile_type(source.choice(hints))
         specs.append(Function(f"f{number}", print, parameters=parameters, returns=returns).spec)
     chat = sampling(3, STRICT)
-    options = StructuredSettings(max_steps=20, min_steps=20, give_up=False, manual_tokens=None, repairs=9)
+    options = StructuredSettings(max_steps=20, min_steps=20, give_up=False, manual_tokens=None, repairs=20)
     planner = StructuredPlanner(options, FixedServices({ChatService: chat}))
     plan = asyncio.run(planner.propose(Task("any", tuple(specs)), emit=ignore))
     assert isinstance(plan, Plan)
