@@ -117,6 +117,24 @@ def test_a_call_with_effects_is_asked_for(talk: Talk, folder: Path) -> None:
     assert sent(folder) == "hey\n" * 4
 
 
+@pytest.mark.parametrize("options", [(), ("--yes",)])
+def test_after_untrusted_data_a_call_is_asked_about_once_also_with_yes(
+    talk: Talk, folder: Path, options: tuple[str, ...]
+) -> None:
+    file = folder / "portico.toml"
+    file.write_text(file.read_text() + '[policy]\nmode = "enforce"\n')
+    read = (READY, 'call tools-fetch {"text": "news"}\n')
+    # The model calls with another word than the user's.
+    unsaid = (READY, 'call tools-send {"text": "h\\u0065y"}\n')
+    code, shown = talk(*options, steps=[read, unsaid, ("Let it run", "n\n"), (READY, "/quit\n")])
+    assert (code, sent(folder)) == (0, ""), shown
+    assert "The model calls tools-send with what you did not say yourself." in shown
+    assert "read tools-fetch, which is untrusted" in " ".join(shown.split())
+    code, shown = talk(*options, steps=[read, unsaid, ("Let it run", "y\n"), (READY, "/quit\n")])
+    assert (code, sent(folder)) == (0, "hey\n"), shown
+    assert "has effects. It would be called" not in shown
+
+
 def test_ctrl_c_stops_an_answer_and_leaves_the_conversation_as_it_was(talk: Talk) -> None:
     steps = [(READY, "Hello\n"), (READY, "slow\n"), ("This", CTRL_C), (READY, "history\n"), (READY, CTRL_D)]
     code, shown = talk(steps=steps)

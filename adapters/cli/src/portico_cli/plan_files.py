@@ -116,7 +116,7 @@ def json_place(text: str, step: str | None, place: str) -> tuple[int, int]:
     id, as plans are written; otherwise it may be the place of the step, or of the same name nearby.
     """
     at = 0
-    for id in re.split(r"(?:\[\d+\])?(?:/|$)", step) if step else ():
+    for id in re.split(r"(?:\[\d+\])?(?:/|\Z)", step) if step else ():
         found = re.compile(rf'"id"\s*:\s*{re.escape(json.dumps(id))}').search(text, at)
         at = found.start() if found else at
     following = re.compile(r'"id"\s*:').search(text, at + 1) if step else None
