@@ -85,8 +85,8 @@ def verdicts(*steps: Step, mode: Any = "enforce") -> list[tuple[str, str]]:
     return [(f"{each.step} {each.place}", each.verdict) for each in findings if each.verdict]
 
 
-def send(to: Any, **more: Any) -> Step:
-    return Step("s2", "Post-send", {"to": to}, **more)
+def send(to: Any, id: str = "s2", **more: Any) -> Step:
+    return Step(id, "Post-send", {"to": to}, **more)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,25 @@ async def test_a_step_waits_for_a_person_who_sees_the_value_and_is_asked_once() 
         ("to of Post-send comes from s1[0].sender, which is untrusted", "eve@evil.example"),
         ("to of Post-send comes from s2, which is untrusted", "sent"),
     ]
+
+
+async def test_a_loop_is_agreed_to_once_with_all_its_values_and_another_value_is_asked_about() -> None:
+    kernel, post = kernel_of(run_store=MemoryRunStore())
+    shown: list[Any] = []
+
+    async def decide(review: FlowReview) -> bool:
+        shown.append(review.arguments["to"])
+        return True
+
+    kernel.approve_flows(decide)
+    to = {"to": From("item", ("sender",))}
+    each = Each(From("s1", From.parse_path("$[0, 1]")), at_once=2)
+    plan = Plan(
+        "g", (MAILS, Step("s2", "Post-send", to, each=each), send(SENDER, id="s3", after=("s2",))), Value("done")
+    )
+    assert isinstance((await kernel.run_plan(plan)).outcome, Answer)
+    assert sorted(post.sent) == ["a", "eve@evil.example", "eve@evil.example"]
+    assert shown == [["eve@evil.example", "a"], ["eve@evil.example", "a"], "eve@evil.example"]
 
 
 async def test_what_the_user_said_is_the_users_wherever_it_is_found() -> None:
@@ -249,6 +268,19 @@ async def test_a_model_that_has_read_untrusted_data_calls_with_what_the_user_sai
     turn = await kernel.complete("Tell ada@example.org what eve writes.", functions=["Post"])
     assert turn.value == "Done."
     assert post.sent == ([to] if sent else [])
+
+
+@pytest.mark.parametrize(("to", "sent"), [("ada@x", True), ("ben@x", False)])
+async def test_a_model_gives_what_certain_readers_may_see_to_these_only(to: str, sent: bool) -> None:
+    replies = []
+    for name, arguments in (("Drive-files", {}), ("Drive-send", {"to": [to], "body": "Plans."})):
+        replies.append(ChatReply(Message("assistant", (ToolCall(name, name, json.dumps(arguments)),)), "tool_calls"))
+    done = ChatReply(Message.of("assistant", "Done."), "stop")
+    chat, drive = ScriptedChat(*replies, done, capabilities=ChatCapabilities(tools=True)), Drive()
+    kernel = Kernel({ChatService: chat}, policy=Policy("enforce"))
+    kernel.add_plugin(drive)
+    await kernel.complete("Send the plans to ada@x and ben@x.", functions=["Drive"])
+    assert drive.sent == ([to] if sent else [])
 
 
 @pytest.mark.parametrize(

@@ -419,7 +419,7 @@ class Kernel:
         """Ask ``decide`` where the policy wants a person to agree before a value reaches a function.
 
         Without ``decide`` such steps pause, as they do by default. What was agreed to is in the journal, and holds for
-        the step of this run, all its items, and a continuation.
+        these values in this step of this run, and where the run continues.
         """
         self.decide_flow = decide
 

@@ -66,7 +66,10 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class FlowReview:
-    """A step about to run with a value that its function does not take unasked: ``flow`` says which, and why."""
+    """A step about to run with a value that its function does not take unasked: ``flow`` says which, and why.
+
+    For a step that runs for each of a list, each of the ``arguments`` is the list of its values for all items.
+    """
 
     step: Step
     run: str
@@ -75,7 +78,7 @@ class FlowReview:
 
 
 DecideFlow: TypeAlias = Callable[[FlowReview], Awaitable[bool | str]]
-"""True agrees, for all items of a step; False, or the reason in words, pauses."""
+"""True agrees to the values that were shown; False, or the reason in words, pauses."""
 
 
 def _never_late(step: Step) -> Label:

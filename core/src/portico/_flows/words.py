@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from portico._schema.paths import JsonPath, is_many, read_path
+
 _SHORTEST = 3
 
 
@@ -45,3 +47,21 @@ class UserWords:
             case _:
                 text = json.dumps(value)
         return re.search(rf"(?<![\w.@-]){re.escape(text.casefold())}(?![\w@-]|\.\w)", self._text) is not None
+
+
+def texts_in(value: Any) -> set[str]:
+    """Return the texts in a value, without case."""
+    if isinstance(value, str):
+        return {value.strip().casefold()}
+    inside = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+    return {text for each in inside for text in texts_in(each)}
+
+
+def readers_at(value: Any, path: JsonPath) -> set[str]:
+    """Return those who are at every place that a path leads to in a value; none where there is no such place."""
+    try:
+        found = read_path(value, path)
+    except LookupError:
+        return set()
+    every = [texts_in(one) for one in found] if is_many(path) else [texts_in(found)]
+    return set.intersection(*every) if every else set()

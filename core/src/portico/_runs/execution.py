@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -154,8 +155,7 @@ class Execution:
         except PausedStep as paused:
             # A step inside this one may have paused.
             if paused.step is step:
-                await self.note("step-held", step=step.id, reason=paused.hold.reason)
-                self.tell(Event.StepPaused(step, paused.hold.reason))
+                await self._note_held(step, paused)
             raise
         except Exception as error:
             await self._record_failure(step, error)
@@ -210,6 +210,8 @@ class Execution:
         self.spent.count_items(count_items(step.id, len(items), inner, self.ended), step)
         self.tell(Event.StepStarted(step, {}))
         await self.note("step-started", step=step.id, arguments={}, items=len(items))
+        if self.guard is not None and inner is None:
+            await self._agree_to_all(step, items, results)
         values, failed, bare = dict(results), dict[str, str](), step.id.removeprefix(within)
         when = step.when if step.decides_by_item else None
 
@@ -242,6 +244,28 @@ class Execution:
         self.warnings += warnings
         await self._finish(step, found, **({"warnings": warnings} if warnings else {}))
         return found
+
+    async def _agree_to_all(self, step: Step, items: list[Any], results: dict[str, Any]) -> None:
+        """Have a person agree to the calls for all items at once, where this is needed."""
+        assert self.guard is not None  # noqa: S101 - the caller has one
+        every, values = [], dict(results)
+        for index, item in enumerate(items):
+            values[ITEM] = item
+            with suppress(Exception):  # It fails when it is the item's turn.
+                holds_now = not step.decides_by_item or step.when is None or holds(step.when, values, self.evaluate)
+                if holds_now and f"{step.id}[{index}]" not in self.ended:
+                    every.append(evaluate_arguments(step, values, evaluate))
+        try:
+            agreed = await self.guard.allow_all(step, self.run, every, self.results)
+        except PausedStep as paused:
+            await self._note_held(step, paused)
+            raise
+        for flow, value in agreed:
+            await self.note("approved", step=step.id, flow=flow, value=value)
+
+    async def _note_held(self, step: Step, paused: PausedStep) -> None:
+        await self.note("step-held", step=step.id, reason=paused.hold.reason)
+        self.tell(Event.StepPaused(step, paused.hold.reason))
 
     async def skip(self, step: Step) -> None:
         """Write down that the condition of a step does not hold."""
@@ -319,8 +343,8 @@ class Execution:
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
         if self.guard is not None:
-            for flow in await self.guard.allow(step, self.run, arguments, self.results):
-                await self.note("approved", step=step.id, flow=flow)
+            for flow, value in await self.guard.allow(step, self.run, arguments, self.results):
+                await self.note("approved", step=step.id, flow=flow, value=value)
         if self.listener is not None:
             self.tell(Event.StepStarted(step, arguments))
         if self.recording is not None and step.id in self.recording.finished:

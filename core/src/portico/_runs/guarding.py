@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._flows.check import Around, Flow, FlowReview, Flows
 from portico._flows.labels import TRUSTED, Label, Shade
-from portico._flows.words import UserWords
+from portico._flows.words import UserWords, readers_at, texts_in
 from portico._functions.middleware import RequireApproval
 from portico._plans.findings import Finding
 from portico._plans.functions import calls_of, plan_of
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 _INDEX = re.compile(r"\[\d+\]")
 
 
+Agreement: TypeAlias = tuple[str, str]
+"""A step with the reason that a person read, and a digest of the values that the person saw."""
+
+
 @dataclass(slots=True)
 class Guard:
     """The flows of one run, under the policy of its kernel; ``words`` are what the user said: the goal and the input.
@@ -42,7 +47,7 @@ class Guard:
     kernel: KernelLike
     policy: Policy
     words: UserWords
-    agreed: set[str] = field(default_factory=set)
+    agreed: set[Agreement] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     proposed: bool = False
     """Whether the planner was shown the flows of a plan once, so that it may find one without."""
@@ -100,36 +105,52 @@ class Guard:
         """Return the untrusted places that had a part in what a step of the plan gives."""
         return () if self._running is None else tuple(sorted(self._running.shade(step)((), True).untrusted))
 
-    async def allow(self, step: Step, run: str, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
-        """Return the flows to a step that a person agreed to just now.
+    async def allow(
+        self, step: Step, run: str, arguments: Mapping[str, Any], results: Mapping[str, Any]
+    ) -> list[Agreement]:
+        """Return what a person agreed to just now for a step.
 
         Raises `PausedStep` where a person must agree first, and ``PlanError`` for what is refused.
         """
-        agreed = []
+        agreed: list[Agreement] = []
         for flow in self._flows_to(step):
             key = f"{flow.step}: {flow.why}"
-            if key in self.agreed or self._lifted(flow, arguments, results):
+            if (key, "") in self.agreed or self._lifted(flow, arguments, results):
                 continue
             if not self.enforced:
                 self.warnings.append(f"Step {key}.")
-                self.agreed.add(key)
+                self.agreed.add((key, ""))
             elif flow.verdict == "refuse":
                 raise PlanError(f"{flow.why}, and is refused")
-            elif await self._ask(FlowReview(step, run, arguments, flow), key):
-                agreed.append(key)
+            else:
+                agreed += await self._ask(FlowReview(step, run, arguments, flow), [(key, _digest(flow, arguments))])
         return agreed
 
-    async def _ask(self, review: FlowReview, key: str) -> bool:
+    async def allow_all(
+        self, step: Step, run: str, each: Sequence[Mapping[str, Any]], results: Mapping[str, Any]
+    ) -> list[Agreement]:
+        """Ask once about all that a step will be called with, for ``each`` item of its list; see `allow`."""
+        agreed: list[Agreement] = []
+        for flow in self._flows_to(step) if self.enforced else ():
+            waiting = [arguments for arguments in each if not self._lifted(flow, arguments, results)]
+            if flow.verdict != "refuse" and len(waiting) > 1:
+                keys = [(f"{flow.step}: {flow.why}", _digest(flow, arguments)) for arguments in waiting]
+                shown = {name: [arguments.get(name) for arguments in waiting] for name in step.arguments}
+                agreed += await self._ask(FlowReview(step, run, shown, flow), list(dict.fromkeys(keys)))
+        return agreed
+
+    async def _ask(self, review: FlowReview, keys: Sequence[Agreement]) -> list[Agreement]:
         decide = self.kernel.decide_flow
         async with self._asking:
-            if key in self.agreed:
-                return False
+            new = [key for key in keys if key not in self.agreed]
+            if not new:
+                return []
             decided = False if decide is None else await decide(review)
             if decided is not True:
                 words = f": {decided}" if isinstance(decided, str) else ". A person must agree"
                 raise PausedStep(review.step, RequireApproval(f"{review.flow.why}{words}"))
-            self.agreed.add(key)
-        return True
+            self.agreed |= set(new)
+        return new
 
     def _flows_to(self, step: Step) -> Iterator[Flow]:
         id = _INDEX.sub("", step.id)
@@ -150,7 +171,7 @@ class Guard:
         path = flow.place[1:]
         if flow.readers is not None:
             allowed = _readers(flow, results)
-            given = _texts(arguments.get(flow.readers))
+            given = texts_in(arguments.get(flow.readers))
             return allowed is not None and bool(given) and given <= allowed
         try:
             value = arguments[str(path[0])]
@@ -186,29 +207,21 @@ def _canonical(step: Step) -> str:
     return json.dumps(step_to_json(replace(step, id="", after=(), reason="")), sort_keys=True)
 
 
+def _digest(flow: Flow, arguments: Mapping[str, Any]) -> str:
+    """Return a digest of the value that a flow is about; where it is about the call, of all its arguments."""
+    name = str(flow.place[1]) if flow.place[0] == "arguments" else None
+    seen = [arguments if name is None else arguments.get(name)]
+    if flow.readers is not None:
+        seen.append(arguments.get(flow.readers))
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 def _constant(label: Label) -> Shade:
     return lambda path, whole: label
 
 
-def _texts(value: Any) -> set[str]:
-    """Return the texts in a value, without case."""
-    if isinstance(value, str):
-        return {value.strip().casefold()}
-    inside = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-    return {text for each in inside for text in _texts(each)}
-
-
 def _readers(flow: Flow, results: Mapping[str, Any]) -> set[str] | None:
     """Return who may read all that a flow has a part of; None where it cannot be known."""
-    allowed: set[str] | None = None
-    for step, path in flow.private:
-        if step not in results:
-            return None
-        try:
-            found = read_path(results[step], path)
-        except LookupError:
-            return None
-        each = [_texts(one) for one in found] if path and isinstance(found, list) else [_texts(found)]
-        for readers in each:
-            allowed = readers if allowed is None else allowed & readers
-    return allowed
+    if not all(step in results for step, _ in flow.private):
+        return None
+    return set.intersection(*(readers_at(results[step], path) for step, path in flow.private))

@@ -87,7 +87,7 @@ class RunState:
     items: Mapping[str, int] = field(default_factory=dict)
     inner: Mapping[str, Plan] = field(default_factory=dict)
     reviewed: frozenset[str] = frozenset()
-    agreed: frozenset[str] = frozenset()
+    agreed: frozenset[tuple[str, str]] = frozenset()
     warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
@@ -202,7 +202,7 @@ class _Reading:
         self.items: dict[str, int] = {}
         self.inner: dict[str, Plan] = {}
         self.reviewed: set[str] = set()
-        self.agreed: set[str] = set()
+        self.agreed: set[tuple[str, str]] = set()
         self.warnings: list[str] = []
         self.refused: list[Refusal] = []
         self.pending = self.approved = self.reused = False
@@ -252,7 +252,7 @@ class _Reading:
                 self.proposals += not self.reused
                 self.refused.clear()
             case "approved" if "flow" in each:
-                self.agreed.add(str(each["flow"]))
+                self.agreed.add((str(each["flow"]), str(each["value"])))
             case "approved" if "step" in each:
                 self.reviewed.add(self.find_step(each["step"]).id)
             case "approved":

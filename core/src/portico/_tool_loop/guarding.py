@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import SUMMARY_HEAD, Message, Source, ToolResult
 from portico._flows.check import Flow, FlowReview
 from portico._flows.labels import shade_of
 from portico._flows.policy import Policy
-from portico._flows.words import UserWords
+from portico._flows.words import UserWords, readers_at, texts_in
 from portico._plans.plan import Step, Value
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class CallGuard:
         self.kernel = kernel
         self.policy = policy
         self.read: set[str] = set()
+        self.readers: set[str] | None = None
+        """Who may see all that was read; None where all may."""
         words: list[Any] = []
         for message in messages:
             if message.role == "user" and message.text.startswith(SUMMARY_HEAD):
@@ -38,7 +42,7 @@ class CallGuard:
                 if isinstance(part, Source):
                     self.read.add("a source")
                 elif isinstance(part, ToolResult):
-                    self.take(part.name)
+                    self.take(part.name, part.content)
         self.words = UserWords(words)
 
     @staticmethod
@@ -47,34 +51,50 @@ class CallGuard:
         policy = kernel.policy
         return CallGuard(kernel, policy, messages) if policy is not None and policy.mode == "enforce" else None
 
-    def take(self, name: str) -> None:
+    def take(self, name: str, content: str) -> None:
         """Take note that the model reads what a function gave."""
         spec = self.kernel.specs.get(name)
         if spec is None:
             self.read.add(name)
-        else:
-            self.read |= shade_of(self.policy.labels(spec), name, {})((), True).untrusted
+            return
+        label = shade_of(self.policy.labels(spec), name, {})((), True)
+        self.read |= label.untrusted
+        for _, path in label.private:
+            with suppress(ValueError, RecursionError):
+                readers = readers_at(json.loads(content), path)
+                self.readers = readers if self.readers is None else self.readers & readers
 
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
         spec = function.spec
-        if not self.read or not self.policy.is_sink(spec):
+        if not (self.read or self.readers is not None) or not self.policy.is_sink(spec):
             return ""
-        judged = [
-            (name, takes) for name in arguments for takes in self.policy.takes(spec, name).values() if takes.trusted
+        judged = [(name, takes) for name in arguments for takes in self.policy.takes(spec, name).values()]
+        wrong = [(name, takes) for name, takes in judged if takes.trusted and not self.words.said(arguments[name])]
+        private = [
+            (name, takes)
+            for name, takes in judged
+            if takes.readers is not None and not self._may_read(arguments.get(takes.readers))
         ]
-        wrong = [(name, takes) for name, takes in judged if not self.words.said(arguments[name])]
-        if judged and not wrong:
+        if not private and (not self.read or (any(takes.trusted for _, takes in judged) and not wrong)):
             return ""
         sources = tuple(sorted(self.read))
         why = f"the model read {' and '.join(sources)}, which is untrusted, before it called {spec.name}"
         if wrong:
             why += f" with {wrong[0][0]!r}, which the user did not say"
-        place = ("arguments", wrong[0][0]) if wrong else ("function",)
-        if not any(takes.refuse for _, takes in wrong) and (decide := self.kernel.decide_flow) is not None:
+        if private and not wrong:
+            readers = arguments.get(private[0][1].readers or "")
+            why = f"the model read what {readers!r} may not, before it called {spec.name}"
+        place = ("arguments", (wrong or private)[0][0]) if wrong or private else ("function",)
+        if not any(takes.refuse for _, takes in (*wrong, *private)) and (decide := self.kernel.decide_flow) is not None:
             step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
             decided = await decide(FlowReview(step, "", arguments, Flow((spec.name,), place, "ask", sources, why)))
             if decided is True:
                 return ""
             why = decided or why
         return f"{spec.name} was not called: {why}. A person must agree first."
+
+    def _may_read(self, given: Any) -> bool:
+        """Tell whether those in an argument may see all that was read."""
+        wanted = texts_in(given)
+        return self.readers is None or (bool(wanted) and wanted <= self.readers)

@@ -291,8 +291,8 @@ class TurnState:
         )
         self.added.append(Message("tool", answers))
         if self.guard is not None:
-            for call in plain:
-                self.guard.take(call.name)
+            for call, result in zip(plain, results, strict=True):
+                self.guard.take(call.name, result.content)
         self.made += [(call.name, answer.content) for call, answer in zip(plain, answers, strict=True)]
         if self.request.tool_choice.mode == "required":
             # It has called; asked again in this mode, it could never answer.

@@ -229,7 +229,8 @@ class PlanTools:
         if state is None:
             return flows
         why, waits, _ = (state.reason or "").rpartition(f": {_WAITS}")
-        agreed = {each.partition(": ")[2] for each in state.agreed}
+        # What the run waits for is asked about again: the value may be another.
+        agreed = {flow.partition(": ")[2] for flow, _ in state.agreed} - {why}
         flows |= {why: why} if waits and why not in flows else {}
         return {why: words for why, words in flows.items() if why not in agreed}
 
