@@ -9,9 +9,9 @@ import pytest
 
 from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall
 from portico._flows.check import FlowReview
-from portico._flows.labels import FunctionLabels
+from portico._flows.labels import FunctionLabels, Gives
 from portico._flows.policy import Policy
-from portico._functions.functions import function
+from portico._functions.functions import FunctionSpec, function
 from portico._kernel import Kernel
 from portico._plans.functions import plan_function
 from portico._plans.plan import Each, From, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, When
@@ -281,6 +281,17 @@ async def test_a_model_gives_what_certain_readers_may_see_to_these_only(to: str,
     kernel.add_plugin(drive)
     await kernel.complete("Send the plans to ada@x and ben@x.", functions=["Drive"])
     assert drive.sent == ([to] if sent else [])
+
+
+def test_labels_of_the_application_count_and_what_reaches_out_still_does() -> None:
+    given = {"Web-*": FunctionLabels.read("untrusted"), "Web-look*": FunctionLabels.read("trusted")}
+    policy = Policy("enforce", given)
+    look, other, own = (
+        FunctionSpec(name, "", {}, {}, labels=FunctionLabels(reaches_out=True))
+        for name in ("Web-look", "Web-read", "Own-look")
+    )
+    assert [policy.labels(each).gives.get((), Gives()).trusted for each in (look, other, own)] == [True, False, False]
+    assert [policy.is_sink(each) for each in (look, other, own)] == [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -29,9 +29,11 @@ class Policy:
 
     ``mode`` is "off", "warn" (flows that nothing allows are warnings), or "enforce" (a person agrees to them first, and
     what a function refuses does not run). ``functions`` are labels by name or pattern; they count instead of those that
-    a function has itself, the longest pattern first. A ``quiet`` policy is for an application that has said nothing: it
-    warns in the check of a plan only, and only where what a search or a server gave reaches a function with effects.
-    Functions without labels count as made by the application, and give what is as trusted as their arguments.
+    a function has itself, the longest pattern first; one that reaches out still does.
+
+    A ``quiet`` policy is for an application that has said nothing: it warns in the check of a plan only, and only where
+    what a search or a server gave reaches a function with effects. Functions without labels count as made by the
+    application, and give what is as trusted as their arguments.
     """
 
     mode: Mode = "warn"
@@ -40,12 +42,14 @@ class Policy:
 
     def labels(self, spec: FunctionSpec) -> FunctionLabels:
         """Return the labels of a function."""
-        if spec.name in self.functions:
-            return self.functions[spec.name]
-        for pattern in sorted(self.functions, key=len, reverse=True):
-            if fnmatchcase(spec.name, pattern):
-                return self.functions[pattern]
-        return spec.labels or (_AS_GIVEN if spec.is_answer or self.quiet else _UNLABELLED)
+        found = self.functions.get(spec.name)
+        if found is None and self.functions:
+            fitting = (each for each in self.functions if fnmatchcase(spec.name, each))
+            found = self.functions.get(max(fitting, key=len, default=""))
+        if found is None:
+            return spec.labels or (_AS_GIVEN if spec.is_answer or self.quiet else _UNLABELLED)
+        outside = found.reaches_out or (spec.labels is not None and spec.labels.reaches_out)
+        return found if outside == found.reaches_out else replace(found, reaches_out=True)
 
     def takes(self, spec: FunctionSpec, parameter: str) -> dict[JsonPath, Takes]:
         """Return what a parameter takes, by paths into it."""
