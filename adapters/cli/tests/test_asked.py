@@ -197,6 +197,20 @@ def test_a_step_whose_effect_is_asked_about_says_the_flow_and_is_asked_once(talk
     assert "Let it run" not in shown
 
 
+def test_the_values_of_all_items_are_shown_once(talk: Talk, guarded: Path) -> None:
+    looped = {**PLAN["steps"][1], "each": {"items": {"from": "s1"}}, "arguments": {"text": {"from": "item"}}}  # type: ignore[index]
+    first = {"id": "s1", "function": "tools-letters", "arguments": {}}
+    (guarded / "plan.json").write_text(json.dumps({**PLAN, "version": 2, "steps": [first, looped]}))
+    for options in (["--yes"], ["--approve-effects"]):
+        code, shown = talk("run", "plan.json", *options, answers=[("[n]o:", "y\n")])
+        assert code == 0, shown
+        assert "calls tools-send for 2 items with what you did not say yourself." in " ".join(shown.split())
+        assert 'text = ["a", "b"]' in shown
+        assert (shown.count("Let it run"), shown.count("Run it?")) == (1, 0)
+        assert sent(guarded) == "a\nb\n"
+        (guarded / "sent.txt").unlink()
+
+
 def test_without_a_terminal_a_flow_holds_the_run_and_the_text_says_what_continues_it(
     portico: Callable[..., object], guarded: Path
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from portico import FlowReview, FunctionInvocation, Kernel, PlanReview, StepRun
-    from portico.plans import Finding, Plan
+    from portico.plans import Plan
     from portico_cli.invocation import Invocation, RunOptions
 
 
@@ -102,7 +103,7 @@ class Person:
         self._quiet = quiet
         self._asking = asyncio.Lock()
         self._line = b""
-        self._agreed: set[str] = set()
+        self._agreed: Counter[str] = Counter()
 
     async def about_plan(self, review: PlanReview) -> bool | str:
         """Show a plan and ask whether it may run."""
@@ -114,26 +115,40 @@ class Person:
                 return await self._choice("Run this plan? [y]es, [n]o: ", "yn") == "y"
 
     async def about_step(self, run: StepRun) -> bool | str:
-        """Show a step with its arguments and ask whether it may run."""
+        """Show a step with its arguments and ask whether it may run.
+
+        One whose values were agreed to because of a flow is not asked about again.
+        """
+        if self._take(_call(run.run, called_name(run.step), run.arguments)):
+            return True
         words = f"Step {run.step.id} calls {called_name(run.step)}, which has effects."
-        flows = [f"{each.message}." for each in await self._flows_to(run)]
+        flows = await self._flows_to(run.run, run.step.id)
         yes = await self._about(words, run.arguments, "Run it? [y]es, [n]o: ", "yn", flows) == "y"
         if yes:
-            self._agreed |= {_question(run.run, run.step.id, each) for each in flows}
+            self._agreed.update(_call(run.run, f"{run.step.id} {each}", run.arguments) for each in flows)
         return yes
 
     async def about_flow(self, review: FlowReview) -> bool | str:
         """Show a step with a value that the user did not give, and ask whether it may run with it.
 
-        A step whose question said this already is not asked about again.
+        What a question about the step said already is not asked again: it says all that the check has found.
         """
-        step, flow = review.step, review.flow
-        why = f"{flow.why}."
-        if _question(review.run, step.id, why) in self._agreed:
+        step, flow, run = review.step, review.flow, review.run
+        called = called_name(step)
+        if self._take(_call(run, f"{step.id} {flow.why}", review.arguments)):
             return True
-        subject = f"Step {step.id} calls {called_name(step)}" if review.run else f"The model calls {called_name(step)}"
+        others = [each for each in await self._flows_to(run, step.id) if each != flow.why]
+        subject = f"Step {step.id} calls {called}" if run else f"The model calls {called}"
+        # Of a step that runs for each of a list, each argument is the list of its values.
+        calls: list[Mapping[str, Any]] = [review.arguments]
+        if step.each is not None and not step.id.endswith("]"):
+            calls = [
+                dict(zip(review.arguments, values, strict=True))
+                for values in zip(*review.arguments.values(), strict=True)
+            ]
+            subject += f" for {len(calls)} items"
         words = f"{subject} with what you did not say yourself."
-        notes = [why, *await self._sources(review.run, flow.sources)]
+        notes = [flow.why, *others, *await self._sources(run, flow.sources)]
         if flow.place[:1] == ("arguments",):
             # The argument that it is about comes first.
             first = str(flow.place[1])
@@ -144,13 +159,18 @@ class Person:
             arguments = dict(review.arguments)
         if await self._about(words, arguments, "Let it run with these values? [y]es, [n]o: ", "yn", notes) != "y":
             return "the user did not agree"
-        self._agreed.add(_call(called_name(step), review.arguments))
+        self._agreed.update(_call(run, f"{step.id} {each}", review.arguments) for each in others)
+        self._agreed.update(_call(run, called, each) for each in calls)
         return True
+
+    def _take(self, question: str) -> bool:
+        """Tell whether a question has its answer already, which counts once."""
+        self._agreed.subtract([question] if (known := self._agreed[question] > 0) else [])
+        return known
 
     async def about_call(self, function: str, arguments: Mapping[str, object]) -> str:
         """Show a call of a function with effects and ask whether it may be made: "y", "n", or "a" for always."""
-        if (agreed := _call(function, arguments)) in self._agreed:
-            self._agreed.discard(agreed)
+        if self._take(_call("", function, arguments)):
             return "y"
         words = f"{function} has effects. It would be called with:"
         return await self._about(words, arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
@@ -170,28 +190,28 @@ class Person:
         entries = [] if store is None or not run else await store.read(run)
         return RunState.of(entries).plan if entries else None
 
-    async def _flows_to(self, run: StepRun) -> list[Finding]:
+    async def _flows_to(self, run: str, step: str) -> list[str]:
         """Return what the check of the plan says of the values that a step takes, where a person must agree to them."""
-        plan = await self._plan(run.run) if self._enforced else None
+        plan = await self._plan(run) if self._enforced else None
         if plan is None:
             return []
-        ids = _INDEX.sub("", run.step.id).split("/")
+        ids = _INDEX.sub("", step).split("/")
         found = (each for each in self._kernel.check_plan(plan) if each.verdict)
-        return [each for each in found if [each.step, *each.place.split(" ")[:-1]] == ids]
+        return [each.message for each in found if [each.step, *each.place.split(" ")[:-1]] == ids]
 
     async def _sources(self, run: str, sources: Iterable[str]) -> list[str]:
         """Return what the steps call that values are from."""
         plan = await self._plan(run)
         steps = {} if plan is None else {step.id: step for step in plan.steps}
         ids = dict.fromkeys(re.split(r"[.\[/:]", source)[0] for source in sources)
-        return [f"{id} is what {called_name(steps[id])} gave." for id in ids if id in steps]
+        return [f"{id} is what {called_name(steps[id])} gave" for id in ids if id in steps]
 
     async def _about(
         self, words: str, arguments: Mapping[str, object], question: str, letters: str, notes: Iterable[str] = ()
     ) -> str:
         async with self._asking:
             with self._quiet():
-                told = (Hanging(safe_text(each, "yellow"), "! ", "yellow") for each in notes)
+                told = (Hanging(safe_text(f"{each}.", "yellow"), "! ", "yellow") for each in notes)
                 show_errors(Hanging(safe_text(words, "bold")), *argument_lines(arguments), *told)
                 return await self._choice(question, letters)
 
@@ -216,12 +236,8 @@ class Person:
         return line.decode("utf-8", "replace")
 
 
-def _question(run: str, step: str, words: str) -> str:
-    return f"{run} {_INDEX.sub('', step)}: {words}"
-
-
-def _call(function: str, arguments: Mapping[str, object]) -> str:
-    return f"{function} {json.dumps(arguments, sort_keys=True, default=repr)}"
+def _call(run: str, what: str, arguments: Mapping[str, object]) -> str:
+    return f"{run} {what} {json.dumps(arguments, sort_keys=True, default=repr)}"
 
 
 async def _read_piece() -> bytes:
