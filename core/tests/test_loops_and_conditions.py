@@ -13,6 +13,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun, current_step
 from portico._kernel import Kernel
 from portico._plans.check import check_plan
+from portico._plans.findings import Finding
 from portico._plans.functions import result_schema
 from portico._plans.plan import Each, From, ListOf, ObjectOf, Plan, Step, TextOf, Value, When
 from portico._plans.task import Answer, Budget, Event, RunEvent
@@ -256,6 +257,27 @@ async def test_middleware_sees_each_call_and_a_run_that_it_holds_continues_with_
             (Step("s1", "Post-mails", each=Each(Value([1]), 0)),),
             "s1 each.at_once: expected a whole number from 1 to 100, not 0",
         ),
+        (
+            (Step("s1", "Post-mails", each=Each(Value([1]), "3")),),  # type: ignore[arg-type]
+            "s1 each.at_once: expected a whole number from 1 to 100, not '3'",
+        ),
+        (
+            (Step("s1", "Post-mails", each=Each(Value([1]), 2.0)),),  # type: ignore[arg-type]
+            "s1 each.at_once: expected a whole number from 1 to 100, not 2.0",
+        ),
+        (
+            (Step("s1", "Post-mails", each=Each(Value([1]), failed="ignore")),),  # type: ignore[arg-type]
+            "s1 each.failed: expected 'stop' or 'skip', not 'ignore'",
+        ),
+        (
+            (Step("s1", "Post-mails", when=When("bogus", (Value(1),))),),  # type: ignore[arg-type]
+            "s1 when: 1 values and the test 'bogus' are no condition",
+        ),
+        ((Step("s1", "Post-mails", when=When("true", ())),), "s1 when: 0 values and the test 'true' are no condition"),
+        (
+            (Step("s1", "Post-mails", each=Each(Value([1])), after=("item",)),),
+            "s1 after: 'item' is the item at hand, and no step to wait for",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_loop_or_a_condition_is_found_before_anything_runs(
@@ -302,3 +324,18 @@ async def test_a_later_proposal_is_checked_against_the_list_that_a_loop_gave() -
     whole = Plan("g", (Step("s3", "Post-shout", {"text": From("s2")}),), From("s3"))
     with pytest.raises(PlanInvalid, match="array is given where Post-shout takes string"):
         await kernel.run_goal("g", planner=ScriptedPlanner(later[0], whole), budget=Budget(refusals=0))
+
+
+def test_a_list_that_a_step_gives_may_be_equal_to_an_empty_one() -> None:
+    loop = Step("s1", "Post-shout", {"text": From("item")}, each=Each(Value([])))
+    when = When("equal", (From("s1"), Value([])))
+    assert not faults(loop, Step("s2", "Post-mails", when=when))
+
+
+def test_items_are_checked_as_the_list_that_was_meant() -> None:
+    kernel, _ = kernel_of()
+    plan = Plan("g", (Step("s1", "Post-shout", {"text": From("item")}, each=Each(Value("[1, 2]"))),))
+    found = check_plan(plan, kernel.specs)
+    mended = check_plan(Finding.fix_plan(plan, found), kernel.specs)
+    assert [str(each) for each in mended] == ["s1 arguments.text: 1 or 2 is given where Post-shout takes string"]
+    assert {str(each) for each in mended} < {str(each) for each in found}

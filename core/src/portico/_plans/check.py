@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico._functions.functions import FunctionSpec
 from portico._plans.checking.expressions import Expressions, FunctionNames, Notes, unlike
 from portico._plans.checking.shapes import (
+    NULL,
     UNKNOWN,
     Known,
     Output,
     Taken,
     at_path,
     describe,
-    either,
     itemize,
     known_of,
-    list_of,
     meant,
+    never_equal,
     object_of,
+    output_of,
     whole,
 )
 from portico._plans.findings import Finding
@@ -32,6 +33,7 @@ from portico._plans.plan import (
     MAXIMUM_DEPTH,
     MAXIMUM_STEPS,
     STEP_OPTIONS,
+    TESTS,
     Each,
     Plan,
     PlanTemplate,
@@ -55,7 +57,6 @@ Templates: TypeAlias = Callable[[str, str], Template]
 
 _VALIDATOR = PlainSchemaValidator()
 _TEXT = Output(whole({"type": "string"}))
-_NULL: Together = whole({"type": "null"})
 _LIST, _TRUTH = Taken(whole({"type": "array"})), Taken(whole({"type": "boolean"}))
 
 
@@ -202,11 +203,12 @@ class _PlanCheck:
         for earlier in step.after:
             if earlier in self.by_id:
                 self.forward = self.forward or earlier not in self.passed
+            elif earlier == ITEM and step.each is not None:
+                notes.add(f"{ITEM!r} is the item at hand, and no step to wait for", ("after",))
             elif earlier not in self.finished:
                 self.expressions.unknown_step(earlier, [*self.finished, *self.by_id], ("after",))
         if step.each is not None:
-            self._each(step.each)
-            self.item = self._item_of(step)
+            self.item = self._each(step.each)
         if step.when is not None:
             self._when(step.when)
         if isinstance(function, str):
@@ -231,26 +233,29 @@ class _PlanCheck:
             self._attempts(step, sorted(function.functions_used) if isinstance(function, Plan) else [function])
         self.item = None
 
-    def _each(self, each: Each) -> None:
-        self.expressions.argument(each.items, _LIST, "'each'", ("each", "items"))
-        if not AT_ONCE.fits(each.at_once):
+    def _each(self, each: Each) -> Output:
+        if type(each.at_once) is not int or not AT_ONCE.fits(each.at_once):
             self.notes.add(f"expected {AT_ONCE.expected}, not {each.at_once!r}", ("each", "at_once"))
+        if each.failed not in ("stop", "skip"):
+            self.notes.add(f"expected 'stop' or 'skip', not {each.failed!r}", ("each", "failed"))
+        return self._item_of(each, self.expressions)
 
     def _when(self, when: When) -> None:
         expressions, notes = self.expressions, self.notes
+        if TESTS.get(when.test) != len(when.values):
+            notes.add(f"{len(when.values)} values and the test {when.test!r} are no condition", ("when",))
+            return
         placed = [(("when", *place), value) for place, value in when.placed()]
         if when.test == "true":
             expressions.argument(placed[0][1], _TRUTH, "'when'", placed[0][0])
             return
         shapes = [expressions.shape(value, place) for place, value in placed]
-        if when.test == "equal" and never_meet((*shapes[0], *shapes[1])):
+        if when.test == "equal" and never_equal(shapes[0], shapes[1]):
             words = " and ".join(map(describe, shapes))
             notes.add(f"{words} are never equal", placed[0][0][:-1])
 
-    def _item_of(self, step: Step) -> Output | None:
-        if step.each is None:
-            return None
-        items = self._expressions(Notes([])).shape(step.each.items, ("each", "items"))
+    def _item_of(self, each: Each, expressions: Expressions) -> Output:
+        items = expressions.argument(each.items, _LIST, "'each'", ("each", "items"))
         found = at_path((*items, *_LIST.shape), (EACH,))
         return UNKNOWN if found.problem else Output(at_path(found.shape, (0,)).shape)
 
@@ -314,7 +319,7 @@ class _PlanCheck:
         if inner is None:
             # What is wrong with the arguments is noted when it is the step's turn.
             silent, at_hand = self._expressions(Notes([])), self.item
-            self.item = self._item_of(step)
+            self.item = None if step.each is None else self._item_of(step.each, silent)
             shapes = {name: silent.shape(each, ("arguments", name)) for name, each in step.arguments.items()}
             self.item = at_hand
             if plan.input is not None:
@@ -367,20 +372,11 @@ class _PlanCheck:
             self.forward = True
         found = self.outputs.get(id)
         if found is None and step is not None:
-            found = self.outputs[id] = self._find_output(step)
+            found = self._output_of_one(step)
+            if step.each is not None or step.when is not None:
+                found = Output(output_of(step, found.shape))
+            self.outputs[id] = found
         return found
-
-    def _find_output(self, step: Step) -> Output:
-        output = self._output_of_one(step)
-        if step.each is None and step.when is None:
-            return output
-        shape = output.shape
-        # A condition on the item skips items, any other one the whole step.
-        skipped = step.when is not None and not step.decides_by_item
-        if step.each is not None:
-            may_be_null = step.each.failed == "skip" or step.decides_by_item
-            shape = list_of(either(shape, _NULL) if may_be_null else shape)
-        return Output(either(shape, _NULL) if skipped else shape)
 
     def _output_of_one(self, step: Step) -> Output:
         function = step.function
@@ -397,7 +393,7 @@ class _PlanCheck:
         if len(self.within) > MAXIMUM_DEPTH:
             return ()
         if self.plan.result is None:
-            return _NULL
+            return NULL
         return self._expressions(Notes([])).shape(self.plan.result, ("result",))
 
 

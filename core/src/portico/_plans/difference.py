@@ -17,7 +17,7 @@ from portico._plans.json_form import (
     when_to_json,
 )
 from portico._plans.plan import STEP_OPTIONS, Each, Expression, Plan, PlanTemplate, Step, When
-from portico._plans.text_form import expression_to_text, printable, when_to_text
+from portico._plans.text_form import each_to_text, expression_to_text, printable, when_to_text
 
 
 def _canonical(step: Step) -> str:
@@ -203,8 +203,8 @@ def _format_part(part: Any) -> str:
         return f"a plan: {printable(part.goal)}"
     if isinstance(part, Expression):
         return expression_to_text(part)
-    if isinstance(part, When):
-        return when_to_text(part)
+    if isinstance(part, Each | When):
+        return each_to_text(part) if isinstance(part, Each) else when_to_text(part)
     return printable(json.dumps(_json(part), ensure_ascii=False))
 
 
@@ -228,4 +228,6 @@ def _lines(difference: PlanDifference, indent: str) -> Iterator[str]:
 def _call(step: Step) -> str:
     function = step.function if isinstance(step.function, str) else _format_part(step.function)
     given = ", ".join(f"{name}: {expression_to_text(value)}" for name, value in step.arguments.items())
-    return f"{printable(step.id)}: {printable(function)}({printable(given)})"
+    loop = f" for {each_to_text(step.each)}" if step.each is not None else ""
+    when = f" when {when_to_text(step.when)}" if step.when is not None else ""
+    return f"{printable(step.id)}: {printable(function)}({printable(given)}){loop}{when}"

@@ -10,6 +10,7 @@ from portico._plans.plan import (
     MAXIMUM_DEPTH,
     MAXIMUM_STEPS,
     STEP_OPTIONS,
+    TESTS,
     Each,
     Expression,
     From,
@@ -113,7 +114,9 @@ def each_to_json(each: Each, place: str = "$") -> dict[str, Any]:
 
 
 def when_to_json(when: When, place: str = "$") -> dict[str, Any]:
-    """Return a condition as JSON values."""
+    """Return a condition as JSON values; raises ``PlanFormatError`` for what is none."""
+    if TESTS.get(when.test) != len(when.values):
+        raise PlanFormatError(f"{place}: {len(when.values)} values and the test {when.test!r} are no condition.")
     written = [expression_to_json(value, _dotted(place, inside)) for inside, value in when.placed()]
     condition: dict[str, Any] = {when.test: written if when.test == "equal" else written[0]}
     return {"not": condition} if when.negated else condition
@@ -252,12 +255,12 @@ def _when(document: object, place: str, depth: int) -> When:
     negated = isinstance(document, dict) and "not" in document
     if isinstance(document, dict) and negated:
         document, place = _object(document, place, required={"not"}, optional=set())["not"], f"{place}.not"
-    body = _object(document, place, required=set(), optional={"true", "equal", "present"})
+    body = _object(document, place, required=set(), optional={*TESTS})
     if len(body) != 1:
         raise PlanFormatError(f'{place}: exactly one of "true", "equal", "present" and "not" is needed.')
     test: Any = next(iter(body))
     content, inside = body[test], f"{place}.{test}"
-    if test != "equal":
+    if TESTS[test] == 1:
         return When(test, (_expression(content, inside, depth),), negated)
     values = _list(content, inside, lambda each, place: _expression(each, place, depth))
     if len(values) != 2:

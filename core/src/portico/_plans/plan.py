@@ -159,6 +159,8 @@ STEP_OPTIONS = {
     ),
 }
 """The options of a step. Every form of plans, the check and the difference go by this table."""
+TESTS = {"true": 1, "equal": 2, "present": 1}
+"""The tests of a condition, and how many values each has."""
 AT_ONCE = StepOption(
     "a whole number from 1 to 100",
     lambda at_once: at_once % 1 == 0 and 1 <= at_once <= 100,
@@ -173,9 +175,9 @@ class Step:
     """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
 
     The arguments of a nested plan are its input, as one object. With ``each`` the step runs for every item of a list,
-    with ``when`` on a condition. ``reason`` says why, for people. ``seconds`` bounds
-    each attempt, ``attempts`` the number of attempts; the run's budget counts for a step without them. `STEP_OPTIONS`
-    describes them.
+    with ``when`` only if a condition holds. ``reason`` says for people why the step is there. ``seconds`` bounds each
+    attempt, ``attempts`` the number of attempts; a step without them has those of the run's budget. `STEP_OPTIONS`
+    describes both.
     """
 
     id: str
@@ -232,10 +234,18 @@ class Step:
 
     def depends_on(self) -> frozenset[str]:
         """Return the ids of all steps that must have run before."""
-        needed = {reference.step for expression in self.expressions() for reference in references(expression)}
+        needed: set[str] = set()
+        plain = self.each is None and self.when is None
+        for expression in self.arguments.values() if plain else self.expressions():
+            # The two that most arguments are come first: this runs for every step before a plan does.
+            if type(expression) is From:
+                needed.add(expression.step)
+            elif type(expression) is not Value:
+                needed |= {reference.step for reference in references(expression)}
         if self.each is not None:
             needed.discard(ITEM)
-        return frozenset(needed.union(self.after))
+        needed.update(self.after)
+        return frozenset(needed)
 
     def rename_references(self, names: Mapping[str, str]) -> Step:
         """Return a step that refers to other steps by their new names; a nested plan has its own steps."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from portico._chat.messages import Message
-from portico._plans.plan import Plan, Step, around, evaluate
+from portico._plans.plan import ITEM, Plan, Step, around, evaluate
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanError
 
@@ -200,18 +201,19 @@ class Task:
         records = self.own_steps[::-1]
         if not records or records[0].error is not None:
             return 0
-        last = records[0]
-        same = (
-            (each.step.function, each.step.arguments, each.result, each.error)
-            == (last.step.function, last.step.arguments, last.result, None)
-            for each in records
-        )
-        return next((number for number, is_same in enumerate(same) if not is_same), len(records))
+        steps = ((each.step, each.result, each.error) for each in records)
+        calls = [(step.function, step.arguments, step.each, step.when, *ended) for step, *ended in steps]
+        return next((number for number, call in enumerate(calls) if call != calls[0]), len(calls))
 
     def arguments_of(self, step: Step) -> dict[str, Any]:
         """Return a step's arguments as JSON, without those that refer to a missing result."""
         results = {record.step.id: record.result for record in self.steps if record.error is None}
         results.setdefault("input", self.input)
+        outer = around(step.id) if step.id.endswith("]") else ""
+        loop = next((each.step.each for each in self.steps if outer and each.step.id == outer), None)
+        if loop is not None:
+            with suppress(LookupError, LimitExceeded):
+                results[ITEM] = evaluate(loop.items, results)[int(step.id[len(outer) + 1 : -1])]
         given: dict[str, Any] = {}
         for name, expression in step.arguments.items():
             try:

@@ -13,6 +13,7 @@ from portico._plans.plan import (
     INPUT,
     ITEM,
     STEP_OPTIONS,
+    Each,
     Expression,
     From,
     ListOf,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from portico._plans.findings import Finding
 
 _PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
-_LITERALS = ("true", "false", "null", "step", "NaN", "Infinity")
+_LITERALS = ("true", "false", "null", "step", "present", "NaN", "Infinity")
 _JOINERS = "\u200c\u200d"
 """Zero-width joiners: not printable by themselves, but needed by Persian and by many emoji."""
 
@@ -76,9 +77,18 @@ def when_to_text(when: When) -> str:
     >>> when_to_text(When("equal", (From("s1", ("kind",)), Value("invoice")), negated=True))
     's1.kind is not "invoice"'
     """
-    shown = [expression_to_text(value) for value in when.values]
-    is_so = "is not" if when.negated else "is"
-    return f"{shown[0]} {is_so} {'true' if when.test == 'true' else shown[-1] if when.test == 'equal' else 'present'}"
+    first, *others = map(expression_to_text, when.values) if when.values else ("nothing",)
+    if when.test != "equal":
+        others = [when.test, *others]
+    elif others and others[0] in ("true", "false"):
+        others[0] = f"equal to {others[0]}"  # The test "true" fails where a value is neither.
+    return f"{first} {'is not' if when.negated else 'is'} {', '.join(others)}"
+
+
+def each_to_text(each: Each) -> str:
+    """Write what a step runs for on a line: ``each item of s1, 2 at a time``."""
+    at_once = f", {AT_ONCE.print(each.at_once)}" if each.at_once != 1 else ""
+    return f"each item of {expression_to_text(each.items)}{at_once}{', null where it fails' * (each.failed == 'skip')}"
 
 
 def printable(text: str) -> str:
@@ -127,10 +137,8 @@ def _step(number: int, step: Step, catalogue: Mapping[str, FunctionSpec] | None,
             yield f"{head} a template in {_words(language)}"
     if step.reason:
         yield f"{inner}because: {_words(step.reason)}"
-    if (each := step.each) is not None:
-        at_once = f", {AT_ONCE.print(each.at_once)}" if each.at_once != 1 else ""
-        failed = ", null where it fails" if each.failed == "skip" else ""
-        yield f"{inner}for each item of {expression_to_text(each.items)}{at_once}{failed}"
+    if step.each is not None:
+        yield f"{inner}for {each_to_text(step.each)}"
     if step.when is not None:
         yield f"{inner}when {when_to_text(step.when)}"
     for name, expression in step.arguments.items():

@@ -37,7 +37,7 @@ from portico._runs.items import count_items, count_steps, require_list, run_item
 from portico._runs.journal import RunState, entry
 from portico._runs.outcome import copy_json
 from portico._runs.scheduling import Broken, PausedStep, run_steps
-from portico._runs.spent import Spent
+from portico._runs.spent import Spent, ran
 from portico.errors import FunctionNotFound, PlanError, StepFailed
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Execution:
 
     async def plan(self, plan: Plan) -> list[StepFailed]:
         """Run the steps of a plan that have no result and return the failures; raises `PausedStep`."""
-        self.spent.begin(self.records)
+        self.spent.steps, self.spent.items = ran(self.records)
         try:
             self.count(plan)
         except Broken as stop:
@@ -286,9 +286,8 @@ class Execution:
         found = spec is not None and RESULTS_TAG in spec.tags
         if function and not found and (spec is None or not spec.is_search):
             return  # what it returns is no passage, whatever its form
-        for result in (record.result,) if record.step.each is None else record.result:
-            if type(result) not in (list, dict):
-                continue
+        every = (record.result,) if record.step.each is None else record.result
+        for result in (each for each in every if type(each) in (list, dict)):
             taken = self.passages.take(result, found=found, name=function.partition("-")[0])
             self.searched |= found or bool(taken)
 

@@ -163,9 +163,9 @@ class RunState:
 
     def failure(self, record: StepRecord) -> PlanError:
         """Return the error of a step that failed: that of the innermost step inside it, as it was raised."""
-        found, inner = record, self._failed_in(record)
-        while inner is not None:
-            found, inner = inner, self._failed_in(inner)
+        found = record
+        while (inner := self._failed_in(found)) is not None:
+            found = inner
         error = PlanError(found.error)
         return error if found is record else StepFailed(found.step.id, error)
 
@@ -289,17 +289,14 @@ class _Reading:
         step = begun.step if begun is not None else self.find_step(each["step"])
         self.records.pop(step.id, None)
         if each["type"] == "step-finished":
-            result = self.results_of(step.id, each["items"]) if "items" in each else each["result"]
+            items = (f"{step.id}[{index}]" for index in range(each.get("items", 0)))
+            result = [self.records[id].result for id in items] if "items" in each else each["result"]
             self.records[step.id] = StepRecord(
                 step, result, skipped=bool(each.get("skipped")), untrusted=tuple(each.get("untrusted", ()))
             )
             self.warnings += map(str, each.get("warnings", ()))
         else:
             self.records[step.id] = StepRecord(step, error=str(each["error"]))
-
-    def results_of(self, step_id: str, items: int) -> list[Any]:
-        """Return the results of all items of a step."""
-        return [self.records[f"{step_id}[{index}]"].result for index in range(items)]
 
     def forget(self, step_id: str) -> None:
         """Let a step run again, with the failed steps inside it and around it."""

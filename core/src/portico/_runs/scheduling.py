@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.plan import INPUT, Expression, From, Plan, Step, Value, evaluate, evaluate_arguments, references
+from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate, evaluate_arguments
 from portico.errors import StepFailed
 
 if TYPE_CHECKING:
@@ -151,8 +151,9 @@ class _Running(Rows):
             if step.id in results or step.id in failed:
                 continue
             count = 0
-            for before in _before(step):
-                if before not in results:
+            for before in step.depends_on():
+                # The input is there from the beginning, or never comes.
+                if before not in results and before != INPUT:
                     count += 1
                     if before in following:
                         following[before].append(step)
@@ -212,17 +213,3 @@ class _Running(Rows):
             if not left:
                 ready.append(following)
         return ready
-
-
-def _before(step: Step) -> set[str]:
-    """Return what a step waits for; the input is there from the beginning, or never comes."""
-    if step.each is not None or step.when is not None:
-        return {*step.depends_on()} - {INPUT}
-    before = set(step.after)
-    for argument in step.arguments.values():
-        if type(argument) is From:
-            before.add(argument.step)
-        elif type(argument) is not Value:
-            before |= {reference.step for reference in references(argument)}
-    before.discard(INPUT)
-    return before

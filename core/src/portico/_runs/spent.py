@@ -29,10 +29,6 @@ class Spent:
     items: int = 0
     """How many items of lists, with the steps that run for them, have run or may still run for what runs now."""
 
-    def begin(self, records: Iterable[StepRecord]) -> None:
-        """Count anew, from the steps that have run."""
-        self.steps, self.items = ran(records)
-
     def count(self, more: int, within: Step | None = None) -> None:
         """Count further steps; raises `Broken` beyond the budget. Those inside of a call for an item are items."""
         if within is not None and within.repeated:

@@ -17,6 +17,7 @@ from portico.errors import nearest
 
 if TYPE_CHECKING:
     from portico._functions.functions import FunctionSpec
+    from portico._plans.plan import Step
     from portico._ports.schema_validator import SchemaValidator
 
 _LISTED = 10
@@ -42,6 +43,9 @@ def whole(schema: Any) -> Together:
     return ((schema, schema),)
 
 
+NULL = whole({"type": "null"})
+
+
 def constant(value: Any) -> Together:
     """Return the shape of a value that is known."""
     return (({"const": value}, None),)
@@ -64,6 +68,26 @@ def list_of(item: Together) -> Together:
 def either(*options: Together) -> Together:
     """Return the shape of the values of any of some shapes."""
     return options[0] if len(options) == 1 else ((Either(options), None),)
+
+
+def output_of(step: Step, one: Together) -> Together:
+    """Return the shape of what a step gives, where one call of it gives ``one``.
+
+    A condition on the item skips items, any other one the whole step.
+    """
+    by_item = step.decides_by_item
+    if step.each is not None:
+        one = list_of(either(one, NULL) if by_item or step.each.failed == "skip" else one)
+    return one if step.when is None or by_item else either(one, NULL)
+
+
+def never_equal(one: Together, other: Together) -> bool:
+    """Tell whether no value of one shape equals one of the other. Two lists or objects may both be empty."""
+    try:
+        shared = {piece.kind for piece in pieces(one)} & {piece.kind for piece in pieces(other)}
+    except UNREADABLE:
+        return False
+    return shared.isdisjoint(("array", "object")) and never_meet((*one, *other))
 
 
 def object_of(members: Mapping[str, Together]) -> Together:

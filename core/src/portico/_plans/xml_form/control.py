@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from portico._plans.json_form import expression_to_json
 from portico._plans.plan import AT_ONCE, Each, Expression, From, Step, Value, When
 from portico.errors import PlanFormatError
 
@@ -62,18 +63,25 @@ def read_when(text: str, expression: Callable[[str], Expression]) -> When:
     if sign is None:
         return When("present" if present else "true", (first,), negated)
     right = left[sign.end() :].strip()
+    if not right:
+        raise ValueError(RUN_IF, f"there is nothing after {sign[0]}")
     second = expression(right) if right.startswith("$") else Value(_literal(right))
     return When("equal", (first, second), negated != (sign[0] == "!="))
 
 
 def _literal(text: str) -> Any:
-    """Return the JSON that a text is, or the text; single quotes are quotes too."""
+    """Return the JSON that a text is, or the text; single quotes are quotes too. Raises ``ValueError`` as for NaN."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1]
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
+    try:
+        expression_to_json(Value(value))
+    except PlanFormatError as error:
+        raise ValueError(RUN_IF, f"it compares with a value that is not JSON{str(error)[len('$.value') :]}") from None
+    return value
 
 
 def control_attributes(step: Step, write: Callable[[Expression], str]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._plans.checking.shapes import UNKNOWN, Output, Place, at_path, constant, known_of, list_of, meant, whole
+from portico._plans.checking.shapes import UNKNOWN, Output, Place, at_path, constant, known_of, meant, output_of, whole
 from portico._plans.findings import Finding
 from portico._plans.plan import INPUT, ITEM, Each, Expression, From, Step, TextOf, Value, When
 from portico._plans.xml_form.control import CONTROL, FOR_EACH, RUN_IF, read_each, read_when
@@ -197,13 +197,11 @@ class Steps:
                 after: tuple[str, ...] = ()
             else:
                 arguments = self.fit_arguments(given, spec, call, previous)
-                if control:
-                    variables.outputs[id] = UNKNOWN if each is None else Output(list_of(known_of(spec).output.shape))
-                else:
-                    variables.outputs[id] = known_of(spec).output
+                step, output = Step(id, name, arguments, each=each, when=when), known_of(spec).output
+                variables.outputs[id] = Output(output_of(step, output.shape)) if control else output
                 after = ()
                 if spec.effects or self.barrier is not None:
-                    after = self.order(id, spec, Step(id, name, arguments, each=each, when=when).depends_on())
+                    after = self.order(id, spec, step.depends_on())
                 else:
                     self.since.append(id)
             steps.append(Step(id, name, arguments, after, call.reason, each=each, when=when))
