@@ -17,13 +17,14 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from portico.plans import Each, Event, From, Step
 from portico.ports import IndexProgress, IndexReport
 from portico.search import TextSearchResult
 from portico_cli.commands.search import result_lines, snippet
 from portico_cli.invocation import Invocation
 from portico_cli.show.layout import markdown, place_head
 from portico_cli.show.output import plain, write_json
-from portico_cli.terminal.progress import update_index
+from portico_cli.terminal.progress import Progress, update_index
 
 ANSWER = """Two passages fit.
 
@@ -164,3 +165,23 @@ async def test_a_log_says_once_what_an_index_waits_for(monkeypatch: pytest.Monke
 
 def test_a_line_break_in_a_file_name_stays_on_its_line() -> None:
     assert place_head("a\nb.md › Part", "file:///nowhere/a%0Ab.md#L3").plain == "/nowhere/a b.md:3  Part"
+
+
+def test_each_loop_counts_its_own_items() -> None:
+    class Display:
+        def __init__(self) -> None:
+            self.task_ids, self.lines, self.console = [0], list[str](), Console(file=io.StringIO())
+
+        def update(self, task: int, *, description: str, **_: object) -> None:
+            self.lines.append(description)
+
+    progress, display = Progress(), Display()
+    progress._display = display
+    for id in ("s1", "s2"):
+        loop = Step(id, "Mail-send", each=Each(From("s0")))
+        item = Step(f"{id}[0]", "Mail-send")
+        for event in (Event.StepStarted(loop, {}), Event.StepStarted(item, {}), Event.StepFinished(item, None)):
+            progress(event)
+        assert display.lines[-3].endswith("send…")
+        assert display.lines[-1].endswith("send (1 done)…")
+        progress(Event.StepFinished(loop, []))

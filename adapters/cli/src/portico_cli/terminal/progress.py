@@ -111,8 +111,6 @@ class Progress:
                 self._text += text
             case task.Event.StepStarted(step=step):
                 self._running[step.id] = (called_name(step), time.monotonic())
-                if step.each is not None:
-                    self._items.pop(called_name(step), None)
             case task.Event.StepFinished(step=step) if step.id.endswith("]"):
                 # One of many items: only the line that changes counts them.
                 self._running.pop(step.id, None)
