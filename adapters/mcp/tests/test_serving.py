@@ -531,5 +531,6 @@ async def test_a_flow_is_held_where_the_user_cannot_be_asked_and_asked_about_onc
         resumed = await client.call_tool("run_resume", {"run": run})
     [question] = world.questions
     assert "Run it with these values?" in question
+    assert 'which is untrusted: letter = "HELLO".' in question
     assert resumed.structured_content["value"] == "sent HELLO"
     assert world.post.sent == ["HELLO"]

@@ -228,10 +228,11 @@ class PlanTools:
         flows = {each.message: str(each) for each in findings if each.verdict == "ask"}
         if state is None:
             return flows
-        why, waits, _ = (state.reason or "").rpartition(f": {_WAITS}")
+        why, waits, values = (state.reason or "").partition(f": {_WAITS}")
         # What the run waits for is asked about again: the value may be another.
         agreed = {flow.partition(": ")[2] for flow, _ in state.agreed} - {why}
-        flows |= {why: why} if waits and why not in flows else {}
+        if waits:
+            flows[why] = f"{flows.get(why, why)}: {values.removeprefix(' to ')}"
         return {why: words for why, words in flows.items() if why not in agreed}
 
     async def _approve(
@@ -275,7 +276,12 @@ class PlanTools:
         call = self._call.get(None)
         if call is None or call.approved is None:
             return False if self._own is None else await self._own(review)
-        return (call.running == call.approved and review.flow.why in call.flows) or _WAITS
+        if call.running == call.approved and review.flow.why in call.flows:
+            return True
+        place = review.flow.place
+        names = [str(place[1])] if place[0] == "arguments" else list(review.arguments)
+        written = (f"{name} = {escape(json.dumps(review.arguments.get(name), ensure_ascii=False))}" for name in names)
+        return f"{_WAITS} to {', '.join(written)}"
 
     async def _enter(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         """Hold a step that calls what is hidden, unless it is inside of a function: no check has seen a template's."""
