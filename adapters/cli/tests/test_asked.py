@@ -198,16 +198,17 @@ def test_a_step_whose_effect_is_asked_about_says_the_flow_and_is_asked_once(talk
 
 
 def test_the_values_of_all_items_are_shown_once(talk: Talk, guarded: Path) -> None:
-    looped = {**PLAN["steps"][1], "each": {"items": {"from": "s1"}}, "arguments": {"text": {"from": "item"}}}  # type: ignore[index]
-    first = {"id": "s1", "function": "tools-letters", "arguments": {}}
-    (guarded / "plan.json").write_text(json.dumps({**PLAN, "version": 2, "steps": [first, looped]}))
+    document = json.loads((guarded / "plan.json").read_text())
+    both = {"list": [{"from": "s1"}, {"text": [{"from": "s1"}, " you"]}]}
+    document["steps"][1] |= {"each": {"items": both}, "arguments": {"text": {"from": "item"}}}
+    (guarded / "plan.json").write_text(json.dumps({**document, "version": 2}))
     for options in (["--yes"], ["--approve-effects"]):
         code, shown = talk("run", "plan.json", *options, answers=[("[n]o:", "y\n")])
         assert code == 0, shown
         assert "calls tools-send for 2 items with what you did not say yourself." in " ".join(shown.split())
-        assert 'text = ["a", "b"]' in shown
+        assert 'text = ["hey", "hey you"]' in shown
         assert (shown.count("Let it run"), shown.count("Run it?")) == (1, 0)
-        assert sent(guarded) == "a\nb\n"
+        assert sent(guarded) == "hey\nhey you\n"
         (guarded / "sent.txt").unlink()
 
 

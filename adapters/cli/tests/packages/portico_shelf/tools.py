@@ -36,11 +36,6 @@ class _Tools:
         return text
 
     @function
-    def letters(self) -> list[str]:
-        """List letters to send."""
-        return ["a", "b"]
-
-    @function
     def fetch(self, text: str) -> str:
         """Fetch something, while the line works."""
         if Path("broken").exists():
