@@ -63,6 +63,10 @@ class Post:
         """Write a note."""
         return text
 
+    @function(effects=True)
+    def clear(self) -> None:
+        """Delete all mails."""
+
     @function(gives="as given")
     def upper(self, text: str) -> str:
         """Say it louder."""
@@ -343,12 +347,16 @@ async def test_what_certain_readers_may_see_goes_to_these_without_a_question(to:
         ("{{Post.note text=$x}}", {"x": Value("ada")}, False),
         ("Dear {{$x}}", {"x": SENDER}, False),
         ("{{Post.mails}}{{Post.send to='ada'}}", {}, True),
+        ("{{$x}}{{Post.clear}}", {"x": SENDER}, True),
+        ("{{inform who=$x}}", {"x": SENDER}, True),
     ],
 )
 async def test_a_template_may_call_nothing_with_effects_once_it_has_untrusted_values(
     template: str, variables: dict[str, Any], waits: bool
 ) -> None:
     kernel, _ = kernel_of()
+    inner = Plan("Send", (Step("a", "Post-send", {"to": From("input", ("who",))}),))
+    kernel.add_function(plan_function("inform", inner))
     step = Step("s2", PlanTemplate(template, "semantic-kernel"), variables)
     plan = Plan("g", (MAILS, step), Value("done"))
     assert [each.verdict for each in kernel.check_plan(plan)] == (["ask"] if waits else [])

@@ -157,15 +157,16 @@ class Guard:
         yield from self._flows.get(id, ())
         spec = self.kernel.specs.get(step.function) if isinstance(step.function, str) else None
         if spec is not None and self.policy.is_sink(spec) and not id.endswith("]"):
-            # A call of a template, whose flow says what it may be called with.
-            for flow in self._flows.get(around(id), ()):
-                if flow.place == ("function",):
-                    yield replace(flow, place=("call",))
+            # A call of a template, also in a function that runs a plan: its flow says what it may be called with.
+            while id := around(id):
+                for flow in self._flows.get(id, ()):
+                    if flow.place == ("function",):
+                        yield replace(flow, place=("call",))
 
     def _lifted(self, flow: Flow, arguments: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
         """Tell whether a value may flow after all, since it is one that the user said, or its readers are right."""
         if flow.place == ("call",):
-            return all(self.words.said(value) for value in arguments.values())
+            return bool(arguments) and all(self.words.said(value) for value in arguments.values())
         if flow.place[0] != "arguments":
             return False
         path = flow.place[1:]
