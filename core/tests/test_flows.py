@@ -18,6 +18,7 @@ from portico._plans.plan import Each, From, ObjectOf, Plan, PlanTemplate, Step, 
 from portico._plans.task import Answer
 from portico._plans.text_form import plan_to_mermaid
 from portico._ports.chat_service import ChatService
+from portico._prompts.functions import PromptInput, prompt_function
 from portico._runs.outcome import Paused
 from portico.errors import ConfigurationError, PlanError
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -376,6 +377,15 @@ async def test_the_check_goes_into_a_function_that_runs_a_plan() -> None:
     run = await kernel.run_plan(plan)
     assert isinstance(run.outcome, Paused)
     assert run.outcome.step == "s2/a"
+
+
+def test_a_model_that_may_call_functions_takes_trusted_words_only() -> None:
+    kernel, _ = kernel_of()
+    inputs = {"text": PromptInput(str, "the text")}
+    kernel.add_function(prompt_function("alone", "Sum up {{$text}}", inputs=inputs))
+    kernel.add_function(prompt_function("able", "Sum up {{$text}}", inputs=inputs, functions=["Post"]))
+    steps = [Step(f"s{name}", name, {"text": BODY}) for name in ("alone", "able")]
+    assert [finding.step for finding in kernel.check_plan(Plan("g", (MAILS, *steps)))] == ["sable"]
 
 
 async def test_a_label_on_record_is_kept_where_a_run_continues_under_other_labels() -> None:

@@ -15,6 +15,7 @@ from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_
 from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn
 from portico._agents.turn_lock import spend
 from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, ToolChoice, Usage
+from portico._flows.labels import FunctionLabels
 from portico._functions.functions import Function, FunctionPlugin, Parameter
 from portico._functions.middleware import run_together
 from portico._ports.chat_service import ChatService
@@ -490,6 +491,7 @@ class ChatAgent:
             ),
             effects=effects,
             tags=frozenset(tags),
+            labels=FunctionLabels(reaches_out=True),  # What it is told may decide what it calls.
         )
 
     def _turn(

@@ -226,17 +226,24 @@ def prompt_function(
         returns=returned,
         effects=effects,
         tags=frozenset(tags),
-        labels=FunctionLabels.read("as given") if _only_fills_in(prompt, parameters, asked) else None,
+        labels=_labels(prompt, parameters, asked),
         bind=asking.bind,
     )
 
 
-def _only_fills_in(prompt: str | Template, parameters: Iterable[Parameter], asked: Mapping[str, Any]) -> bool:
-    """Tell whether the model reads nothing but the arguments, so that its reply is as trusted as they are."""
-    if not isinstance(prompt, str) or asked.get("functions") or asked.get("tool_choice") or "{%" in prompt:
-        return False
+def _labels(prompt: str | Template, parameters: Iterable[Parameter], asked: Mapping[str, Any]) -> FunctionLabels | None:
+    """Return the labels of a prompt function.
+
+    Where the model reads nothing but the arguments, its reply is as trusted as they are. Where it may call functions,
+    what is filled into the prompt may decide what it calls.
+    """
+    if asked.get("functions") or asked.get("tool_choice"):
+        return FunctionLabels(reaches_out=True)
     names = {each.name for each in parameters}
-    return all(each.strip().removeprefix("$") in names for each in _FILLED_IN.findall(prompt))
+    filled = _FILLED_IN.findall(prompt) if isinstance(prompt, str) and "{%" not in prompt else ["a template"]
+    if all(each.strip().removeprefix("$") in names for each in filled):
+        return FunctionLabels.read("as given")
+    return None
 
 
 @dataclass(frozen=True, slots=True)
