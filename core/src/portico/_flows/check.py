@@ -23,6 +23,7 @@ from portico._plans.plan import (
     Step,
     TextOf,
     Value,
+    references,
 )
 from portico._schema.paths import EACH, JsonPath, Many, is_many, print_path
 
@@ -219,9 +220,9 @@ class Flows:
             found = found.join(*(self._label(value, (), scope) for value in step.when.values))
             for value in step.when.values if step.when.test == "present" else ():
                 # Whether there is something is up to what it would be in.
-                if isinstance(value, From):
-                    outer = (From(value.step, value.path[:end]) for end in range(len(value.path)))
-                    found = found.join(*(self._label(each, (), scope, whole=False) for each in outer))
+                for each in references(value):
+                    outer = (From(each.step, each.path[:end]) for end in range(len(each.path)))
+                    found = found.join(*(self._label(one, (), scope, whole=False) for one in outer))
         return found
 
     def _given(self, step: Step) -> dict[str, Shade]:
