@@ -64,6 +64,11 @@ class Post:
         """Write a note."""
         return text
 
+    @function(gives="trusted", takes={"text": "trusted"})
+    def look(self, text: str) -> str:
+        """Look something up, without effects."""
+        return text
+
     @function(effects=True)
     def clear(self) -> None:
         """Delete all mails."""
@@ -350,6 +355,8 @@ async def test_what_certain_readers_may_see_goes_to_these_without_a_question(to:
         ("{{Post.mails}}{{Post.send to='ada'}}", {}, True),
         ("{{$x}}{{Post.clear}}", {"x": SENDER}, True),
         ("{{inform who=$x}}", {"x": SENDER}, True),
+        ("{{Post.look text=$x}}", {"x": SENDER}, True),
+        ("{{Post.look text=$x}}", {"x": Value("ada")}, False),
     ],
 )
 async def test_a_template_may_call_nothing_with_effects_once_it_has_untrusted_values(

@@ -105,7 +105,7 @@ def test_a_tool_that_says_so_or_takes_a_url_reaches_out(
     properties: dict[str, Any], hints: dict[str, Any], *, outside: bool
 ) -> None:
     async def call(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("a tool that is only described is not called")
 
     schema = {"type": "object", "properties": properties}
     said = {"name": "t", "inputSchema": schema, "annotations": {"readOnlyHint": True, **hints}}

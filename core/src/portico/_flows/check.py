@@ -333,9 +333,9 @@ class Flows:
         if not label.untrusted:
             return
         called = self._called(step)
-        sinks = [name for name in called if name in specs and policy.is_sink(specs[name])]
+        sinks = [name for name in called if name in specs and policy.restricts(specs[name])]
         if "" in called:
-            sinks = sinks or [name for name, spec in specs.items() if policy.is_sink(spec)]
+            sinks = sinks or [name for name, spec in specs.items() if policy.restricts(spec)]
         if sinks:
             why = f"the template may call {sinks[0]} with what comes from {_names(label.untrusted)}, which is untrusted"
             yield Flow((*self.within, step.id), ("function",), "ask", tuple(sorted(label.untrusted)), why)

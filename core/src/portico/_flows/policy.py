@@ -61,6 +61,11 @@ class Policy:
         """Tell whether it matters who decides that a function is called."""
         return spec.effects or (self.labels(spec).reaches_out and not self.quiet)
 
+    def restricts(self, spec: FunctionSpec) -> bool:
+        """Tell whether it matters what a function is called with."""
+        takes = self.labels(spec).takes.values()
+        return self.is_sink(spec) or any(each.trusted or each.readers is not None for each in takes)
+
     def unused(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that no function of these names has."""
         known = list(names)

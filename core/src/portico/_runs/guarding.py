@@ -156,7 +156,7 @@ class Guard:
         id = _INDEX.sub("", step.id)
         yield from self._flows.get(id, ())
         spec = self.kernel.specs.get(step.function) if isinstance(step.function, str) else None
-        if spec is not None and self.policy.is_sink(spec) and not id.endswith("]"):
+        if spec is not None and self.policy.restricts(spec) and not id.endswith("]"):
             # A call of a template, also in a function that runs a plan: its flow says what it may be called with.
             while id := around(id):
                 for flow in self._flows.get(id, ()):

@@ -67,7 +67,7 @@ class CallGuard:
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
         spec = function.spec
-        if not (self.read or self.readers is not None) or not self.policy.is_sink(spec):
+        if not (self.read or self.readers is not None) or not self.policy.restricts(spec):
             return ""
         judged = [(name, takes) for name in arguments for takes in self.policy.takes(spec, name).values()]
         wrong = [(name, takes) for name, takes in judged if takes.trusted and not self.words.said(arguments[name])]
@@ -76,7 +76,8 @@ class CallGuard:
             for name, takes in judged
             if takes.readers is not None and not self._may_read(arguments.get(takes.readers))
         ]
-        if not private and (not self.read or (any(takes.trusted for _, takes in judged) and not wrong)):
+        settled = any(takes.trusted for _, takes in judged) or not self.policy.is_sink(spec)
+        if not private and (not self.read or (settled and not wrong)):
             return ""
         sources = tuple(sorted(self.read))
         why = f"the model read {' and '.join(sources)}, which is untrusted, before it called {spec.name}"
