@@ -16,7 +16,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
     "source lines": 72_300,
-    "core lines": 25_050,
+    "core lines": 25_100,
     "testkit lines, with its tests": 12_010,
     "public names of core": 226,
     "distributions": 27,

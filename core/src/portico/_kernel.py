@@ -427,7 +427,7 @@ class Kernel:
         """Return the names of the functions that a plan may call; all where a template does not tell its calls."""
         from portico._plans.functions import calls_of
 
-        names = set(calls_of(plan, self))
+        names = set(calls_of(plan.steps, self))
         return set(self._functions) if "" in names else names
 
     def may_have_effects(self, plan: Plan) -> bool:

@@ -50,10 +50,15 @@ class Passages:
 
     def __init__(self, *, first: int = 1, sources: Iterable[Source] = ()) -> None:
         """Begin with ``first``, or go on after ``sources`` that have their numbers."""
-        self._by_number = {source.number: source for source in sources}
-        self._next = max(first, max(self._by_number, default=0) + 1)
-        self._numbers = {(source.link, source.text): source.number for source in self._by_number.values()}
-        self._by_text = {source.text: source for source in reversed(self._by_number.values())}
+        self._by_number: dict[int, Source] = {}
+        self._next = first
+        self._numbers: dict[tuple[str | None, str], int] = {}
+        self._by_text: dict[str, Source] = {}
+        for source in sources:
+            self._next = max(self._next, source.number + 1)
+            self._by_number[source.number] = source
+            self._numbers[source.link, source.text] = source.number
+            self._by_text.setdefault(source.text, source)
 
     @property
     def sources(self) -> tuple[Source, ...]:

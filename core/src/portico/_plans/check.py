@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -192,7 +192,7 @@ class _PlanCheck:
 
     def _step(self, step: Step) -> None:
         id, notes, function = step.id, self.notes, step.function
-        if not id or not {*id}.isdisjoint("/[]"):
+        if not id or "/" in id or "[" in id or "]" in id:
             notes.add(f"{id!r} is not an id; it is a word without '/', '[' and ']'", ("id",))
         elif id == INPUT:
             notes.add(f"{INPUT!r} is what the plan is given; no step may have that id", ("id",))
@@ -226,11 +226,12 @@ class _PlanCheck:
         else:
             self._anything(step)
             self._template(step, function)
-        for name, number in step.options().items():
-            if not STEP_OPTIONS[name].fits(number):
-                notes.add(f"expected {STEP_OPTIONS[name].expected}, not {number!r}", (name,))
-        if not isinstance(function, PlanTemplate):
-            self._attempts(step, sorted(function.functions_used) if isinstance(function, Plan) else [function])
+        if step.seconds is not None or step.attempts is not None:
+            for name, number in step.options().items():
+                if not STEP_OPTIONS[name].fits(number):
+                    notes.add(f"expected {STEP_OPTIONS[name].expected}, not {number!r}", (name,))
+            if not isinstance(function, PlanTemplate):
+                self._attempts(step, sorted(function.functions_used) if isinstance(function, Plan) else [function])
         self.item = None
 
     def _each(self, each: Each) -> Output:
@@ -259,7 +260,7 @@ class _PlanCheck:
         found = at_path((*items, *_LIST.shape), (EACH,))
         return UNKNOWN if found.problem else Output(at_path(found.shape, (0,)).shape)
 
-    def _attempts(self, step: Step, functions: Sequence[str]) -> None:
+    def _attempts(self, step: Step, functions: Iterable[str]) -> None:
         if step.attempts is None or step.attempts < 2:
             return
         for name in functions:

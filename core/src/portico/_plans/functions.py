@@ -301,13 +301,14 @@ def _read_from_input(plan: Plan) -> Iterator[JsonPath]:
     return (reference.path for reference in plan.references() if reference.step == INPUT)
 
 
-def calls_of(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan] = {}) -> Iterator[str]:
-    """Yield the names of the functions that a plan may call, and "" for a template that does not tell its calls."""
-    names = {*kernel.functions, *siblings}
-    for step in plan.steps:
+def calls_of(steps: Iterable[Step], kernel: KernelLike, siblings: Mapping[str, Plan] = {}) -> Iterator[str]:
+    """Yield the names of the functions that steps may call, and "" for a template that does not tell its calls."""
+    for step in steps:
         match step.function:
+            case str(name):
+                yield name
             case Plan() as inner:
-                yield from calls_of(inner, kernel, siblings)
+                yield from calls_of(inner.steps, kernel, siblings)
             case PlanTemplate(source, language):
                 try:
                     calls = getattr(kernel.template(source, language=language), "calls", None)
@@ -315,6 +316,7 @@ def calls_of(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan] = {}) 
                     calls = None
                 if calls is None:
                     yield ""
+                names = {*kernel.functions, *siblings} if calls else ()
                 for call in calls or ():
                     if call.variable and call.variable in step.arguments:
                         continue
@@ -323,13 +325,11 @@ def calls_of(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan] = {}) 
                     except FunctionNotFound:
                         if call.certain:
                             yield call.function
-            case str(name):
-                yield name
 
 
 def has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
     """Tell whether a plan may have effects; ``siblings`` are plan functions that the kernel may not have yet."""
-    known, names = kernel.functions, set(calls_of(plan, kernel, siblings)) - seen
+    known, names = kernel.functions, set(calls_of(plan.steps, kernel, siblings)) - seen
     seen |= names
     return any(
         has_effects(siblings[name], kernel, siblings, seen)

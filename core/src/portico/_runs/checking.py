@@ -19,7 +19,7 @@ from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PlanInvalid, PlanStale, SchemaUnsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from portico._functions.functions import FunctionSpec
     from portico._kernel_like import KernelLike
@@ -57,9 +57,11 @@ def check(
         input=given,
         templates=lambda source, language: kernel.template(source, language=language),
     )
-    if allowed is not None and all(finding.severity != "error" for finding in found):
+    sound = not found or all(finding.severity != "error" for finding in found)
+    if sound and allowed is not None:
         found += _find_left_out(kernel, plan, kernel.specs.keys() - allowed)
-    if (guard or (guard := Guard.of(kernel))) and all(finding.severity != "error" for finding in found):
+        sound = not found or all(finding.severity != "error" for finding in found)
+    if sound and (guard or (guard := Guard.of(kernel))):
         found += guard.findings(plan)
     if input is not UNKNOWN and plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)
@@ -76,7 +78,7 @@ def _find_left_out(
             case Plan() as inner:
                 yield from _find_left_out(kernel, inner, left_out, ids)
             case PlanTemplate():
-                called = {*calls_of(replace(plan, steps=(step,)), kernel)}
+                called = {*calls_of((step,), kernel)}
                 if names := sorted(name for name in left_out if name in called or "" in called):
                     message = f"the template may call what this plan may not use: {itemize(names)}"
                     yield Finding(message, ids[0], " ".join((*ids[1:], "function")))
@@ -92,13 +94,19 @@ def _misfit(kernel: KernelLike, schema: Mapping[str, Any], value: Any) -> list[F
 
 def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
     """Return a plan with the fingerprints of the functions that it uses."""
+    return replace(plan, fingerprints=fingerprints_of(kernel, plan.steps))
+
+
+def fingerprints_of(kernel: KernelLike, steps: Iterable[Step]) -> dict[str, str]:
+    """Return the fingerprints of the functions that steps use, by name."""
     specs, known = kernel.specs, kernel.fingerprints
     prints: dict[str, str] = {}
-    for name in sorted(specs.keys() & {*calls_of(plan, kernel)}):
-        if name not in known:
-            known[name] = fingerprint(specs[name])
-        prints[name] = known[name]
-    return replace(plan, fingerprints=prints)
+    for name in sorted({*calls_of(steps, kernel)}):
+        if name in specs:
+            if name not in known:
+                known[name] = fingerprint(specs[name])
+            prints[name] = known[name]
+    return prints
 
 
 def require_valid(
@@ -119,7 +127,7 @@ def require_valid(
     errors = [finding for finding in findings if finding.severity == "error"]
     harmless: list[Stale] = []
     if plan.fingerprints:
-        used = set(calls_of(left, kernel))
+        used = set(calls_of(left.steps, kernel))
         stale = [each for each in Stale.of(left, specs) if each.function in used]
         harmful = [each for each in stale if errors or each.function not in specs or each.harmful]
         if harmful:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from portico._chat.passages import CURRENT, Passages
 from portico._functions.functions import RESULTS_TAG
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
+from portico._plans.functions import plan_of
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import (
     INPUT,
@@ -95,7 +96,11 @@ class Execution:
             self.count(plan)
         except Broken as stop:
             raise stop.error from None
-        return await self._steps(plan, self.results, self.step)
+        token = CURRENT.set(self.passages)
+        try:
+            return await self._steps(plan, self.results, self.step)
+        finally:
+            CURRENT.reset(token)
 
     def count(self, plan: Plan, within: Step | None = None) -> None:
         """Count the steps of a plan that have not ended; raises `Broken` beyond the budget."""
@@ -104,7 +109,9 @@ class Execution:
 
     def evaluate(self, expression: Expression, results: Mapping[str, Any]) -> Any:
         """Return the value of an expression and count what was put together for it."""
-        if type(expression) is Value or type(expression) is From:
+        if type(expression) is Value:
+            return expression.value
+        if type(expression) is From:
             return evaluate(expression, results)
         self.spent.spend(0)  # Steps side by side are refused before they take memory.
         value, size = put_together(expression, results)
@@ -119,24 +126,26 @@ class Execution:
         within: str = "",
     ) -> list[StepFailed]:
         """Run the steps of a plan. Those that failed in an earlier process fail again without running."""
-        steps = {f"{within}{step.id}": step for step in plan.steps}
-        past = self.past.records if self.past is not None else ()
-        earlier = [record for record in past if record.error is not None and record.step.id in steps]
-        again = [steps[each.step.id].id for each in earlier]
+        earlier: list[StepRecord] = []
+        if self.past is not None:
+            ids = {f"{within}{step.id}" for step in plan.steps}
+            earlier = [record for record in self.past.records if record.error is not None and record.step.id in ids]
+        again = [record.step.id.removeprefix(within) for record in earlier]
 
         async def decide(step: Step, results: dict[str, Any]) -> Any:
             return await self._decide(step, results, execute, within)
 
         failures = await run_steps(plan, results, execute, self.evaluate, failed=again, decide=decide)
         if failures:
+            steps = {step.id: step for step in plan.steps}
             known = {record.step.id for record in self.records}
             for failure in failures:
                 if (failed := f"{within}{failure.step}") not in known:
                     # Its arguments could not be made, so it never began. The planner must see why.
-                    await self._record_failure(replace(steps[failed], id=failed), failure.__cause__ or failure)
+                    await self._record_failure(replace(steps[failure.step], id=failed), failure.__cause__ or failure)
         for record in earlier:
             cause = self.failure(record)
-            failures.append(StepFailed(steps[record.step.id].id, cause))
+            failures.append(StepFailed(record.step.id.removeprefix(within), cause))
             failures[-1].__cause__ = cause
         return failures
 
@@ -369,7 +378,7 @@ class Execution:
     async def _attempt(self, step: Step, name: str, arguments: dict[str, Any], attempt: int) -> Any:
         seconds = self.budget.step_seconds if step.seconds is None else step.seconds
         runner = self.kernel.runner
-        token, other = CURRENT_STEP.set((self.run, step.id, attempt)), CURRENT.set(self.passages)
+        token = CURRENT_STEP.set((self.run, step.id, attempt))
         try:
             if seconds is None and runner is None:
                 return await self.kernel.invoke_json(name, arguments)
@@ -382,7 +391,6 @@ class Execution:
             return await (action() if runner is None else runner.execute(self.run, step.id, action))
         finally:
             CURRENT_STEP.reset(token)
-            CURRENT.reset(other)
 
     async def _call_plan(
         self, step: Step, name: str, plan: Plan, arguments: dict[str, Any], attempts: int | None
@@ -464,8 +472,6 @@ class Execution:
     def _plan_of(self, name: str) -> Plan | None:
         """Return the plan that a function runs, if it does."""
         if name not in self._inner:
-            from portico._plans.functions import plan_of
-
             try:
                 self._inner[name] = plan_of(self.kernel.function(name))
             except FunctionNotFound:

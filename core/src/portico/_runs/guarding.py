@@ -200,7 +200,7 @@ class Guard:
             return had_read if step.id in late else TRUSTED
 
         return Around(
-            self.policy, kernel.specs, plans, lambda plan: calls_of(plan, kernel), late_label, self.words.said
+            self.policy, kernel.specs, plans, lambda plan: calls_of(plan.steps, kernel), late_label, self.words.said
         )
 
 

@@ -30,7 +30,7 @@ from portico._plans.plan import (
 from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
 from portico._runs.attempts import causes, may_pass
-from portico._runs.checking import check, review_plan, with_fingerprints
+from portico._runs.checking import check, fingerprints_of, review_plan, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
@@ -236,7 +236,8 @@ class Loop:
             read = getattr(outcome, "sources", ()) or execution.passages.sources
             if execution.journal is not None:
                 await execution.note("outcome", **outcome_body(outcome))
-            execution.tell(Event.Ended(execution.run, *state_of(outcome)))
+            if execution.listener is not None:
+                execution.tell(Event.Ended(execution.run, *state_of(outcome)))
         except Broken as stop:
             raise stop.error from stop.error.__cause__
         return Run(
@@ -259,14 +260,14 @@ class Loop:
         A planner that asks no model has cited its sources by itself.
         """
         execution = self.execution
+        if not execution.searched or answer.citations or not isinstance(answer.value, str | None):
+            return answer
         by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
         if self.planner is None:  # only an answering step of the plan writes for people
             by_planner = not any(
                 isinstance(spec, FunctionSpec) and spec.is_answer for spec in self.produced_by.values()
             )
-        if answer.citations or by_planner or not execution.searched or not isinstance(answer.value, str | None):
-            return answer
-        return answer.citing(execution.passages.check(answer.text))
+        return answer if by_planner else answer.citing(execution.passages.check(answer.text))
 
     async def _fail(self, error: Exception) -> None:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
@@ -283,7 +284,8 @@ class Loop:
         records = self.execution.records
         steps = tuple(record.step for record in records if record.error is None and record.step.own)
         schema = next((plan.input for plan in reversed(self.plans) if plan.input is not None), None)
-        return with_fingerprints(self.execution.kernel, Plan(self.goal, steps, self.result, input=schema))
+        prints = fingerprints_of(self.execution.kernel, steps)
+        return Plan(self.goal, steps, self.result, fingerprints=prints, input=schema)
 
     async def _in_time(self, first: Plan | None, approved: bool) -> Outcome:
         seconds = self.budget.seconds

@@ -103,23 +103,29 @@ def inside(schema: Any, part: str | int) -> Any:
     return schema.get("items")
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {twice!r} stands there twice")
+    return made
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON value")
+
+
+_STRICT, _LENIENT = (
+    json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, strict=strict) for strict in (True, False)
+)
+
+
 def parse_json(text: str, *, strict: bool = True, more: bool = False) -> Any:
     """Return the value of a JSON text; with ``more``, of the one with which the text begins.
 
     Raises ``ValueError`` for NaN, infinities, a key that comes twice, and with ``strict`` for a line break in a string.
     """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            raise ValueError(f"the key {twice!r} stands there twice")
-        return made
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is no JSON value")
-
-    decoder = json.JSONDecoder(object_pairs_hook=unique, parse_constant=refuse, strict=strict)
+    decoder = _STRICT if strict else _LENIENT
     return decoder.raw_decode(text.lstrip())[0] if more else decoder.decode(text)
 
 

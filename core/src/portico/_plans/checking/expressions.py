@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 _PATHS = 3
+_TEXT = whole({"type": "string"})
 _FEW = 8
 _HINTS = 20
 """How many names of one plan are looked for in the whole catalogue: a thousand in a large one would take minutes."""
@@ -193,7 +194,7 @@ class Expressions:
                 for index, part in enumerate(parts):
                     if not isinstance(part, str):
                         self.shape(part, (*place, "text", index))
-                return whole({"type": "string"})
+                return _TEXT
             case ListOf(items):
                 return array_of([self.shape(item, (*place, "list", index)) for index, item in enumerate(items)])
             case ObjectOf(members):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -50,7 +51,6 @@ _SHORTEST_MISSPELT = 4
 _NO_ROOT: Mapping[str, Any] = {}
 _ARRAY: Mapping[str, Any] = {"type": "array"}
 _SET, _APPEND = "setcontextvariable", "appendtoresult"
-_CONTROL_LENGTHS = frozenset({len(_SET), len(_APPEND), *map(len, CONTROL)})
 
 Fail: TypeAlias = Callable[..., PlanFormatError]
 """Makes the error for a call and a problem, or for one of the call's attributes, which comes last."""
@@ -189,22 +189,22 @@ class Steps:
         calls = zip(self.calls, self.arguments, self.control, self.sets, self.ids, strict=True)
         for call, given, control, (kept, added, part), id in calls:
             name = self.functions.find(full_name(call.function)) or full_name(call.function)
-            spec = self.functions.spec(name)
+            spec = self.functions.catalogue.get(name)
             variables.step = id
             each, when = self.loop(control, call) if control else (None, None)
             if spec is None:
                 arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
-                after: tuple[str, ...] = ()
             else:
                 arguments = self.fit_arguments(given, spec, call, previous)
-                step, output = Step(id, name, arguments, each=each, when=when), known_of(spec).output
+            step = Step(id, name, arguments, (), call.reason, each=each, when=when)
+            if spec is not None:
+                output = known_of(spec).output
                 variables.outputs[id] = Output(output_of(step, output.shape)) if control else output
-                after = ()
                 if spec.effects or self.barrier is not None:
-                    after = self.order(id, spec, step.depends_on())
+                    step = replace(step, after=self.order(id, spec, step.depends_on()))
                 else:
                     self.since.append(id)
-            steps.append(Step(id, name, arguments, after, call.reason, each=each, when=when))
+            steps.append(step)
             if each is not None:
                 known.pop(ITEM)
                 known |= self.covered
@@ -243,13 +243,14 @@ class Steps:
     def separate_arguments(self, call: WrittenCall) -> Mapping[str, str]:
         """Return the arguments among the attributes, and keep what the others set."""
         attributes = call.attributes
-        if len(attributes) > 1 and len(set(map(str.lower, attributes))) < len(attributes):
+        kinds = [*map(str.lower, attributes)]
+        if len({*kinds}) < len(kinds):
             attributes = self.merge_attributes(call)
+            kinds = [*map(str.lower, attributes)]
         kept = added = part = ""
         arguments: dict[str, str] = {}
         control: dict[str, str] = {}
-        for name, value in attributes.items():
-            kind = name.lower() if len(name) in _CONTROL_LENGTHS else ""
+        for kind, (name, value) in zip(kinds, attributes.items(), strict=True):
             if kind in CONTROL and not self.is_parameter(name, call):
                 control[CONTROL[kind]] = value
                 continue
@@ -290,7 +291,7 @@ class Steps:
         """Give each step an id: the variable that it sets, else s and its number, or the next that is free."""
         taken = {INPUT, *(each.lower() for each in finished)}
         found: list[str] = []
-        for kept, *_ in self.sets:
+        for kept, _, _ in self.sets:
             free = kept if kept.lower() not in taken else ""
             taken.add(kept.lower())
             found.append(free)
