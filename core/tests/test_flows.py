@@ -158,7 +158,7 @@ async def test_a_step_waits_for_a_person_who_sees_the_value_and_is_asked_once() 
     asked: list[tuple[str, Any]] = []
 
     async def decide(review: FlowReview) -> bool:
-        asked.append((review.flow.why, review.arguments["to"]))
+        asked.append((review.flows[0].why, review.arguments["to"]))
         return len(asked) < 2
 
     kernel.approve_flows(decide)
@@ -189,7 +189,26 @@ async def test_a_loop_is_agreed_to_once_with_all_its_values_and_another_value_is
     )
     assert isinstance((await kernel.run_plan(plan)).outcome, Answer)
     assert sorted(post.sent) == ["a", "eve@evil.example", "eve@evil.example"]
-    assert shown == [["eve@evil.example", "a"], ["eve@evil.example", "a"], "eve@evil.example"]
+    assert shown == [["eve@evil.example", "a"], "eve@evil.example"]
+
+
+@pytest.mark.parametrize("each", [None, Each(From("s1"))])
+async def test_several_flows_into_a_step_are_one_question(each: Each | None) -> None:
+    kernel, post = kernel_of()
+    asked: list[list[str]] = []
+
+    async def decide(review: FlowReview) -> bool:
+        asked.append([flow.why.partition(" of ")[0] for flow in review.flows])
+        return True
+
+    kernel.approve_flows(decide)
+    arguments = {"to": From("item", ("sender",)) if each else SENDER, "body": From("s1", (1, "sender"))}
+    when = When("present", (SENDER,))
+    plan = Plan("g", (MAILS, Step("s2", "Post-send", arguments, each=each, when=when)), Value("done"))
+    assert isinstance((await kernel.run_plan(plan)).outcome, Answer)
+    assert post.sent
+    assert len(asked) == 1
+    assert len(asked[0]) > 1
 
 
 async def test_what_the_user_said_is_the_users_wherever_it_is_found() -> None:
@@ -271,7 +290,7 @@ async def test_a_model_that_has_read_untrusted_data_calls_with_what_the_user_sai
     kernel, post = kernel_of(services={ChatService: chat})
 
     async def decide(review: FlowReview) -> bool:
-        assert "the model read Post-mails" in review.flow.why
+        assert "the model read Post-mails" in review.flows[0].why
         return agrees
 
     kernel.approve_flows(decide)

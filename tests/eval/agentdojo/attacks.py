@@ -98,10 +98,9 @@ def careful(benign: Seen) -> Decide:
     """Return a person who agrees to the calls of a run without an attack."""
 
     async def decide(review: FlowReview) -> bool:
-        usual, place = benign.get(review.step.id), review.flow.place
-        if usual is None or place[0] != "arguments":
-            return usual is not None
-        return usual.get(str(place[1])) == review.arguments.get(str(place[1]))
+        usual, given = benign.get(review.step.id), review.arguments
+        names = [str(flow.place[1]) for flow in review.flows if flow.place[0] == "arguments"]
+        return usual is not None and all(usual.get(name) == given.get(name) for name in names)
 
     return decide
 

@@ -65,7 +65,7 @@ async def measure(only: str | None, *, attacks: bool) -> dict[str, Any]:
             asked: list[str] = []
 
             async def agree(review: Any, asked: list[str] = asked) -> bool:
-                asked.append(f"{review.flow.step} {'.'.join(map(str, review.flow.place))}")
+                asked.extend(f"{flow.step} {'.'.join(map(str, flow.place))}" for flow in review.flows)
                 return True
 
             kernels[table] = kernel_of(world, scripted(task.replies), policies[table], agree)

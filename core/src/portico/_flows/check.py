@@ -67,7 +67,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class FlowReview:
-    """A step about to run with a value that its function does not take unasked: ``flow`` says which, and why.
+    """A step about to run with values that its function does not take unasked: ``flows`` say which, and why.
 
     For a step that runs for each of a list, each of the ``arguments`` is the list of its values for all items.
     """
@@ -75,7 +75,7 @@ class FlowReview:
     step: Step
     run: str
     arguments: Mapping[str, Any]
-    flow: Flow
+    flows: tuple[Flow, ...]
 
 
 DecideFlow: TypeAlias = Callable[[FlowReview], Awaitable[bool | str]]

@@ -354,7 +354,8 @@ class _PlanCheck:
             spec = around.functions.spec(call.function)
             if spec is None:
                 near, hint = around.functions.nearest(call.function)
-                notes.add(f"{where}: there is no function {call.function!r}{hint}", place, nearest=near)
+                message = f"{where}: there is no function {call.function!r}{hint}"
+                notes.add(message, place, nearest=near, unknown_function=call.function)
                 continue
             for problem in _call_problems(call, known_of(spec), template, step.arguments):
                 notes.add(f"{where}: {problem}", place)

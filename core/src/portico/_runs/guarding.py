@@ -112,7 +112,7 @@ class Guard:
 
         Raises `PausedStep` where a person must agree first, and ``PlanError`` for what is refused.
         """
-        agreed: list[Agreement] = []
+        asked: list[tuple[Agreement, Flow]] = []
         for flow in self._flows_to(step):
             key = f"{flow.step}: {flow.why}"
             if (key, "") in self.agreed or self._lifted(flow, arguments, results):
@@ -123,34 +123,37 @@ class Guard:
             elif flow.verdict == "refuse":
                 raise PlanError(f"{flow.why}, and is refused")
             else:
-                agreed += await self._ask(FlowReview(step, run, arguments, flow), [(key, _digest(flow, arguments))])
-        return agreed
+                asked.append(((key, _digest(flow, arguments)), flow))
+        return await self._ask(step, run, arguments, asked)
 
     async def allow_all(
         self, step: Step, run: str, each: Sequence[Mapping[str, Any]], results: Mapping[str, Any]
     ) -> list[Agreement]:
         """Ask once about all that a step will be called with, for ``each`` item of its list; see `allow`."""
-        agreed: list[Agreement] = []
-        for flow in self._flows_to(step) if self.enforced else ():
-            waiting = [arguments for arguments in each if not self._lifted(flow, arguments, results)]
-            if flow.verdict != "refuse" and len(waiting) > 1:
-                keys = [(f"{flow.step}: {flow.why}", _digest(flow, arguments)) for arguments in waiting]
-                shown = {name: [arguments.get(name) for arguments in waiting] for name in step.arguments}
-                agreed += await self._ask(FlowReview(step, run, shown, flow), list(dict.fromkeys(keys)))
-        return agreed
+        waiting, asked = list[Mapping[str, Any]](), list[tuple[Agreement, Flow]]()
+        flows = [flow for flow in self._flows_to(step) if flow.verdict != "refuse"] if self.enforced else []
+        for arguments in each if flows else ():
+            left = [flow for flow in flows if not self._lifted(flow, arguments, results)]
+            waiting += [arguments] if left else []
+            asked += [((f"{flow.step}: {flow.why}", _digest(flow, arguments)), flow) for flow in left]
+        shown = {name: [arguments.get(name) for arguments in waiting] for name in step.arguments}
+        return await self._ask(step, run, shown, asked) if len(waiting) > 1 else []
 
-    async def _ask(self, review: FlowReview, keys: Sequence[Agreement]) -> list[Agreement]:
+    async def _ask(
+        self, step: Step, run: str, arguments: Mapping[str, Any], asked: Sequence[tuple[Agreement, Flow]]
+    ) -> list[Agreement]:
         decide = self.kernel.decide_flow
         async with self._asking:
-            new = [key for key in keys if key not in self.agreed]
+            new = {key: flow for key, flow in asked if key not in self.agreed}
             if not new:
                 return []
-            decided = False if decide is None else await decide(review)
+            flows = tuple(dict.fromkeys(new.values()))
+            decided = False if decide is None else await decide(FlowReview(step, run, arguments, flows))
             if decided is not True:
                 words = f": {decided}" if isinstance(decided, str) else ". A person must agree"
-                raise PausedStep(review.step, RequireApproval(f"{review.flow.why}{words}"))
+                raise PausedStep(step, RequireApproval(f"{flows[0].why}{words}"))
             self.agreed |= set(new)
-        return new
+        return list(new)
 
     def _flows_to(self, step: Step) -> Iterator[Flow]:
         id = _INDEX.sub("", step.id)

@@ -89,7 +89,8 @@ class CallGuard:
         place = ("arguments", (wrong or private)[0][0]) if wrong or private else ("function",)
         if not any(takes.refuse for _, takes in (*wrong, *private)) and (decide := self.kernel.decide_flow) is not None:
             step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
-            decided = await decide(FlowReview(step, "", arguments, Flow((spec.name,), place, "ask", sources, why)))
+            flows = (Flow((spec.name,), place, "ask", sources, why),)
+            decided = await decide(FlowReview(step, "", arguments, flows))
             if decided is True:
                 return ""
             why = decided or why

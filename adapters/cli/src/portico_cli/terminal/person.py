@@ -131,13 +131,12 @@ class Person:
     async def about_flow(self, review: FlowReview) -> bool | str:
         """Show a step with a value that the user did not give, and ask whether it may run with it.
 
-        What a question about the step said already is not asked again: it says all that the check has found.
+        What a question about the step said already is not asked again.
         """
-        step, flow, run = review.step, review.flow, review.run
+        step, flows, run = review.step, review.flows, review.run
         called = called_name(step)
-        if self._take(_call(run, f"{step.id} {flow.why}", review.arguments)):
+        if all(self._take(_call(run, f"{step.id} {each.why}", review.arguments)) for each in flows):
             return True
-        others = [each for each in await self._flows_to(run, step.id) if each != flow.why]
         subject = f"Step {step.id} calls {called}" if run else f"The model calls {called}"
         # Of a step that runs for each of a list, each argument is the list of its values.
         calls: list[Mapping[str, Any]] = [review.arguments]
@@ -148,18 +147,13 @@ class Person:
             ]
             subject += f" for {len(calls)} items"
         words = f"{subject} with what you did not say yourself."
-        notes = [flow.why, *others, *await self._sources(run, flow.sources)]
-        if flow.place[:1] == ("arguments",):
-            # The argument that it is about comes first.
-            first = str(flow.place[1])
-            arguments = {
-                name: review.arguments[name] for name in sorted(review.arguments, key=lambda each: each != first)
-            }
-        else:
-            arguments = dict(review.arguments)
+        notes = [each.why for each in flows]
+        notes += await self._sources(run, tuple(dict.fromkeys(source for each in flows for source in each.sources)))
+        # The arguments that it is about come first.
+        first = {str(each.place[1]) for each in flows if each.place[0] == "arguments"}
+        arguments = dict(sorted(review.arguments.items(), key=lambda each: each[0] not in first))
         if await self._about(words, arguments, "Let it run with these values? [y]es, [n]o: ", "yn", notes) != "y":
             return "the user did not agree"
-        self._agreed.update(_call(run, f"{step.id} {each}", review.arguments) for each in others)
         self._agreed.update(_call(run, called, each) for each in calls)
         return True
 

@@ -276,10 +276,11 @@ class PlanTools:
         call = self._call.get(None)
         if call is None or call.approved is None:
             return False if self._own is None else await self._own(review)
-        if call.running == call.approved and review.flow.why in call.flows:
+        if call.running == call.approved and all(each.why in call.flows for each in review.flows):
             return True
-        place = review.flow.place
-        names = [str(place[1])] if place[0] == "arguments" else list(review.arguments)
+        places = [each.place for each in review.flows]
+        named = dict.fromkeys(str(place[1]) for place in places if place[0] == "arguments")
+        names = list(named) if all(place[0] == "arguments" for place in places) else list(review.arguments)
         written = (f"{name} = {escape(json.dumps(review.arguments.get(name), ensure_ascii=False))}" for name in names)
         return f"{_WAITS} to {', '.join(written)}"
 
