@@ -177,6 +177,12 @@ async def test_a_plan_that_calls_what_was_not_offered_is_refused_with_what_was()
         await kernel_of(WordSelector(1)).run_goal("The river", planner=Modelled(*(call("song") for _ in range(4))))
 
 
+async def test_a_template_that_calls_what_was_not_offered_is_told_so():
+    plan = Plan("", (Step("s1", PlanTemplate("{{World.song}}", "semantic-kernel")),), From("s1"))
+    with pytest.raises(PlanInvalid, match="the function 'World-song' was not offered"):
+        await kernel_of(WordSelector(1)).run_goal("The river", planner=Modelled(*[plan] * 4))
+
+
 async def test_a_function_that_does_not_exist_is_still_called_that():
     planner = Modelled(*(call("moon") for _ in range(4)))
     with pytest.raises(PlanInvalid, match="there is no function 'World-moon'"):

@@ -130,3 +130,11 @@ def test_a_mistake_in_it_is_one_finding_and_the_rest_is_looked_at_all_the_same(
     assert {"Python", "portico-shelf", "cache folder"} <= {
         check["subject"] for check in checks if check["state"] == "ok"
     }
+
+
+def test_labels_that_no_function_has_are_named_with_the_nearest(doctor: Any, folder: Path) -> None:
+    policy = '[search.web]\nuse = "documents"\npath = "."\n[policy.functions."web-serch"]\ngives = "trusted"\n'
+    found = doctor(policy)["policy.functions.web-serch"]
+    assert "is not the name of a function here" in found["message"]
+    assert "Nearest: web-Search" in found["message"]
+    assert doctor(policy.replace("serch", "S*"), healthy=True) == {}

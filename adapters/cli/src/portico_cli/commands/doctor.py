@@ -108,6 +108,9 @@ async def _examine(config: Path | None, say: Callable[[str], None]) -> list[Find
     if application is not None:
         known = {problem.message for problem in diagnosis.problems}
         findings += [each for each in await _services(application, say) if each.message not in known]
+        if application.configuration.policy.functions and all(each.state != "fail" for each in findings):
+            say("Loading the functions…")
+            findings += await _labels(application)
     return findings
 
 
@@ -181,6 +184,15 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
     except PorticoError as error:
         findings += _of_error(error, "services")
     return findings
+
+
+async def _labels(application: Application) -> list[Finding]:
+    """Load the functions, since only these tell which labels of the configuration are for none of them."""
+    try:
+        async with application.kernel():
+            return []
+    except PorticoError as error:
+        return list(_of_error(error, "functions"))
 
 
 def _planning(services: HostServices) -> Iterator[Finding]:
