@@ -61,6 +61,11 @@ def test_a_no_holds_the_plan_and_says_how_it_goes_on(talk: Talk, folder: Path) -
     assert "`portico resume" in shown
 
 
+def test_a_result_that_is_no_text_is_shown_as_it_is(talk: Talk, folder: Path) -> None:
+    (folder / "list.json").write_text(json.dumps(PLAN | {"steps": [], "result": {"value": ["*a*"]}}))
+    assert '  "*a*"' in talk("run", "list.json")[1]
+
+
 def test_a_narrow_terminal_cuts_no_name_of_a_run(talk: Talk, folder: Path) -> None:
     talk("run", "plan.json", "--yes")
     for columns in ("24", "40", "60", "90"):
