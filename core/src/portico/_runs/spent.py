@@ -47,8 +47,9 @@ class Spent:
         """Count further items of a step; raises `RunLimit` beyond the budget."""
         left = self.budget.items - self.items
         if more > left:
-            most = f"the run has {left:,} of {self.budget.items:,} left. Allow more with the budget's items"
-            raise RunLimit(f"The step {step.id} needs {more:,} items, and {most}.")
+            most = f"the run has {left:,} of {self.budget.items:,} left"
+            mend = "Allow more with the budget's items, in portico.toml max_items of [planner]."
+            raise RunLimit(f"The step {step.id} needs {more:,} items, and {most}. {mend}")
         self.items += more
 
     def spend(self, size: int) -> None:
