@@ -137,4 +137,7 @@ def test_labels_that_no_function_has_are_named_with_the_nearest(doctor: Any, fol
     found = doctor(policy)["policy.functions.web-serch"]
     assert "is not the name of a function here" in found["message"]
     assert "Nearest: web-Search" in found["message"]
-    assert doctor(policy.replace("serch", "S*"), healthy=True) == {}
+    takes = policy.replace("serch", "S*") + "takes = { quary = 'trusted' }\n"
+    found = doctor(takes)["policy.functions.'web-S*'.takes.quary"]
+    assert found["message"].endswith("takes.quary: is not a parameter here. Nearest: query.")
+    assert doctor(takes.replace("quary", "query"), healthy=True) == {}

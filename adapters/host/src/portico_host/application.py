@@ -235,15 +235,22 @@ class Application:
             raise error if entry is None else self.configuration.locate(entry, error) from error.__cause__
 
     def _require_used(self, kernel: Kernel, left_out: Collection[str]) -> None:
-        """Refuse labels that no function has, unless they may be for a source that is left out."""
-        names = [*kernel.specs]
+        """Refuse labels that no function or parameter has, unless they may be for a source that is left out."""
         plugins = [_function_name(each) for each in left_out]
-        problems = []
-        for pattern in kernel.policy.unused(names) if kernel.policy is not None else ():
-            if not any(fnmatchcase(each, pattern.partition("-")[0]) for each in plugins):
-                key = ("policy", "functions", pattern)
-                cause = unknown_word(pattern, names, "the name of a function here, or a pattern of one")
-                problems.append(Problem(cause, key=key, place=self.configuration.place(key)))
+        wrong: list[tuple[tuple[str, ...], str]] = []
+        for pattern, labels in kernel.policy.functions.items() if kernel.policy is not None else ():
+            if any(fnmatchcase(each, pattern.partition("-")[0]) for each in plugins):
+                continue
+            key = ("policy", "functions", pattern)
+            named = [spec for name, spec in kernel.specs.items() if name == pattern or fnmatchcase(name, pattern)]
+            if not named:
+                what = "the name of a function here, or a pattern of one"
+                wrong.append((key, unknown_word(pattern, kernel.specs, what)))
+            elif all("properties" in spec.parameters for spec in named):
+                known = {name for spec in named for name in spec.parameters["properties"]}
+                unknown = sorted({str(path[0]) for path in labels.takes if path} - known)
+                wrong += [((*key, "takes", name), unknown_word(name, known, "a parameter here")) for name in unknown]
+        problems = [Problem(cause, key=key, place=self.configuration.place(key)) for key, cause in wrong]
         if problems:
             raise SettingsInvalid(problems)
 

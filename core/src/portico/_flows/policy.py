@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -65,11 +65,6 @@ class Policy:
         """Tell whether it matters what a function is called with."""
         takes = self.labels(spec).takes.values()
         return self.is_sink(spec) or any(each.trusted or each.readers is not None for each in takes)
-
-    def unused(self, names: Iterable[str]) -> list[str]:
-        """Return the patterns that no function of these names has."""
-        known = list(names)
-        return [each for each in self.functions if not any(name == each or fnmatchcase(name, each) for name in known)]
 
 
 _UNLABELLED, _AS_GIVEN = FunctionLabels(), FunctionLabels.read("as given")
