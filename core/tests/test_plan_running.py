@@ -120,7 +120,7 @@ async def test_a_reference_to_nothing_is_a_failure_of_the_step() -> None:
 
     refers = Step("x", "f", {"value": From("s", ("b",))})
     failures = await run_steps(plan(step("s"), refers), {}, execute)
-    assert str(failures[0]) == "Step x failed: there is nothing at $.b"
+    assert str(failures[0]) == "Step x failed: there is nothing at $.b in s"
 
 
 @pytest.mark.parametrize("count", [1, 3])

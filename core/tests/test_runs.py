@@ -164,7 +164,7 @@ async def test_a_result_that_leads_to_nothing_is_told_to_the_planner(kernel: Ker
         Plan("g", (Step("t", "T-table"),), From("t", ("two",))), lambda task: Answer(f"{task.refused[0].findings[0]}")
     )
     run = await kernel.run_goal("Count", planner=planner)
-    assert run.outcome == Answer(str(Finding("there is nothing at $.two", place="result")))
+    assert run.outcome == Answer(str(Finding("there is nothing at $.two in t", place="result")))
 
 
 async def test_a_failed_step_is_seen_and_mended(kernel: Kernel) -> None:
@@ -187,7 +187,7 @@ async def test_a_step_whose_arguments_cannot_be_made_is_seen_as_failed(kernel: K
         lambda task: Answer(str([(record.step.id, record.error) for record in task.steps])),
     )
     run = await kernel.run_goal("Count", planner=planner)
-    assert run.outcome == Answer("[('t', None), ('s', 'there is nothing at $.two')]")
+    assert run.outcome == Answer("[('t', None), ('s', 'there is nothing at $.two in t')]")
     assert kinds(await journal(kernel))[-2:] == ["step-failed", "answer"]
 
 

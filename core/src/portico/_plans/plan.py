@@ -391,7 +391,10 @@ def put_together(expression: Expression, results: Mapping[str, Any]) -> tuple[An
             raise LookupError("no input was given" if step == INPUT else f"the step {step} has no result")
         if not path:
             return results[step], 0
-        found = read_path(results[step], path)
+        try:
+            found = read_path(results[step], path)
+        except LookupError as error:
+            raise LookupError(f"{error} in {step}") from None
         # A union may select one value often.
         return found, check_size(size_of(found)) if is_many(path) else 0
     value: Any
