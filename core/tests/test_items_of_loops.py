@@ -158,8 +158,7 @@ async def test_a_loop_that_was_refused_counts_for_nothing(kernel: Kernel) -> Non
     run = await kernel.run_goal("g", planner=ScriptedPlanner(*plans), budget=Budget(items=5))
     assert run.outcome.value == [2] * 5
     error = next(record.error for record in run.steps if record.step.id == "s1")
-    start = "The step s1 needs 6 items, and the run has 5 of 5 left. Allow more with the budget's items"
-    assert str(error).startswith(start)
+    assert str(error).startswith("The step s1 needs 6 items, and the run has 5 of 5 left. Allow more with")
 
 
 async def test_items_that_ran_before_a_resume_count(kernel: Kernel) -> None:

@@ -94,7 +94,8 @@ def _step_lines(
         mark, style = "–", "dim"
     elif "result" in step:
         mark, style = "✓", "green"
-    called = step["function"] if isinstance(step["function"], str) else "a plan or a template"
+    called = step["function"]
+    called = called if isinstance(called, str) else "a template" if "template" in called else "a nested plan"
     text = Text.assemble((f"  {mark} ", style), (plain(step["id"]), "bold"), f"  {plain(called)}")
     if step["started_at"] and step["ended_at"]:
         seconds = (parse_time(step["ended_at"]) - parse_time(step["started_at"])).total_seconds()
