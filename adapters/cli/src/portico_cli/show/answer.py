@@ -153,8 +153,7 @@ def _answer_lines(outcome: Answer, run: Run, reports: Mapping[str, IndexReport])
     """Yield the answer, its citations, the warnings, and a line on who answered from what."""
     if outcome.text.strip():
         # A pipe gets the text as it is.
-        # JSON is no Markdown: what stars and brackets are in it would be lost.
-        laid_out = sys.stdout.isatty() and isinstance(outcome.value, str | None)
+        laid_out = sys.stdout.isatty() and isinstance(outcome.value, str | None)  # JSON is no Markdown
         yield markdown(outcome.text) if laid_out else safe_text(outcome.text.strip("\n"))
     yield from citation_lines(outcome.citations)
     yield from warning_lines(outcome.warnings)
