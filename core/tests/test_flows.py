@@ -173,6 +173,24 @@ async def test_a_step_waits_for_a_person_who_sees_the_value_and_is_asked_once() 
     ]
 
 
+async def test_a_step_like_one_that_has_run_was_planned_with_it_also_where_the_run_continues() -> None:
+    kernel, post = kernel_of(run_store=MemoryRunStore())
+    run = await kernel.run_plan(
+        Plan("g", (MAILS, send(SENDER), Step("s3", "Post-send", {"to": SENDER}, after=("s2",))), Value("done"))
+    )
+    asked: list[tuple[str, int]] = []
+
+    async def decide(review: FlowReview) -> bool:
+        asked.append((review.step.id, len(review.flows)))
+        return len(asked) != 2
+
+    kernel.approve_flows(decide)
+    await kernel.resume(run.name)
+    assert isinstance((await kernel.resume(run.name)).outcome, Answer)
+    assert asked == [("s2", 1), ("s3", 1), ("s3", 1)]
+    assert len(post.sent) == 2
+
+
 async def test_a_loop_is_agreed_to_once_with_all_its_values_and_another_value_is_asked_about() -> None:
     kernel, post = kernel_of(run_store=MemoryRunStore())
     shown: list[Any] = []
