@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp_types import ElicitResult, InputRequiredResult, InputResponses, ResourceLink
 from tests.support.serving import MODES, READING, SENDING, YES, World, text_of
 
-from portico import From, Function, FunctionLabels, Plan, Policy, Step, TextOf, Value, plan_function
+from portico import From, Function, Plan, Step, TextOf, Value, plan_function
 from portico.plans import Answer, Infeasible
 from portico.plugins import Compiled
 from portico_mcp._client.wire import PARTS, value_of
@@ -495,42 +495,3 @@ async def test_calls_run_at_the_same_time_and_each_has_its_own_approval(world: W
         ran = await asyncio.gather(*(call() for call in calls))
     assert sorted(each.is_error for each in ran) == [False] * 5 + [True] * 5
     assert len(world.post.sent) == 5
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_user_agrees_to_flows_with_the_plan_and_only_to_those(world: World, mode: str) -> None:
-    world.kernel.policy = Policy("enforce")
-    world.answers = [YES]
-    async with world.client(mode) as client:
-        checked = (await client.call_tool("plan_check", {"plan": SENDING})).structured_content
-        drawn = await client.call_tool("plan_show", {"plan": SENDING, "format": "mermaid"})
-        ran = await client.call_tool("plan_run", {"plan": SENDING})
-    assert [each["verdict"] for each in checked["findings"]] == ["ask"]
-    assert "classDef ask" in text_of(drawn)
-    [question] = world.questions
-    assert "It uses values that you did not give:\n- s2 arguments.letter: letter of Post-send comes from s1" in question
-    assert ran.structured_content["value"] == "sent HELLO"
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_flow_is_held_where_the_user_cannot_be_asked_and_asked_about_once_when_it_is_resumed(
-    world: World, mode: str
-) -> None:
-    world.kernel.policy = Policy("enforce", {"Post-send": FunctionLabels.read(reaches_out=True)})
-    world.kernel.function("Post-send").effects = False
-    async with world.client(mode, asks=False) as client:
-        held = await client.call_tool("plan_run", {"plan": SENDING})
-        run = held.structured_content["run"]
-        still = await client.call_tool("run_resume", {"run": run})
-    assert held.structured_content["outcome"] == still.structured_content["outcome"] == "held"
-    assert held.structured_content["step"] == "s2"
-    assert "which is untrusted: it waits for the user to agree" in text_of(held)
-    assert world.post.sent == []
-    world.answers = [YES]
-    async with world.client(mode) as client:
-        resumed = await client.call_tool("run_resume", {"run": run})
-    [question] = world.questions
-    assert "Run it with these values?" in question
-    assert 'which is untrusted: letter = "HELLO".' in question
-    assert resumed.structured_content["value"] == "sent HELLO"
-    assert world.post.sent == ["HELLO"]

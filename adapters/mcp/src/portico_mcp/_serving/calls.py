@@ -129,8 +129,8 @@ class Call:
 
     ``approved`` is the digest of the plan that the user approved, empty for none yet; None where no plan of the client
     runs. Then ``emit`` takes the steps of a saved plan. No progress names the ``hidden`` functions. ``run`` is the
-    name of the run that began. ``flows`` are those that the user agreed to with the plan, and ``running`` is the digest
-    of the plan that runs.
+    name of the run that began. ``agreed`` is what the user agreed to: a run, the step that it is held at, and why, with
+    the values.
     """
 
     context: ServerRequestContext[Any, Any]
@@ -139,8 +139,7 @@ class Call:
     hidden: frozenset[str] = frozenset()
     emit: Callable[[RunEvent], None] | None = None
     run: str = ""
-    flows: frozenset[str] = frozenset()
-    running: str = ""
+    agreed: tuple[str, str | None, str] | None = None
     _steps: list[str] = field(factory=list, init=False)
 
     async def carry_out(self, work: Work, *, planned: int | None = None) -> Any:
@@ -151,8 +150,13 @@ class Call:
         """
         events: asyncio.Queue[RunEvent | None] = asyncio.Queue()
 
+        def take(event: RunEvent) -> None:
+            if isinstance(event, Event.RunStarted):
+                self.run = event.run
+            events.put_nowait(event)
+
         async def run() -> Any:
-            return await work(events.put_nowait)
+            return await work(take)
 
         task = asyncio.create_task(run())
         task.add_done_callback(lambda _: events.put_nowait(None))
@@ -168,8 +172,6 @@ class Call:
 
     async def _tell(self, event: Any, planned: int | None) -> None:
         """Report a step that began or ended; steps inside of others are not counted beforehand, so not reported."""
-        if isinstance(event, Event.RunStarted):
-            self.run = event.run
         if (verb := _VERBS.get(type(event))) is not None and event.step.own:
             function = event.step.function if verb == "began" else None
             self._steps.append(

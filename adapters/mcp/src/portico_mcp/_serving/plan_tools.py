@@ -70,8 +70,9 @@ class PlanTools:
     """The tools for the plans and runs of a kernel. ``hidden`` are functions and tools that clients may not call.
 
     A plan with effects runs only if the client's user approved it, by its digest; otherwise its run is held, and the
-    command ``continues`` continues it. So it is with flows that the policy asks about: the question has them too.
-    Middleware of the kernel does that, so it must not be that of anything else.
+    command ``continues`` continues it. A step with a flow that the policy asks about is always held: ``run_resume``
+    shows its values, and the user agrees to these. Middleware of the kernel does that, so it must not be that of
+    anything else.
     """
 
     kernel: Kernel
@@ -164,6 +165,8 @@ class PlanTools:
     async def run(self, plan: dict[str, Any], input: Any = None) -> Any:
         """Check a plan and run it. The user is asked before a plan with effects; it is held where that is impossible.
 
+        It is also held at a step with a value that the user has to see first: run_resume asks about it.
+
         Args:
             plan: The plan, as plan_propose gives it.
             input: The input of the plan, if it takes one.
@@ -173,8 +176,13 @@ class PlanTools:
         if wrong := [each for each in findings if each.severity == "error"]:
             words = "The plan cannot run: " + "; ".join(map(str, wrong))
             return Given({"outcome": "refused", "findings": _findings_to_json(findings)}, words, error=True)
-        effects, flows = self.kernel.may_have_effects(read), self._asked_flows(findings)
-        if stopped := await self._approve(read, _shown({"Input": input}), effects=effects, flows=flows):
+        more, policy = _shown({"Input": input}), self.kernel.policy
+        asked = [each for each in findings if each.verdict == "ask"]
+        if asked and policy is not None and policy.mode == "enforce":
+            more += "\nIt uses values that you did not give. It stops before each, and you are asked about the value:"
+            more += "".join(f"\n- {escape(str(each))}." for each in asked)
+        effects = self.kernel.may_have_effects(read)
+        if effects and (stopped := await self._approve(read, more)):
             return stopped
         return await self._run(lambda emit: self.kernel.run_plan(read, input=input, emit=emit), len(read.steps))
 
@@ -200,9 +208,9 @@ class PlanTools:
             )
         exclude = self._hidden_functions()
         decided = bool(retry or results)
-        flows = self._asked_flows(self.kernel.check_plan(waiting), state)
         effects = decided or self.kernel.may_have_effects(waiting)
-        if effects or flows:
+        held = (run, state.step, state.reason) if state.state == "held" and _WAITS in state.reason else None
+        if effects or held:
             if (decided or (effects and state.approved)) and not self._call.get().can_ask:
                 raise PorticoError(
                     f"The run {run} has effects, and this client cannot ask its user about it. "
@@ -210,50 +218,29 @@ class PlanTools:
                 )
             # Also those that another call gave: no user may have seen them.
             given = {each["step"]: each["result"] for each in entries if each.get("given")} | results
-            more = {"Input": state.input, "Steps to run again": list(retry), "Results to take as given": given}
-            if stopped := await self._approve(waiting, _shown(more), effects=effects, flows=flows):
+            more = _shown({"Input": state.input, "Steps to run again": list(retry), "Results to take as given": given})
+            more += f"\nIt is held at the step {state.step}: {escape(state.reason)}." if held else ""
+            if stopped := await self._approve(waiting, more, held, effects=effects):
                 return stopped
         return await self._run(
             lambda emit: self.kernel.resume(run, retry=retry, results=results, exclude=exclude, emit=emit)
         )
 
-    def _asked_flows(self, findings: Iterable[Finding], state: RunState | None = None) -> dict[str, str]:
-        """Return the flows of a plan that a person must agree to, in words, by what they are in the run.
-
-        That of a paused run was perhaps not to be seen in the plan. What was agreed to is not asked about again.
-        """
-        policy = self.kernel.policy
-        if policy is None or policy.mode != "enforce":
-            return {}
-        flows = {each.message: str(each) for each in findings if each.verdict == "ask"}
-        if state is None:
-            return flows
-        why, waits, values = (state.reason or "").partition(f": {_WAITS}")
-        # What the run waits for is asked about again: the value may be another.
-        agreed = {flow.partition(": ")[2] for flow, _ in state.agreed} - {why}
-        if waits:
-            flows[why] = f"{flows.get(why, why)}: {values.removeprefix(' to ')}"
-        return {why: words for why, words in flows.items() if why not in agreed}
-
     async def _approve(
-        self, plan: Plan, more: str, *, effects: bool, flows: Mapping[str, str]
+        self, plan: Plan, more: str, held: tuple[str, str | None, str] | None = None, *, effects: bool = True
     ) -> Given | InputRequiredResult | None:
-        """Ask the user about a plan with effects or flows; return what ends the call, or None where it continues.
+        """Ask the user about effects of a plan, and the values it is held at; return what ends the call, or None.
 
         What is not approved because the user cannot be asked is held when it runs.
         """
         call = self._call.get()
-        if not (effects or flows) or not call.can_ask:
+        if not call.can_ask:
             return None
-        if flows:
-            more += "\nIt uses values that you did not give:"
-            more += "".join(f"\n- {escape(words)}." for words in flows.values())
         digest, words = _digest(plan), _REASONS.sub(r"\1\2…", plan_to_text(plan, catalogue=self.kernel.specs))
-        question = "This has effects. Run it?" if effects else "Run it with these values?"
+        question = ("This has effects. " if effects else "") + ("Run it with these values?" if held else "Run it?")
         answer = await call.ask(f"{words}{more}\n\n{question}", f"{digest}{more}", self._open)
         if answer is True:
-            call.approved = call.running = digest
-            call.flows = frozenset(flows)
+            call.approved, call.agreed = digest if effects else "", held
             return None
         return answer or Given(
             {"outcome": "refused"}, "The user did not approve the plan, so it did not run.", error=True
@@ -264,25 +251,20 @@ class PlanTools:
         call = self._call.get(None)
         if call is None or call.approved is None:
             return True
-        digest = _digest(review.plan)
-        call.running = call.running if self._inside.get() else digest
-        answered = digest == call.approved or (call.approved != "" and self._inside.get())
+        answered = _digest(review.plan) == call.approved or (call.approved != "" and self._inside.get())
         return (
             answered or not self.kernel.may_have_effects(review.plan) or "the plan has effects and waits for approval"
         )
 
     async def _decide_flow(self, review: FlowReview) -> bool | str:
-        """Agree to the flows that the user saw with the plan that runs; the application decides about its own."""
+        """Agree to what the user was shown, to the letter; the application decides about its own runs."""
         call = self._call.get(None)
-        if call is None or call.approved is None:
+        if call is None or call.approved is None or review.run != call.run:
             return False if self._own is None else await self._own(review)
-        if call.running == call.approved and all(each.why in call.flows for each in review.flows):
-            return True
-        places = [each.place for each in review.flows]
-        named = dict.fromkeys(str(place[1]) for place in places if place[0] == "arguments")
-        names = list(named) if all(place[0] == "arguments" for place in places) else list(review.arguments)
-        written = (f"{name} = {escape(json.dumps(review.arguments.get(name), ensure_ascii=False))}" for name in names)
-        return f"{_WAITS} to {', '.join(written)}"
+        values = escape(json.dumps(review.arguments, ensure_ascii=False, sort_keys=True))
+        first, *others = (each.why for each in review.flows)
+        waits = "; ".join((f"{_WAITS} to {_called_name(review.step)} with {values}", *others))
+        return call.agreed == (review.run, review.step.id, f"{first}: {waits}") or waits
 
     async def _enter(self, run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         """Hold a step that calls what is hidden, unless it is inside of a function: no check has seen a template's."""
