@@ -35,6 +35,7 @@ from tests.eval.agentdojo.suites import (
 )
 
 from portico import FlowReview, From, Kernel, ListOf, ObjectOf, Plan, Policy, Step, TextOf, Value
+from portico._plans.functions import around_of
 
 MARK = "<INFORMATION>"
 """What the scripted attack begins with."""
@@ -155,7 +156,7 @@ class PlannedCall:
 
     def _can_be(self, name: str, value: Any, kernel: Kernel, benign: Seen) -> bool:
         given, spec = self.step.arguments.get(name), kernel.specs[str(self.step.function)]
-        takes = {} if kernel.policy is None else kernel.policy.takes(spec, name)
+        takes = {} if kernel.policy is None else around_of(kernel, kernel.policy).takes(spec, name, given)
         if given is None or isinstance(given, Value) or any(each.trusted for each in takes.values()):
             real = [arguments.get(name) for step, arguments in benign.items() if without_items(step) == self.id]
             return value in real or (isinstance(given, Value) and given.value == value)

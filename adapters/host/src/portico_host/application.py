@@ -238,17 +238,18 @@ class Application:
         """Refuse labels that no function or parameter has, unless they may be for a source that is left out."""
         plugins = [_function_name(each) for each in left_out]
         wrong: list[tuple[tuple[str, ...], str]] = []
-        for pattern, labels in kernel.policy.functions.items() if kernel.policy is not None else ():
+        policy = kernel.policy
+        for pattern, labels in () if policy is None else policy.functions.items():
             if any(fnmatchcase(each, pattern.partition("-")[0]) for each in plugins):
                 continue
             key = ("policy", "functions", pattern)
-            named = [spec for name, spec in kernel.specs.items() if name == pattern or fnmatchcase(name, pattern)]
+            named = [spec for name, spec in kernel.specs.items() if policy and policy.fits(name, pattern)]
             if not named:
                 what = "the name of a function here, or a pattern of one"
                 wrong.append((key, unknown_word(pattern, kernel.specs, what)))
             elif all("properties" in spec.parameters for spec in named):
                 known = {name for spec in named for name in spec.parameters["properties"]}
-                unknown = sorted({str(path[0]) for path in labels.takes if path} - known)
+                unknown = sorted({*labels.parameters()} - known)
                 wrong += [((*key, "takes", name), unknown_word(name, known, "a parameter here")) for name in unknown]
         problems = [Problem(cause, key=key, place=self.configuration.place(key)) for key, cause in wrong]
         if problems:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from portico._flows.around import Around, never_late
 from portico._flows.labels import TRUSTED, Label, Shade, Takes, shade_of
-from portico._flows.policy import Policy
 from portico._plans.findings import Finding
 from portico._plans.plan import (
     INPUT,
@@ -80,27 +80,6 @@ class FlowReview:
 
 DecideFlow: TypeAlias = Callable[[FlowReview], Awaitable[bool | str]]
 """True agrees to the values that were shown; False, or the reason in words, pauses."""
-
-
-def _never_late(step: Step) -> Label:
-    return TRUSTED
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What all plans of one check share.
-
-    ``plans`` returns the plan that a function runs, ``called`` the functions that a template may call ("" for one that
-    is not known). A step that was planned ``late`` was written by a planner that had read untrusted values: these have
-    a part in its literals, unless the user ``said`` them, and in whether it runs.
-    """
-
-    policy: Policy
-    specs: Mapping[str, FunctionSpec]
-    plans: Callable[[str], Plan | None] = lambda name: None
-    called: Callable[[Plan], Iterable[str]] = lambda plan: ()
-    late: Callable[[Step], Label] = _never_late
-    said: Callable[[Any], bool] = lambda value: False
 
 
 def flows_of(plan: Plan, around: Around, finished: Mapping[str, Shade] = {}) -> list[Flow]:
@@ -210,7 +189,7 @@ class Flows:
 
     def _deciding(self, step: Step) -> Label:
         """Return the label of what decides whether, and how often, a step runs."""
-        if step.each is None and step.when is None and self.late is TRUSTED and self.around.late is _never_late:
+        if step.each is None and step.when is None and self.late is TRUSTED and self.around.late is never_late:
             return self.control
         scope = self._scope(step)
         found = self.control.join(scope.late)
@@ -252,7 +231,17 @@ class Flows:
         if spec is None:
             return lambda path, whole: _UNKNOWN
         labels = {name: shade((), True) for name, shade in given.items()}
-        return shade_of(self.around.policy.labels(spec), step.id, labels)
+        within = () if step.each is None else (EACH,)
+        return shade_of(self.around.policy.labels(spec), self._id(step), labels, within=within)
+
+    def _id(self, step: Step) -> str:
+        """Return the id of a step as the run has it, without numbers of items."""
+        return "/".join((*self.within, step.id))
+
+    def read(self, step: Step) -> Label:
+        """Return the label of all that is read of a step: what it gives, and what the steps inside it give."""
+        inner = self._inner(step, self._given(step))
+        return self.shade(step.id)((), True).join(*(inner.read(each) for each in inner.plan.steps) if inner else ())
 
     def _inner(self, step: Step, given: Mapping[str, Shade]) -> Flows | None:
         """Return the flows of the plan that a step runs, if it does."""
@@ -282,31 +271,33 @@ class Flows:
         if isinstance(function, PlanTemplate):
             yield from self._judge_template(step)
             return
-        inner = self._inner(step, given)
+        inner, around = self._inner(step, given), self.around
+        spec = around.specs.get(function) if isinstance(function, str) else None
+        if spec is not None:
+            for name, shade in given.items():
+                # What a plan takes is judged where it goes, beside what is said of it.
+                said, argument = around.policy.said_of(spec, name), step.arguments[name]
+                for path, takes in (said if inner else around.takes(spec, name, argument)).items():
+                    yield from self._judge_argument(step, spec, (name, *path), takes, _inside(shade, path))
         if inner is not None:
             yield from inner
-            return
-        spec = self.around.specs.get(function) if isinstance(function, str) else None
-        if spec is None:
-            return
-        policy = self.around.policy
-        for name, shade in given.items():
-            for path, takes in policy.takes(spec, name).items():
-                yield from self._judge_argument(step, spec.name, (name, *path), takes, _inside(shade, path))
         deciding = self._deciding(step)
-        if deciding.untrusted and policy.is_sink(spec):
+        if inner is None and spec is not None and deciding.untrusted and around.is_sink(spec):
             what = "when" if step.when is not None else "each" if step.each is not None else "function"
             why = f"{_names(deciding.untrusted)} decides whether {spec.name} is called, and is untrusted"
             yield Flow((*self.within, step.id), (what,), "ask", tuple(sorted(deciding.untrusted)), why)
 
-    def _judge_argument(self, step: Step, taker: str, path: JsonPath, takes: Takes, shade: Shade) -> Iterator[Flow]:
-        label, where = shade((), True), print_path(path)[2:]
+    def _judge_argument(
+        self, step: Step, spec: FunctionSpec, path: JsonPath, takes: Takes, shade: Shade
+    ) -> Iterator[Flow]:
+        label, where, taker = shade((), not takes.outside), print_path(path)[2:], spec.name
         place = ("arguments", *(part if isinstance(part, str | int) else "*" for part in path))
         verdict: Verdict = "refuse" if takes.refuse else "ask"
         if takes.trusted and label.untrusted:
             why = f"{where} of {taker} comes from {_names(label.untrusted)}, which is untrusted"
             yield Flow((*self.within, step.id), place, verdict, tuple(sorted(label.untrusted)), why)
-        if takes.readers is not None and label.private:
+        closed = takes.private or (takes.readers is None and not self.around.is_sink(spec))
+        if label.private and not closed:
             sources = sorted({step for step, _ in label.private})
             why = f"{where} of {taker} has what only the readers of {_names(sources)} may see"
             ids = (*self.within, step.id)
@@ -320,25 +311,29 @@ class Flows:
             spec = specs.get(name)
             labels = None if spec is None else policy.labels(spec)
             made = made.join(
-                _UNKNOWN if labels is None else shade_of(labels, f"{step.id}: {name}", {"": made})((), True)
+                _UNKNOWN if labels is None else shade_of(labels, f"{self._id(step)}: {name}", {"": made})((), True)
             )
         return made
 
     def _called(self, step: Step) -> list[str]:
-        alone = Plan("", (step,))
-        return sorted({*self.around.called(alone)})
+        return sorted({*self.around.called(step)})
 
     def _judge_template(self, step: Step) -> Iterator[Flow]:
-        policy, specs, label = self.around.policy, self.around.specs, self._template_label(step)
-        if not label.untrusted:
+        around, specs, label = self.around, self.around.specs, self._template_label(step)
+        if not label.untrusted and not label.private:
             return
         called = self._called(step)
-        sinks = [name for name in called if name in specs and policy.restricts(specs[name])]
+        sinks = [name for name in called if name in specs and around.restricts(specs[name])]
         if "" in called:
-            sinks = sinks or [name for name, spec in specs.items() if policy.restricts(spec)]
-        if sinks:
+            sinks = sinks or [name for name, spec in specs.items() if around.restricts(spec)]
+        ids, place = (*self.within, step.id), ("function",)
+        if sinks and label.untrusted:
             why = f"the template may call {sinks[0]} with what comes from {_names(label.untrusted)}, which is untrusted"
-            yield Flow((*self.within, step.id), ("function",), "ask", tuple(sorted(label.untrusted)), why)
+            yield Flow(ids, place, "ask", tuple(sorted(label.untrusted)), why)
+        elif sinks:
+            sources = sorted({step for step, _ in label.private})
+            why = f"the template may call {sinks[0]} with what only the readers of {_names(sources)} may see"
+            yield Flow(ids, place, "ask", tuple(sources), why, private=label.private)
 
 
 def _join(labels: Iterable[Label]) -> Label:

@@ -63,12 +63,16 @@ class Gives:
 class Takes:
     """What a parameter takes: ``trusted`` values only, or any; with ``readers``, only what that argument may read.
 
-    Other values need a person's agreement; with ``refuse`` they are refused.
+    What only some may read needs those ``readers``, or a parameter that is ``private``: it shows the value to no other.
+    Other values need a person's agreement; with ``refuse`` they are refused. With ``outside`` this is said of how many
+    parts the value has, and of which, and not of the parts.
     """
 
     trusted: bool = True
     readers: str | None = None
     refuse: bool = False
+    private: bool = False
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,8 @@ class FunctionLabels:
 
         ``gives`` maps paths to ``trusted``, ``untrusted`` or ``as given``, and perhaps ``readable_by(path)`` after a
         comma; one text is for the whole result. ``takes`` maps parameters, or parts of them such as ``message.to``, to
-        ``trusted`` or ``anything``, perhaps ``readable_by(parameter)`` and, at the end, ``else refuse``. Raises
-        ``ConfigurationError`` for other words.
+        ``trusted`` or ``anything``, perhaps ``readable_by(parameter)`` or ``private``, and, at the end,
+        ``else refuse``. Raises ``ConfigurationError`` for other words.
         """
         written = {"$": gives} if isinstance(gives, str) else gives or {}
         return FunctionLabels(
@@ -108,6 +112,11 @@ class FunctionLabels:
             {_path(name): _read_takes(name, words) for name, words in (takes or {}).items()},
             reaches_out,
         )
+
+    def parameters(self) -> list[str]:
+        """Return the names of the parameters of which something is said."""
+        readers = (takes.readers for takes in self.takes.values())
+        return list(dict.fromkeys(str(each) for each in (*(path[0] for path in self.takes if path), *readers) if each))
 
 
 def _path(text: str) -> JsonPath:
@@ -136,16 +145,18 @@ def _read_gives(path: str, words: str) -> Gives:
 
 def _read_takes(name: str, words: str) -> Takes:
     before, refuse, _ = words.partition("else refuse") if words.rstrip().endswith("else refuse") else (words, "", "")
-    trusted, readers = False, None
+    trusted, readers, private = False, None, False
     for word in _words(before, f"takes of {name!r}"):
         if match := _READABLE.fullmatch(word):
             readers = match[1].strip()
+        elif word == "private":
+            private = True
         elif word in ("trusted", "anything"):
             trusted = word == "trusted"
         else:
-            expected = "trusted, anything, readable_by(parameter), and at the end: else refuse"
+            expected = "trusted, anything, readable_by(parameter), private, and at the end: else refuse"
             raise ConfigurationError(f"takes of {name!r}: {word!r} is not known; expected {expected}.")
-    return Takes(trusted, readers, bool(refuse))
+    return Takes(trusted, readers, bool(refuse), private)
 
 
 def _words(text: object, where: str) -> list[str]:
@@ -166,15 +177,16 @@ class _Node:
         return (*self.named.values(), *(() if self.every is None else (self.every,)))
 
 
-def shade_of(labels: FunctionLabels, origin: str, given: Mapping[str, Label]) -> Shade:
+def shade_of(labels: FunctionLabels, origin: str, given: Mapping[str, Label], *, within: JsonPath = ()) -> Shade:
     """Return the labels of what a function gives; ``origin`` names it, ``given`` are the labels of its arguments.
 
     Who chooses the arguments chooses among the results: also what is trusted is no more trusted than those, except for
-    arguments that anything is taken for.
+    arguments that anything is taken for. What only some may read stays so. ``within`` is where one result is in all
+    that ``origin`` gives.
     """
     joined = reduce(Label.join, given.values(), TRUSTED)
     selecting = (label for name, label in given.items() if (labels.takes.get((name,)) or Takes()).trusted)
-    trusted = Label(reduce(Label.join, selecting, TRUSTED).untrusted)
+    trusted = Label(reduce(Label.join, selecting, TRUSTED).untrusted, joined.private)
     root = _Node()
     for path, gives in labels.gives.items():
         node = root
@@ -187,8 +199,9 @@ def shade_of(labels: FunctionLabels, origin: str, given: Mapping[str, Label]) ->
 
     def label(gives: Gives, path: JsonPath) -> Label:
         place = frozenset((origin + print_path(path)[1:],))
-        base = joined if gives.as_given else trusted if gives.trusted else Label(place)
-        return base if gives.readers is None else base.join(Label(private=frozenset(((origin, gives.readers),))))
+        base = joined if gives.as_given else trusted if gives.trusted else Label(place, joined.private)
+        readers = gives.readers
+        return base if readers is None else base.join(Label(private=frozenset(((origin, (*within, *readers)),))))
 
     def shade(path: JsonPath, whole: bool) -> Label:
         found: list[Label] = []

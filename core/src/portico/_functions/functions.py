@@ -324,6 +324,9 @@ class Function:
         self.effects = effects
         self.tags = tags
         self.labels = labels
+        for word in labels.parameters() if labels is not None else ():
+            if word not in (names := [parameter.name for parameter in self.parameters]):
+                raise ValueError(f"takes of {self.full_name} names {word!r}; it has the parameters {', '.join(names)}")
         self._manual: FunctionSpec | None = None
         self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
         self._reading_leniently = tuple(

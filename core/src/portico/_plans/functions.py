@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from portico._flows.around import Around, never_late
 from portico._functions.functions import Function, FunctionSpec, Parameter
 from portico._functions.middleware import INNER_PLAN
 from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico._prompts.functions import PromptInput, enter_function
+from portico._prompts.functions import PromptInput, enter_function, template_of
 from portico._schema.definitions import hoist, with_definitions
 from portico._schema.paths import JsonPath, Many, is_many
 from portico._schema.values import inside, resolve
 from portico.errors import FunctionNotFound, PlanError, PorticoError, SchemaUnsupported
 
 if TYPE_CHECKING:
+    from portico._flows.labels import Label
+    from portico._flows.policy import Policy
     from portico._kernel_like import KernelLike
     from portico._ports.schema_validator import SchemaValidator
+    from portico._ports.template_language import Template
 
 
 _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
@@ -310,21 +314,52 @@ def calls_of(steps: Iterable[Step], kernel: KernelLike, siblings: Mapping[str, P
             case Plan() as inner:
                 yield from calls_of(inner.steps, kernel, siblings)
             case PlanTemplate(source, language):
-                try:
-                    calls = getattr(kernel.template(source, language=language), "calls", None)
-                except PorticoError:
-                    calls = None
-                if calls is None:
-                    yield ""
-                names = {*kernel.functions, *siblings} if calls else ()
-                for call in calls or ():
-                    if call.variable and call.variable in step.arguments:
-                        continue
-                    try:
-                        yield FunctionSpec.find_name(call.function, names, lenient=True)
-                    except FunctionNotFound:
-                        if call.certain:
-                            yield call.function
+                template = None
+                with suppress(PorticoError):
+                    template = kernel.template(source, language=language)
+                yield from _calls_in(template, step.arguments, {*kernel.functions, *siblings})
+
+
+def calls_inside(function: Function, kernel: KernelLike) -> Iterator[str]:
+    """Yield the names of the functions that a plan or prompt function may call by its plan or its template."""
+    plan, template = plan_of(function), template_of(function)
+    if plan is not None:
+        yield from calls_of(plan.steps, kernel)
+    elif template is not None:
+        given = [parameter.name for parameter in function.parameters]
+        yield from _calls_in(template, given, kernel.functions)
+
+
+def around_of(
+    kernel: KernelLike,
+    policy: Policy,
+    late: Callable[[Step], Label] = never_late,
+    said: Callable[[Any], bool] = lambda value: False,
+) -> Around:
+    """Return what is around the flows of a kernel's plans and calls."""
+    functions = kernel.functions
+
+    def plans(name: str) -> Plan | None:
+        return plan_of(functions[name]) if name in functions else None
+
+    def inside(name: str) -> Iterable[str]:
+        return calls_inside(functions[name], kernel) if name in functions else ()
+
+    return Around(policy, kernel.specs, plans, inside, lambda step: calls_of((step,), kernel), late, said)
+
+
+def _calls_in(template: Template | None, given: Collection[str], names: Collection[str]) -> Iterator[str]:
+    calls = getattr(template, "calls", None)
+    if calls is None:
+        yield ""
+    for call in calls or ():
+        if call.variable and call.variable in given:
+            continue
+        try:
+            yield FunctionSpec.find_name(call.function, names, lenient=True)
+        except FunctionNotFound:
+            if call.certain:
+                yield call.function
 
 
 def has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:

@@ -267,14 +267,7 @@ class _Asking:
         """Return what is called in a kernel, the prompt compiled."""
         template = kernel.template(self.prompt, language=self.language, name=self.name)
 
-        async def ask(**arguments: Any) -> Any:
-            values = self.values(arguments)
-            with enter_function(self.name):
-                prompt = await kernel.render_prompt(template, values, name=self.name, trusted=self.trusted)
-                messages = prompt.messages(self.name) if isinstance(prompt, Prompt) else prompt
-                return (await kernel.complete(messages, returns=self.returns, **self.options)).value
-
-        return ask
+        return _Bound(self, kernel, template).ask
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the defaults of those left out."""
@@ -292,6 +285,29 @@ class _Asking:
         if faults:
             raise ArgumentsInvalid(self.name, faults)
         return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A prompt function in a kernel, its prompt compiled."""
+
+    asking: _Asking
+    kernel: KernelLike
+    template: Template
+
+    async def ask(self, **arguments: Any) -> Any:
+        asking, kernel = self.asking, self.kernel
+        values = asking.values(arguments)
+        with enter_function(asking.name):
+            prompt = await kernel.render_prompt(self.template, values, name=asking.name, trusted=asking.trusted)
+            messages = prompt.messages(asking.name) if isinstance(prompt, Prompt) else prompt
+            return (await kernel.complete(messages, returns=asking.returns, **asking.options)).value
+
+
+def template_of(function: Function) -> Template | None:
+    """Return the template of the prompt that a function of a kernel asks; None for any other function."""
+    owner = getattr(function.callable, "__self__", None)
+    return owner.template if isinstance(owner, _Bound) else None
 
 
 def _variables(prompt: str | Template, language: str | None, name: str) -> tuple[str, ...]:

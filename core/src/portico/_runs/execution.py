@@ -265,7 +265,7 @@ class Execution:
                 if holds_now and f"{step.id}[{index}]" not in self.ended:
                     every.append(evaluate_arguments(step, values, evaluate))
         try:
-            agreed = await self.guard.allow_all(step, self.run, every, self.results)
+            agreed = await self.guard.allow_all(step, self.run, every, self.records)
         except PausedStep as paused:
             await self._note_held(step, paused)
             raise
@@ -351,7 +351,7 @@ class Execution:
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
         if self.guard is not None:
-            for flow, value in await self.guard.allow(step, self.run, arguments, self.results):
+            for flow, value in await self.guard.allow(step, self.run, arguments, self.records):
                 await self.note("approved", step=step.id, flow=flow, value=value)
         if self.listener is not None:
             self.tell(Event.StepStarted(step, arguments))
@@ -402,7 +402,9 @@ class Execution:
         """
         past = self.past
         if past is not None:
-            plan = past.inner.get(step.id, plan)
+            now, plan = plan, past.inner.get(step.id, plan)
+            if self.guard is not None and plan.steps != now.steps:
+                self.guard.enter(step, plan)
 
         async def run(given: Any) -> Any:
             finished = self.finished

@@ -198,8 +198,7 @@ class Loop:
             self._observe(plan)
             if execution.guard is not None:
                 execution.guard.begin(plan)
-                untrusted = {record.step.id: record.untrusted for record in state.records}
-                execution.guard.end(plan, untrusted.keys(), untrusted)
+                execution.guard.end(plan, state.records)
                 execution.guard.agreed |= state.agreed
         recorded = execution.recording.finished if execution.recording is not None else ()
         self.uncertain = tuple(state.started[step].step for step in state.uncertain if step not in recorded)
@@ -389,9 +388,12 @@ class Loop:
         """Save the plan that led to an answer; a failure is a warning, because the answer is there.
 
         A plan that was made for an input and does not refer to it may have the input's values in it: it is not saved.
+        Nor is one with a flow that the policy asks about: what a person agreed to holds for one run.
         """
-        kernel = self.execution.kernel
+        kernel, guard = self.execution.kernel, self.execution.guard
         if not self.reuse or self.planner is None or kernel.plan_store is None:
+            return
+        if guard is not None and (guard.agreed or guard.warned):
             return
         plan = self._make_executed_plan()
         reads_input = any(reference.step == INPUT for reference in plan.references())
@@ -474,7 +476,7 @@ class Loop:
             return Paused(stop.hold.reason, stop.step.id)
         finally:
             if guard is not None:
-                guard.end(plan, {record.step.id for record in execution.records})
+                guard.end(plan, execution.records)
                 execution.warnings += guard.warnings
                 guard.warnings.clear()
         self._observe(plan)

@@ -121,7 +121,9 @@ async def run_goal(
     reuse = given.get("reuse", kernel.reuse) and not (context or {}).get("messages")
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
-    execution = _execution(kernel, goal, run, budget or kernel.budget, input=given.get("input"), emit=given.get("emit"))
+    execution = _execution(
+        kernel, goal, run, budget or kernel.budget, input=given.get("input"), emit=given.get("emit"), context=context
+    )
     input = execution.results.get(INPUT)
     planner = _planner(kernel, given.get("planner"))
     loop = Loop(execution, goal, planner, execution.budget, context, input, reuse)
@@ -218,11 +220,10 @@ async def resume(
         for each in others:
             journal.add(each)
         await journal.write(last)
-        execution = _execution(
-            kernel, state.goal, run, budget or state.budget or kernel.budget, input=state.input, emit=emit
-        )
-        execution.journal, execution.recording = journal, recording
         merged = {**state.context, **(context_of(context) or {})} or None
+        budget = budget or state.budget or kernel.budget
+        execution = _execution(kernel, state.goal, run, budget, input=state.input, emit=emit, context=merged)
+        execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
         loop.functions, loop.exclude = state.functions, (*state.exclude, *exclude)
         loop.load(state)
@@ -275,11 +276,19 @@ def _planner(kernel: KernelLike, planner: Planner | str | None) -> Planner:
 
 
 def _execution(
-    kernel: KernelLike, goal: str, run: str | None, budget: Budget | None, *, input: Any, emit: Emit | None
+    kernel: KernelLike,
+    goal: str,
+    run: str | None,
+    budget: Budget | None,
+    *,
+    input: Any,
+    emit: Emit | None,
+    context: Mapping[str, Any] | None = None,
 ) -> Execution:
     budget = require_budget(budget or Budget())
     results = {} if input is None else {INPUT: copy_json(input)}
     name = new_run() if run is None else Run.check_name(run)
     quiet = kernel.policy is not None and kernel.policy.quiet
-    guard = None if quiet else Guard.of(kernel, goal, results.get(INPUT, ""))
+    messages = (context or {}).get("messages", ())
+    guard = None if quiet else Guard.of(kernel, goal, results.get(INPUT, ""), messages=messages)
     return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)

@@ -8,10 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import SUMMARY_HEAD, Message, Source, ToolResult
+from portico._flows.around import member_names
 from portico._flows.check import Flow, FlowReview
 from portico._flows.labels import shade_of
 from portico._flows.policy import Policy
-from portico._flows.words import UserWords, readers_at, texts_in
+from portico._flows.words import UserWords, named_in, readers_at
+from portico._plans.functions import around_of
 from portico._plans.plan import Step, Value
 
 if TYPE_CHECKING:
@@ -67,16 +69,25 @@ class CallGuard:
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
         spec = function.spec
-        if not (self.read or self.readers is not None) or not self.policy.restricts(spec):
+        if not (self.read or self.readers is not None):
             return ""
-        judged = [(name, takes) for name in arguments for takes in self.policy.takes(spec, name).values()]
-        wrong = [(name, takes) for name, takes in judged if takes.trusted and not self.words.said(arguments[name])]
+        around = around_of(self.kernel, self.policy)
+        if not around.restricts(spec):
+            return ""
+        sink, names = around.is_sink(spec), member_names(spec.parameters)
+        judged = [(name, takes) for name in arguments for takes in around.takes(spec, name).values()]
+        wrong = [
+            (name, takes) for name, takes in judged if takes.trusted and not self.words.said(arguments[name], names)
+        ]
         private = [
             (name, takes)
             for name, takes in judged
-            if takes.readers is not None and not self._may_read(arguments.get(takes.readers))
+            if not takes.private
+            and (takes.readers is not None or sink)
+            and not self._may_read(arguments.get(takes.readers or ""))
+            and not self.words.said(arguments[name], names)
         ]
-        settled = any(takes.trusted for _, takes in judged) or not self.policy.is_sink(spec)
+        settled = any(takes.trusted for _, takes in judged) or not sink
         if not private and (not self.read or (settled and not wrong)):
             return ""
         sources = tuple(sorted(self.read))
@@ -84,8 +95,7 @@ class CallGuard:
         if wrong:
             why += f" with {wrong[0][0]!r}, which the user did not say"
         if private and not wrong:
-            readers = arguments.get(private[0][1].readers or "")
-            why = f"the model read what {readers!r} may not, before it called {spec.name}"
+            why = f"the model read what only some may read, before it called {spec.name} with {private[0][0]!r}"
         place = ("arguments", (wrong or private)[0][0]) if wrong or private else ("function",)
         if not any(takes.refuse for _, takes in (*wrong, *private)) and (decide := self.kernel.decide_flow) is not None:
             step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
@@ -98,5 +108,5 @@ class CallGuard:
 
     def _may_read(self, given: Any) -> bool:
         """Tell whether those in an argument may see all that was read."""
-        wanted = texts_in(given)
-        return self.readers is None or (bool(wanted) and wanted <= self.readers)
+        wanted = named_in(given)
+        return self.readers is None or (bool(wanted) and wanted is not None and wanted <= self.readers)

@@ -1,0 +1,110 @@
+"""What a policy demands of calls, where functions may call others themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from portico._flows.labels import TRUSTED, Label, Takes
+from portico._flows.policy import Policy
+from portico._plans.plan import Expression, ObjectOf, Plan, Step
+from portico._schema.paths import EACH, JsonPath
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionSpec
+
+_TRUSTED, _ANYTHING, _OUTSIDE = Takes(), Takes(trusted=False), Takes(outside=True)
+_OTHERWISE = ("$ref", "anyOf", "oneOf", "allOf", "patternProperties")
+
+
+def never_late(step: Step) -> Label:
+    """Say that a step was planned before anything was read."""
+    return TRUSTED
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What all plans of one check share, and the calls of one model.
+
+    ``plans`` returns the plan that a function runs, ``inside`` the functions that one calls by a plan or a template,
+    ``called`` those that a template among the steps may call ("" for one that is not known). A step that was planned
+    ``late`` was written by a planner that had read untrusted values: these have a part in its literals, unless the user
+    ``said`` them, and in whether it runs.
+    """
+
+    policy: Policy
+    specs: Mapping[str, FunctionSpec]
+    plans: Callable[[str], Plan | None] = lambda name: None
+    inside: Callable[[str], Iterable[str]] = lambda name: ()
+    called: Callable[[Step], Iterable[str]] = lambda step: ()
+    late: Callable[[Step], Label] = never_late
+    said: Callable[[Any], bool] = lambda value: False
+    _passing: dict[str, bool] = field(default_factory=dict)
+
+    def is_sink(self, spec: FunctionSpec) -> bool:
+        """Tell whether it matters who decides that a function is called."""
+        return self.policy.is_sink(spec) or self._passes_on(spec.name)
+
+    def restricts(self, spec: FunctionSpec) -> bool:
+        """Tell whether it matters what a function is called with."""
+        return self.policy.restricts(spec) or self._passes_on(spec.name)
+
+    def takes(self, spec: FunctionSpec, parameter: str, given: Expression | None = None) -> dict[JsonPath, Takes]:
+        """Return what a parameter takes, by paths into it; ``given`` is what it is given.
+
+        Where something is said of parts of it only, the rest takes what the whole would without a word.
+        """
+        found = self.policy.said_of(spec, parameter)
+        if not self.is_sink(spec):
+            return found or {(): _ANYTHING}
+        schema = spec.parameters.get("properties", {}).get(parameter)
+        rest = _rest(schema, found, given, spec.parameters.get("$defs", {}))
+        # What is said of the whole of a place holds for all inside it.
+        return found | {path: takes for path, takes in rest if path not in found}
+
+    def _passes_on(self, name: str) -> bool:
+        """Tell whether a function may call, by a plan or a template, one that it matters to what it is called with."""
+        known = self._passing.get(name)
+        if known is None:
+            waiting, seen, known = [name], {name}, False
+            while waiting and not known:
+                every = {*self.inside(waiting.pop())} - seen
+                seen |= every
+                waiting += every
+                known = any(each not in self.specs or self.policy.restricts(self.specs[each]) for each in every)
+            self._passing[name] = known
+        return known
+
+
+def _rest(
+    schema: Any, said: Collection[JsonPath], given: Expression | None, definitions: Mapping[str, Any]
+) -> Iterator[tuple[JsonPath, Takes]]:
+    """Yield the places of a value of which nothing is ``said``; the outside of one where only its parts are said."""
+    if () in said:
+        return
+    schema = schema if isinstance(schema, Mapping) else {}
+    if str(schema.get("$ref", "")).startswith("#/$defs/"):
+        schema = definitions.get(schema["$ref"][8:], {})
+    inner: dict[Any, Any] = dict(schema["properties"]) if isinstance(schema.get("properties"), Mapping) else {}
+    if isinstance(given, ObjectOf):
+        inner = {**dict.fromkeys(given.members), **inner}
+    if isinstance(schema.get("items"), Mapping):
+        inner[EACH] = schema["items"]
+    names = {path[0] for path in said}
+    if not names or not names <= inner.keys() or any(word in schema for word in _OTHERWISE):
+        yield (), _TRUSTED
+        return
+    yield (), _OUTSIDE
+    for name, part in inner.items():
+        below = given.members.get(name) if isinstance(given, ObjectOf) else None
+        for path, takes in _rest(part, [path[1:] for path in said if path[0] == name], below, definitions):
+            yield (name, *path), takes
+
+
+def member_names(schema: Any) -> set[str]:
+    """Return the names of the members that a JSON Schema knows, wherever they are."""
+    inside = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list | tuple) else ()
+    names = {name for each in inside for name in member_names(each)}
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return names | (set(properties) if isinstance(properties, Mapping) else set())
