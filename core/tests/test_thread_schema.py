@@ -38,8 +38,10 @@ EVERY_PART = Thread(
     "t1",
     messages=[
         Message("user", (Text("a"), Image(b"b"), Image(url="c"), File(b"d", "e", "f"), Source(1, "g", "h", "i")), "j"),
-        Message("assistant", (Reasoning([1, {"k": None}], "l"), Reasoning(b"m"), ToolCall("n", "o", "p"))),
-        Message("tool", (ToolResult("n", "o", "q", error=True),)),
+        Message(
+            "assistant", (Reasoning([1, {"k": None}], "l"), Reasoning(b"m"), ToolCall("n", "o", "p")), untrusted=()
+        ),
+        Message("tool", (ToolResult("n", "o", "q", error=True),), untrusted=("o",)),
     ],
 ).to_json()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack, cast
 
 from portico._chat.messages import (
     SUMMARY_HEAD,
+    SUMMARY_LABEL,
     File,
     Image,
     Message,
@@ -331,7 +332,7 @@ class SummarizeHistory:
         for piece in _pieces("".join(map(_write, old)), max(tokens, _SMALLEST)):
             noted, spent = await self._note_down(noted, piece, kernel, chat)
             usage += spent
-        return Reduced(first, (Message.of("user", SUMMARY_HEAD + noted),), usage)
+        return Reduced(first, (Message.of("user", SUMMARY_HEAD + noted, untrusted=SUMMARY_LABEL),), usage)
 
     async def _note_down(
         self, noted: str, piece: str, kernel: KernelLike, chat: ChatService | str | None

@@ -73,7 +73,9 @@ def _to_json(value: Any, place: str) -> dict[str, Any]:
             continue
         inside = f"{place}.{name}"
         if kind is None and isinstance(member, tuple):
-            written[name] = [_to_json(one, f"{inside}[{index}]") for index, one in enumerate(member)]
+            written[name] = [
+                one if isinstance(one, str) else _to_json(one, f"{inside}[{index}]") for index, one in enumerate(member)
+            ]
         elif isinstance(member, Usage):
             written[name] = _to_json(member, inside)
         elif isinstance(member, bytes):
@@ -138,7 +140,8 @@ def _several(read: _Read) -> _Read:
 
 
 def _messages(document: object, place: str) -> tuple[Message, ...]:
-    message = _record(Message, {"role": _one_of(get_args(Role)), "content": _several(_part)}, {"name": _text})
+    members = {"role": _one_of(get_args(Role)), "content": _several(_part)}
+    message = _record(Message, members, {"name": _text, "untrusted": _several(_text)})
     messages: tuple[Message, ...] = _several(message)(document, place)
     try:
         History.split_turns(messages)
@@ -432,8 +435,9 @@ class AgentTurn:
 class Context:
     """What one provider adds to one turn.
 
-    ``messages`` come before the new ones, those of the user in one message with them, and are not kept in the thread;
-    ``instructions`` follow the agent's own. ``functions`` are offered as they are: a selector does not choose of them.
+    ``messages`` come before the new ones, those of the user in one message with them, and are not kept in the thread.
+    Where a policy is enforced, they are not said by the user, unless their ``untrusted`` is ``()``. ``instructions``
+    follow the agent's own. ``functions`` are offered as they are: a selector does not choose of them.
     ``selection`` tells how the functions were chosen, where they were, and ``among`` are all that they were chosen of:
     ``tool_choice`` may name those. ``again`` chooses anew after each round of calls, see `ChosenFunctions`.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import UnsupportedOption
@@ -16,6 +16,8 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 SUMMARY_HEAD = "What was said before, in short:\n"
 """How a message begins that stands for earlier ones, in a model's words; its role is the user's."""
+REPAIR_HEAD = "Your reply is not of the form asked for:\n"
+"""How a message begins that sends a reply back, and may quote it; its role is the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +95,22 @@ class Message:
 
     >>> Message.of("user", "Hello", Source(1, "Ports are protocols.")).text
     'Hello'
+
+    ``untrusted`` are the untrusted places that had a part in it: ``()`` says that there are none, None that it is not
+    known. Where a policy is enforced, None is the same as ``()`` for what the user or the system says; what an
+    assistant said is untrusted then.
     """
 
     role: Role
     content: tuple[Part, ...]
     name: str | None = None
+    untrusted: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, role: Role, *parts: Part | str) -> Message:
+    def of(cls, role: Role, *parts: Part | str, untrusted: tuple[str, ...] | None = None) -> Message:
         """Make a message; plain strings become `Text`."""
-        return cls(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
+        content = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+        return cls(role, content, untrusted=untrusted)
 
     @property
     def text(self) -> str:
@@ -116,8 +124,7 @@ class Message:
         Each becomes a numbered block; the text inside is escaped, so that no passage can end its own block.
         """
         return tuple(
-            Message(message.role, tuple(_as_text(part) for part in message.content), message.name)
-            for message in messages
+            replace(message, content=tuple(_as_text(part) for part in message.content)) for message in messages
         )
 
     @staticmethod
@@ -334,3 +341,23 @@ def _as_text(part: Part) -> Part:
 
 
 _BYTES_A_TOKEN = 3
+
+EARLIER_ANSWER = ("an earlier answer",)
+SUMMARY_LABEL = ("a summary of what was said before",)
+
+
+def untrusted_in(message: Message) -> tuple[str, ...]:
+    """Return the untrusted places that had a part in the words of a message; `EARLIER_ANSWER` where it is not known.
+
+    What is attached to the message and the results in it are not its words.
+    """
+    if message.role == "user" and message.text.startswith(SUMMARY_HEAD):
+        return message.untrusted or SUMMARY_LABEL
+    quotes = message.role == "assistant" or (message.role == "user" and message.text.startswith(REPAIR_HEAD))
+    return EARLIER_ANSWER if quotes and message.untrusted is None else message.untrusted or ()
+
+
+def is_users(message: Message) -> bool:
+    """Tell whether the words of a message are the user's."""
+    own = message.role == "user" and not message.text.startswith((SUMMARY_HEAD, REPAIR_HEAD))
+    return own and not message.untrusted

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from portico._chat.messages import Message
+from portico._chat.messages import EARLIER_ANSWER, Message, is_users, untrusted_in
 from portico._plans.plan import ITEM, Plan, Step, around, evaluate
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanError
@@ -132,9 +132,10 @@ class Task:
     for the goal, if the planner asks a model. ``steps`` are all steps run so far in this run, in the order in which
     they ended. ``refused`` are the proposals refused since the last one that ran. ``notes`` are those of the last plan,
     ``notes_before`` those of earlier plans. ``context`` comes from the application; under ``messages`` it has the
-    conversation before the goal, each ``{"role": "user", "text": …}``. ``input`` is the JSON value that came with the
-    goal, or None; plans refer to it as to the step ``input``. ``sources`` are the passages in the results of steps;
-    an answer cites them by these numbers.
+    conversation before the goal, each ``{"role": "user", "text": …}``, with ``untrusted`` where it is known which
+    untrusted places had a part in it. ``input`` is the JSON value that came with the goal, or None; plans refer to it
+    as to the step ``input``. ``sources`` are the passages in the results of steps; an answer cites them by these
+    numbers.
     """
 
     goal: str
@@ -249,12 +250,24 @@ def context_of(given: Any) -> Mapping[str, Any] | None:
     if "messages" in context:
         try:
             said = getattr(context["messages"], "messages", context["messages"])
-            both = [(one.role, one.text) if isinstance(one, Message) else (one["role"], one["text"]) for one in said]
-            words = [(role, text) for role, text in both if role in ("user", "assistant") and text.strip()]
+            messages = [_message_json(one) for one in said]
+            context["messages"] = [
+                each for each in messages if each["role"] in ("user", "assistant") and each["text"].strip()
+            ]
         except (AttributeError, LookupError, TypeError) as error:
             raise TypeError(f"a conversation is a Thread or a list of messages, not {given!r}") from error
-        context["messages"] = [{"role": role, "text": text} for role, text in words]
     return context or None
+
+
+def _message_json(given: Any) -> dict[str, Any]:
+    """Return a message as JSON, with the untrusted places that had a part in it where they are known."""
+    if isinstance(given, Message):
+        role, text, untrusted = given.role, given.text, given.untrusted
+        if role == "user" and not is_users(given):
+            untrusted = untrusted_in(given) or EARLIER_ANSWER
+    else:
+        role, text, untrusted = given["role"], given["text"], given.get("untrusted")
+    return {"role": role, "text": text} | ({} if untrusted is None else {"untrusted": list(map(str, untrusted))})
 
 
 class Event:
