@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 72_600,
-    "core lines": 25_450,
+    "source lines": 72_900,
+    "core lines": 25_750,
     "testkit lines, with its tests": 12_010,
     "public names of core": 226,
     "distributions": 27,

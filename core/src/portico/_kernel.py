@@ -223,6 +223,7 @@ class Kernel:
     async def call_tool(self, call: ToolCall, *, offered: Toolset | None = None) -> ToolResult:
         """Carry out a model's tool call, with the functions that were offered (`Turn.offered`), or all.
 
+        With those that were offered, a policy that is enforced may refuse the call, for all that the model has read.
         A failure becomes a result that says what is wrong. Only an error of middleware that is not a ``PorticoError``
         is raised: the application stopped the call.
         """

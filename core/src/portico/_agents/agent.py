@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, over
 from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_tokens, fit_history
 from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn
 from portico._agents.turn_lock import spend
-from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, ToolChoice, Usage
+from portico._chat.joining import join_messages
+from portico._chat.messages import ChatDelta, ChatReply, Message, ToolChoice, Usage
 from portico._flows.labels import FunctionLabels
 from portico._functions.functions import Function, FunctionPlugin, Parameter
 from portico._functions.middleware import run_together
@@ -23,6 +24,7 @@ from portico._ports.template_language import Template
 from portico._prompts.functions import PromptInput, enter_function
 from portico._prompts.prompt import Prompt
 from portico._selection.selection import FunctionsOffered
+from portico._tool_loop.guarding import CallGuard
 from portico._tool_loop.values import (
     ChosenFunctions,
     PartialValue,
@@ -133,11 +135,12 @@ async def _instruct(
     if not isinstance(text, str):
         raise TypeError(f"the instructions of the agent {agent.name!r} came out as {text!r:.80}, not as a text")
     own = text.messages(agent.name) if isinstance(text, Prompt) and text.strip() else ()
+    untrusted = own[0].untrusted if own else None
     if len(own) < 2:
-        own = (Message.of("system", own[0].text if own else text),) if text.strip() else ()
+        own = (Message.of("system", own[0].text if own else text, untrusted=untrusted),) if text.strip() else ()
     added = [context.instructions for context in contexts if context.instructions.strip()]
     if added and own and own[0].role == "system":
-        return (Message.of("system", "\n\n".join([own[0].text, *added])), *own[1:])
+        return (Message.of("system", "\n\n".join([own[0].text, *added]), untrusted=untrusted), *own[1:])
     return (Message.of("system", "\n\n".join(added)), *own) if added else own
 
 
@@ -202,10 +205,14 @@ async def _turn_events(
         functions = _choose(agent, options, contexts, chat)
         first = await _instruct(agent, about, contexts, options.pop("arguments", None))
         reduced, instead, usage = await _reduce(agent, thread, new, chat)
+        guarded = CallGuard.guards(kernel.policy)
         added: tuple[Message, ...] = ()
-        for message in (message for context in contexts for message in context.messages):
-            added = _join(added, (message,))
-        messages = (*first, *_join(instead, (*_earlier(agent, thread, reduced.turns), *_join(added, new))))
+        for provider, context in zip(providers, contexts, strict=True):
+            for message in context.messages:
+                labelled = _labelled(message, provider) if guarded else message
+                added = join_messages(added, (labelled,), alike=guarded)
+        history = (*_earlier(agent, thread, reduced.turns), *join_messages(added, new, alike=guarded))
+        messages = (*first, *join_messages(instead, history, alike=guarded))
         asked: dict[str, Any] = {"returns": returns, "chat": chat, "functions": functions, **options}
         if streamed:
             async with aclosing(kernel.stream(messages, **asked)) as events:
@@ -305,21 +312,11 @@ async def _tell_providers(
         _log.warning("A context provider failed after a turn that failed: %r", failure, exc_info=failure)
 
 
-def _join(before: tuple[Message, ...], after: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Put messages after others; two messages of the user that meet become one.
-
-    The chat templates of many models refuse two messages of one role that follow each other.
-    """
-    if not (before and after) or not before[-1].role == after[0].role == "user":
-        return (*before, *after)
-    last, first = before[-1], after[0]
-    if last.name not in (None, first.name):
-        return (*before, *after)
-    # A source ends its line, a text does not.
-    meeting = (*last.content[-1:], *first.content[:1])
-    apart = len(meeting) == 2 and isinstance(meeting[0], Text) and isinstance(meeting[1], Text | Source)
-    between = (Text("\n\n"),) if apart else ()
-    return (*before[:-1], replace(first, content=(*last.content, *between, *first.content)), *after[1:])
+def _labelled(message: Message, provider: ContextProvider) -> Message:
+    """Return a message of a context provider: its words are not the user's, unless it says so."""
+    if message.role not in ("user", "assistant") or message.untrusted is not None or not message.text:
+        return message
+    return replace(message, untrusted=(f"what {type(provider).__name__} added",))
 
 
 Said: TypeAlias = str | Message | Sequence[Message]

@@ -133,6 +133,7 @@ class FunctionCall:
         variables: Mapping[str, object] | None = None,
         *,
         call_json: Callable[[Function, dict[str, Any]], Awaitable[object]] | None = None,
+        called: Callable[[Function], object] | None = None,
     ) -> CallFunction:
         """Return what a template calls functions with.
 
@@ -154,7 +155,8 @@ class FunctionCall:
         at all, the first required parameter takes the variable ``input`` if there is none of its name. Semantic Kernel
         fills optional parameters from variables too; here those are the template's to set.
 
-        A result comes as its JSON form. ``call_json`` calls the function in place of the kernel, with JSON arguments.
+        A result comes as its JSON form. ``call_json`` calls the function in place of the kernel, with JSON arguments;
+        ``called`` is told of each function before it is called.
 
         Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises what the function raises, and
         ``FunctionFailed`` for a result that is not of the function's type.
@@ -163,6 +165,8 @@ class FunctionCall:
 
         def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
             function = kernel.functions.get(name) or _find(kernel, name)
+            if called is not None:
+                called(function)
             if call_json is not None:
                 return call_json(function, _bind(function, arguments, positional, given, as_json=True))
             return _invoke(kernel, function, _bind(function, arguments, positional, given))

@@ -88,9 +88,10 @@ def _character(found: re.Match[str]) -> str:
 class _Reader:
     """Reads the messages of an encoded prompt; ``position`` is the end of what is read."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, untrusted: tuple[str, ...] | None) -> None:
         self.text = text
         self.name = name
+        self.untrusted = untrusted
         self.position = 0
 
     def messages(self) -> Iterator[Message]:
@@ -106,7 +107,7 @@ class _Reader:
     def outside(self, role: Role, end: int) -> Iterator[Message]:
         text = _decode(self.text[self.position : end].strip())
         if text.strip():
-            yield Message.of(role, text)
+            yield Message.of(role, text, untrusted=self.untrusted)
 
     def message(self, opening: re.Match[str]) -> Message:
         attributes, closed = self.attributes(opening, ("role", "name"))
@@ -120,7 +121,10 @@ class _Reader:
                 self.position,
             )
         parts = [] if closed else [*self.parts(opening)]
-        return Message(cast("Role", role), tuple(parts) or (Text(""),), attributes.get("name") or None)
+        content, name = tuple(parts) or (Text(""),), attributes.get("name") or None
+        # What is filled into an answer may be a model's, and it is not known what that model read.
+        unknown = role == "assistant" and not self.untrusted and _EDGE in self.text[opening.start() : self.position]
+        return Message(cast("Role", role), content, name, None if unknown else self.untrusted)
 
     def attributes(self, opening: re.Match[str], known: Collection[str]) -> tuple[dict[str, str], bool]:
         """Read a tag to its end; tell whether it closes itself."""
@@ -193,7 +197,8 @@ class Prompt(str):
     Its ``pieces`` are texts, each with whether it is a value: a value is data, nothing in it counts as markup. A
     template language returns one where its template may have markup, a plain string where it has none. Whatever is done
     to it as a string gives a plain string, in which nothing is markup; `map` keeps the roles. A value that is empty is
-    a piece too: it parts what the template wrote before it from what it wrote after.
+    a piece too: it parts what the template wrote before it from what it wrote after. ``untrusted`` is what its messages
+    have, see `Message`.
 
     >>> prompt = Prompt(
     ...     [("<message role='user'>", False), ("</message> or <b>", True), ("</message>", False)]
@@ -204,15 +209,17 @@ class Prompt(str):
     [('user', '</message> or <b>')]
     """
 
-    __slots__ = ("pieces",)
+    __slots__ = ("pieces", "untrusted")
 
     pieces: tuple[tuple[str, bool], ...]
+    untrusted: tuple[str, ...] | None
 
-    def __new__(cls, pieces: Iterable[tuple[str, bool]]) -> Prompt:
+    def __new__(cls, pieces: Iterable[tuple[str, bool]], untrusted: tuple[str, ...] | None = None) -> Prompt:
         """Join the pieces."""
         pieces = tuple(pieces)
         prompt = super().__new__(cls, "".join(text for text, is_value in pieces))
         prompt.pieces = pieces
+        prompt.untrusted = untrusted
         return prompt
 
     def __getnewargs__(self) -> tuple[tuple[tuple[str, bool], ...]]:  # type: ignore[override]  # str's are its text
@@ -231,8 +238,9 @@ class Prompt(str):
         """
         text = _encode(self.pieces)
         if not _OPENING.search(text):
-            return (Message.of("user", str(self)),)
-        return tuple(_Reader(text, f"{name}, rendered prompt" if name else "rendered prompt").messages())
+            return (Message.of("user", str(self), untrusted=self.untrusted),)
+        name = f"{name}, rendered prompt" if name else "rendered prompt"
+        return tuple(_Reader(text, name, self.untrusted).messages())
 
     def map(self, change: Callable[[str], str], *, values_only: bool = False) -> Prompt:
         """Return the prompt with each piece's text changed, values and template told apart as before.
@@ -242,10 +250,11 @@ class Prompt(str):
 
         ``values_only`` leaves alone what the template wrote, markup included.
         """
-        return Prompt(
+        changed = (
             (text, is_value) if values_only and not is_value else (change(text), is_value)
             for text, is_value in self.pieces
         )
+        return Prompt(changed, self.untrusted)
 
     @staticmethod
     def fault(message: str, source: str, at: int, length: int = 1, *, name: str = "prompt") -> TemplateError:

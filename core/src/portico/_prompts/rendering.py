@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from portico._flows.labels import shade_of
 from portico._functions.middleware import PromptRender, run_middleware
 from portico._ports.template_language import Template, TemplateLanguage
 from portico._prompts.calling import FunctionCall
@@ -15,6 +16,8 @@ from portico._tool_loop.values import TurnOptions
 from portico.errors import PluginNotInstalled
 
 if TYPE_CHECKING:
+    from portico._flows.policy import Policy
+    from portico._functions.functions import Function
     from portico._kernel_like import KernelLike
 
 
@@ -103,17 +106,43 @@ class Prompts:
             raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
         kernel = self._kernel
         context = PromptRender(name, dict(arguments or {}))
+        read = _Read(kernel.policy) if kernel.policy is not None and kernel.policy.mode == "enforce" else None
 
         async def final() -> str:
             values = trust(context.arguments, trusted) if trusted else context.arguments
-            return await template.render(values, call=FunctionCall.caller(kernel, values))
+            if read is None:
+                return await template.render(values, call=FunctionCall.caller(kernel, values))
+            read.take_values(context.arguments)
+            return await template.render(values, call=FunctionCall.caller(kernel, values, called=read.take_function))
 
         if not kernel.middleware.prompt:
-            return await final()
-        text = await run_middleware(kernel.middleware.prompt, context, final)
+            text = await final()
+        else:
+            text = await run_middleware(kernel.middleware.prompt, context, final)
         if not isinstance(text, str):
             raise TypeError(f"a prompt middleware returned {text!r}; it must return a text, as proceed() does")
-        return text
+        return text if read is None else read.label(text)
+
+
+class _Read:
+    """The untrusted places that have a part in a prompt: functions that it calls, and prompts that are filled in."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.untrusted: set[str] = set()
+
+    def take_function(self, function: Function) -> None:
+        self.untrusted |= shade_of(self.policy.labels(function.spec), function.full_name, {})((), True).untrusted
+
+    def take_values(self, values: Mapping[str, Any]) -> None:
+        for value in values.values():
+            self.untrusted.update((value.untrusted or ()) if isinstance(value, Prompt) else ())
+
+    def label(self, text: str) -> str:
+        """Return the rendered text as a prompt whose messages say what had a part in them."""
+        if isinstance(text, Prompt):
+            return Prompt(text.pieces, tuple(sorted({*self.untrusted, *(text.untrusted or ())})))
+        return Prompt([(text, True)], tuple(sorted(self.untrusted))) if self.untrusted else text
 
 
 def trust(arguments: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.messages import SUMMARY_HEAD, Message, Source, ToolResult
+from portico._chat.messages import Message, Reasoning, Source, Text, ToolCall, ToolResult, is_users, untrusted_in
 from portico._flows.around import member_names
 from portico._flows.check import Flow, FlowReview
 from portico._flows.labels import shade_of
@@ -24,8 +23,9 @@ if TYPE_CHECKING:
 class CallGuard:
     """The guard of one turn: once untrusted data was read, the user must have said what is given to a function.
 
-    That is so for functions with effects, and those that reach out of the application. In the conversation before, the
-    user's messages are the user's; results of functions and sources are as trusted as their labels say.
+    That is so for functions with effects, and those that reach out of the application. Of the conversation before, the
+    messages say what had a part in them; results of functions are as trusted as their labels say, and sources and
+    files are untrusted.
     """
 
     def __init__(self, kernel: KernelLike, policy: Policy, messages: Iterable[Message]) -> None:
@@ -34,36 +34,62 @@ class CallGuard:
         self.read: set[str] = set()
         self.readers: set[str] | None = None
         """Who may see all that was read; None where all may."""
+        self.results: list[tuple[ToolResult, Collection[str]]] = []
+        """The results that the model has not read yet, with the functions that began to run for each."""
         words: list[Any] = []
         for message in messages:
-            if message.role == "user" and message.text.startswith(SUMMARY_HEAD):
-                self.read.add("a summary of what was said before")
-            elif message.role == "user":
+            if is_users(message):
                 words.append(message.text)
+            self.read.update(untrusted_in(message))
             for part in message.content:
-                if isinstance(part, Source):
-                    self.read.add("a source")
-                elif isinstance(part, ToolResult):
-                    self.take(part.name, part.content)
+                match part:
+                    case Text() | ToolCall() | Reasoning():
+                        pass
+                    case Source():
+                        self.read.add("a source")
+                    case ToolResult(name=name):
+                        began = message.untrusted is None or _an_error(name) in message.untrusted
+                        self._take(part, (name,) if began or not part.error else ())
+                    case _:
+                        self.read.add("an attached file")
         self.words = UserWords(words)
+
+    @staticmethod
+    def guards(policy: Policy | None) -> bool:
+        """Tell whether a policy has turns guarded."""
+        return policy is not None and policy.mode == "enforce"
 
     @staticmethod
     def of(kernel: KernelLike, messages: Iterable[Message]) -> CallGuard | None:
         """Return the guard of a turn; None where the kernel's policy does not enforce one."""
         policy = kernel.policy
-        return CallGuard(kernel, policy, messages) if policy is not None and policy.mode == "enforce" else None
+        return CallGuard(kernel, policy, messages) if policy is not None and CallGuard.guards(policy) else None
 
-    def take(self, name: str, content: str) -> None:
-        """Take note that the model reads what a function gave."""
-        spec = self.kernel.specs.get(name)
-        if spec is None:
-            self.read.add(name)
-            return
-        label = shade_of(self.policy.labels(spec), name, {})((), True)
-        self.read |= label.untrusted
-        for _, path in label.private:
-            with suppress(ValueError, RecursionError):
-                readers = readers_at(json.loads(content), path)
+    @property
+    def untrusted(self) -> tuple[str, ...]:
+        """What a message has that is written now, see `Message`."""
+        return tuple(sorted(self.read))
+
+    def read_results(self) -> None:
+        """Take note that the model reads the results that there are by now."""
+        for result, began in self.results:
+            self._take(result, began if result.error else {result.name, *began})
+        self.results.clear()
+
+    def _take(self, result: ToolResult, names: Collection[str]) -> None:
+        """Take note that the model reads what these functions gave; an error may quote anything, and is private."""
+        for name in names:
+            spec = self.kernel.specs.get(name)
+            if spec is None:
+                self.read.add(name)
+                continue
+            label = shade_of(self.policy.labels(spec), name, {})((), True)
+            self.read |= {_an_error(name)} if result.error else label.untrusted
+            for _, path in label.private:
+                try:
+                    readers = readers_at(json.loads(result.content), path)
+                except (ValueError, RecursionError):
+                    readers = set()
                 self.readers = readers if self.readers is None else self.readers & readers
 
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
@@ -110,3 +136,7 @@ class CallGuard:
         """Tell whether those in an argument may see all that was read."""
         wanted = named_in(given)
         return self.readers is None or (bool(wanted) and wanted is not None and wanted <= self.readers)
+
+
+def _an_error(name: str) -> str:
+    return f"an error of {name}"

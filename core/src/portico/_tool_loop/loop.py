@@ -8,7 +8,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from portico._chat.joining import join_unlike
 from portico._chat.messages import (
+    REPAIR_HEAD,
     ChatDelta,
     ChatReply,
     ChatRequest,
@@ -49,23 +51,31 @@ async def carry_out_call(
 ) -> ToolResult:
     """Carry out a call, of the functions offered or of all; see `Kernel.call_tool`. A ``guard`` may refuse it."""
     context = ToolCallInvocation(call)
+    if guard is None and offered is not None:
+        guard = offered.guard
+    began: set[str] = set()
 
     async def final() -> ToolResult:
-        return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered, guard))
+        return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered, guard, began))
 
     try:
         if not kernel.middleware.tool_call:
-            return await final()
-        result = await run_middleware(kernel.middleware.tool_call, context, final)
+            result = await final()
+        else:
+            result = await run_middleware(kernel.middleware.tool_call, context, final)
     except PorticoError as error:
         cause = error.__cause__ if isinstance(error, FunctionFailed) else error
-        return ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)
+        result = ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)
     if not isinstance(result, ToolResult):
         raise TypeError(f"a tool call filter returned {result!r}, not a ToolResult, such as proceed() gives")
+    if guard is not None:
+        guard.results.append((result, began))
     return result
 
 
-async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None, guard: CallGuard | None) -> str:
+async def _text(
+    kernel: KernelLike, call: ToolCall, offered: Toolset | None, guard: CallGuard | None, began: set[str]
+) -> str:
     function = kernel.function(call.name) if offered is None else _find_offered(kernel, call.name, offered)
     try:
         arguments = json.loads(as_json(call.arguments) or "{}")
@@ -73,8 +83,11 @@ async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None, gua
         raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
     if not isinstance(arguments, dict):
         raise ArgumentsInvalid(function.full_name, ["the arguments must be one JSON object"])
-    if guard is not None and (refusal := await guard.refusal(function, arguments)):
-        raise PorticoError(refusal)
+    if guard is not None:
+        function.structure_arguments(arguments, lenient=True)
+        if refusal := await guard.refusal(function, arguments):
+            raise PorticoError(refusal)
+        began.add(function.full_name)
     result = await kernel.invoke_json(function, arguments, lenient=True)
     try:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
@@ -150,6 +163,8 @@ class TurnState:
     ) -> None:
         # Before sources are written into the user's messages.
         self.guard = CallGuard.of(kernel, request.messages)
+        if self.guard is not None:
+            request = replace(request, messages=join_unlike(request.messages))
         if not chat.capabilities.sources and _has_sources(request.messages):
             request = replace(request, messages=Message.render_sources(request.messages))
         self.kernel = kernel
@@ -214,7 +229,8 @@ class TurnState:
                 self.send_back(reply, fault)
                 continue
             allowed = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
-            toolset, plain = allowed if reply.tool_calls else None, self.make_plain(reply)
+            toolset = allowed.guarded(self.guard) if reply.tool_calls else None
+            plain = self.make_plain(reply)
             yield Turn(value, plain, tuple(self.added), self.usage, self.rounds, self.selections, toolset)
             return
 
@@ -255,9 +271,16 @@ class TurnState:
         if reply is None:
             raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
         reply = expand_calls(reply)
+        if self.guard is not None:
+            reply = replace(reply, message=replace(reply.message, untrusted=self.guard.untrusted))
         self.usage += reply.usage
         self.added.append(reply.message)
         return reply
+
+    @property
+    def untrusted(self) -> tuple[str, ...] | None:
+        """What a message has that the turn adds now."""
+        return None if self.guard is None else self.guard.untrusted
 
     def make_plain(self, reply: ChatReply) -> ChatReply:
         """Return a reply whose calls are as `Kernel.call_tool` takes them."""
@@ -289,10 +312,9 @@ class TurnState:
             self.cut(ToolResult(call.id, call.name, result.content, result.error, result.cause))
             for call, result in zip(calls, results, strict=True)
         )
-        self.added.append(Message("tool", answers))
         if self.guard is not None:
-            for call, result in zip(plain, results, strict=True):
-                self.guard.take(call.name, result.content)
+            self.guard.read_results()
+        self.added.append(Message("tool", answers, untrusted=self.untrusted))
         self.made += [(call.name, answer.content) for call, answer in zip(plain, answers, strict=True)]
         if self.request.tool_choice.mode == "required":
             # It has called; asked again in this mode, it could never answer.
@@ -367,8 +389,8 @@ class TurnState:
         self.added.append(
             Message.of(
                 "user",
-                f"Your reply is not of the form asked for:\n{faults}\n"
-                "Answer again with the whole corrected JSON and nothing else.",
+                f"{REPAIR_HEAD}{faults}\nAnswer again with the whole corrected JSON and nothing else.",
+                untrusted=self.untrusted,
             )
         )
 
@@ -387,7 +409,7 @@ class TurnState:
         answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
         return LimitExceeded(
             f"The turn reached its limit of {limit} before the model answered. Allow more: limits=ToolLoopLimits(…).",
-            messages=(*self.added, Message("tool", answers)) if answers else self.added,
+            messages=(*self.added, Message("tool", answers, untrusted=self.untrusted)) if answers else self.added,
             usage=self.usage,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from portico._chat.messages import ChatReply, Part
     from portico._functions.functions import Function
     from portico._schema.strict import StrictForm
+    from portico._tool_loop.guarding import CallGuard
 
 
 _SETS = 64
@@ -40,8 +42,10 @@ class Toolset:
     """Some functions, as one request offers them.
 
     ``tools`` is the same tuple each time, so that a service can keep what it made of it. ``functions`` are those that
-    a model can call, by full name.
+    a model can call, by full name. ``guard`` is that of the turn whose calls the application carries out itself.
     """
+
+    guard: CallGuard | None = None
 
     def __init__(self, offered: Iterable[_Offered]) -> None:
         self._by_wire = {each.tool.name: each for each in offered}
@@ -71,6 +75,14 @@ class Toolset:
         if name == call.name and arguments is call.arguments:
             return call
         return ToolCall(call.id, name, arguments)
+
+    def guarded(self, guard: CallGuard | None) -> Toolset:
+        """Return the same tools with the guard of a turn."""
+        if guard is None:
+            return self
+        made = copy(self)
+        made.guard = guard
+        return made
 
     def find(self, name: str) -> Function:
         """Find an offered function by name; raises ``FunctionNotFound`` with the nearest ones that are offered."""
