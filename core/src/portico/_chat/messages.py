@@ -109,8 +109,7 @@ class Message:
     @classmethod
     def of(cls, role: Role, *parts: Part | str, untrusted: tuple[str, ...] | None = None) -> Message:
         """Make a message; plain strings become `Text`."""
-        content = tuple(Text(part) if isinstance(part, str) else part for part in parts)
-        return cls(role, content, untrusted=untrusted)
+        return cls(role, tuple(Text(part) if isinstance(part, str) else part for part in parts), None, untrusted)
 
     @property
     def text(self) -> str:

@@ -156,7 +156,7 @@ class FunctionCall:
         fills optional parameters from variables too; here those are the template's to set.
 
         A result comes as its JSON form. ``call_json`` calls the function in place of the kernel, with JSON arguments;
-        ``called`` is told of each function before it is called.
+        ``called`` gets each function before it is called.
 
         Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises what the function raises, and
         ``FunctionFailed`` for a result that is not of the function's type.

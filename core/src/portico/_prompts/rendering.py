@@ -117,8 +117,8 @@ class Prompts:
 
         if not kernel.middleware.prompt:
             text = await final()
-        else:
-            text = await run_middleware(kernel.middleware.prompt, context, final)
+            return text if read is None else read.label(text)
+        text = await run_middleware(kernel.middleware.prompt, context, final)
         if not isinstance(text, str):
             raise TypeError(f"a prompt middleware returned {text!r}; it must return a text, as proceed() does")
         return text if read is None else read.label(text)
