@@ -105,12 +105,14 @@ class CallGuard:
         wrong = [
             (name, takes) for name, takes in judged if takes.trusted and not self.words.said(arguments[name], names)
         ]
+        naming = {takes.readers for _, takes in judged}
         private = [
             (name, takes)
             for name, takes in judged
             if not takes.private
             and (takes.readers is not None or sink)
-            and not self._may_read(arguments.get(takes.readers or ""))
+            # Those who are named may see who they are.
+            and not self._may_read(arguments.get(takes.readers or (name if name in naming else "")))
             and not self.words.said(arguments[name], names)
         ]
         settled = any(takes.trusted for _, takes in judged) or not sink

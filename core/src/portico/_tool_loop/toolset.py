@@ -7,7 +7,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Tool, ToolCall
 from portico._functions.functions import FunctionSpec
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from portico._chat.messages import ChatReply, Part
     from portico._functions.functions import Function
     from portico._schema.strict import StrictForm
-    from portico._tool_loop.guarding import CallGuard
 
 
 _SETS = 64
@@ -42,10 +41,10 @@ class Toolset:
     """Some functions, as one request offers them.
 
     ``tools`` is the same tuple each time, so that a service can keep what it made of it. ``functions`` are those that
-    a model can call, by full name. ``guard`` is that of the turn whose calls the application carries out itself.
+    a model can call, by full name. ``guard`` is the `CallGuard` of the turn whose calls the application carries out.
     """
 
-    guard: CallGuard | None = None
+    guard: Any = None
 
     def __init__(self, offered: Iterable[_Offered]) -> None:
         self._by_wire = {each.tool.name: each for each in offered}
@@ -76,7 +75,7 @@ class Toolset:
             return call
         return ToolCall(call.id, name, arguments)
 
-    def guarded(self, guard: CallGuard | None) -> Toolset:
+    def guarded(self, guard: Any) -> Toolset:
         """Return the same tools with the guard of a turn."""
         if guard is None:
             return self
