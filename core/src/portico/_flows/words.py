@@ -94,12 +94,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def named_in(value: Any) -> set[str] | None:
-    """Return the texts that a value is or has in its lists, without case; None where it has anything else."""
-    if isinstance(value, str):
-        return {value.strip().lower()}
-    every = [named_in(each) for each in value] if isinstance(value, list) else [None]
-    known = [each for each in every if each is not None]
-    return set().union(*known) if len(known) == len(every) else None
+    """Return the text that a value is, or those in its list, without case; None where it is or has anything else."""
+    every = value if isinstance(value, list) else [value]
+    return {each.strip().lower() for each in every} if all(isinstance(each, str) for each in every) else None
 
 
 def readers_at(value: Any, path: JsonPath) -> set[str]:
