@@ -126,6 +126,7 @@ def test_a_path_to_nothing_says_how_far_it_came(path: JsonPath, says: str) -> No
 
 
 @settings(max_examples=50)
+@example(Plan("", (), From("input", (Many(("a", '"\ud800')),))))
 @given(plans())
 def test_a_plan_comes_back_from_json_as_it_was(plan: Plan) -> None:
     assert plan_from_json(plan_to_json(plan)) == plan

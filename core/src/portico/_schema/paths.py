@@ -40,6 +40,7 @@ _SELECTOR = re.compile(
 _ESCAPED = re.compile(r"""\\.|\"""")
 _IN_DOUBLE = {'"': '\\"', "\\'": "'", '\\"': "\\'"}
 """What stands in single quotes, as it is written in double quotes; an escaped double quote is an error in both."""
+_HALF = re.compile("[\ud800-\udfff]")
 _LARGEST_INDEX = 2**53 - 1
 _MOST_PARTS = 1_000
 _MOST_VALUES = 1_000_000
@@ -188,7 +189,8 @@ def _name(double: str | None, single: str) -> str:
         # JSON has the same escapes in double quotes.
         double = _ESCAPED.sub(lambda each: _IN_DOUBLE.get(each[0], each[0]), single)
     name: str = json.loads(f'"{double}"')
-    name.encode()  # half of a surrogate pair is no text
+    if len(_HALF.findall(name)) > len(_HALF.findall(double)):
+        raise ValueError(double)  # an escape may not be half of a surrogate pair
     return name
 
 
