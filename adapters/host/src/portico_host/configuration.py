@@ -129,7 +129,7 @@ class LabelledFunction:
         validator=_readable,
         metadata={
             "doc": "What parameters take, by name or path: `trusted` or `anything`, perhaps `readable_by(parameter)` "
-            "after a comma, and `else refuse` at the end."
+            "or `private` after a comma, and `else refuse` at the end."
         },
     )
     reaches_out: bool = setting(
