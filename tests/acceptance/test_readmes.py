@@ -37,7 +37,7 @@ LEAVES = [
 READMES = [leaf / "README.md" for leaf in LEAVES if leaf.relative_to(ROOT).as_posix() not in LEFT_OUT]
 
 
-WITHOUT_SETTINGS = {"core", "tests/testkit"}
+WITHOUT_SETTINGS = {"core", "adapters/wire", "tests/testkit"}
 Prepared = Callable[[pytest.MonkeyPatch], AbstractContextManager[dict[str, str]]]
 """Makes what a program needs, and gives what is to be written in it in place of what, since there is no network."""
 

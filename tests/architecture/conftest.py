@@ -42,8 +42,14 @@ class Leaf:
 
     @property
     def kind(self) -> str:
-        """Tell what rules apply: core, host, cli, testkit or plugin."""
-        special = {"core": "core", "adapters/host": "host", "adapters/cli": "cli", "tests/testkit": "testkit"}
+        """Tell what rules apply: core, host, cli, testkit, library or plugin."""
+        special = {
+            "core": "core",
+            "adapters/host": "host",
+            "adapters/cli": "cli",
+            "adapters/wire": "library",
+            "tests/testkit": "testkit",
+        }
         return special.get(self.folder.relative_to(ROOT).as_posix(), "plugin")
 
     @property

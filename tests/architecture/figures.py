@@ -19,7 +19,7 @@ LIMITS = {
     "core lines": 25_750,
     "testkit lines, with its tests": 12_010,
     "public names of core": 226,
-    "distributions": 27,
+    "distributions": 28,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }

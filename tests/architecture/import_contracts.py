@@ -23,6 +23,7 @@ LAYERS = [
     "errors",
 ]
 APPLICATION = ["portico_cli", "portico_host", "portico_testkit"]
+LIBRARIES = ["portico_wire"]
 
 
 def packages() -> list[str]:
@@ -40,7 +41,7 @@ def private_modules() -> list[str]:
 def contracts() -> list[dict[str, Any]]:
     """Return the contracts, each as import-linter names its fields."""
     everything = packages()
-    plugins = [name for name in everything if name not in {"portico", *APPLICATION}]
+    plugins = [name for name in everything if name not in {"portico", *APPLICATION, *LIBRARIES}]
     return [
         {
             "name": "Core imports nothing of ours",
@@ -62,6 +63,12 @@ def contracts() -> list[dict[str, Any]]:
             "layers": LAYERS,
         },
         {"name": "Plugin packages do not import each other", "type": "independence", "modules": plugins},
+        {
+            "name": "What plugin packages share stands on core alone",
+            "type": "forbidden",
+            "source_modules": LIBRARIES,
+            "forbidden_modules": [*plugins, *APPLICATION],
+        },
         {
             "name": "Plugin packages do not import the application",
             "type": "forbidden",

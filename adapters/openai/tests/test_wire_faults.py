@@ -389,7 +389,7 @@ async def test_closing_a_stream_early_closes_its_connection_at_once(loopback, ma
 
 async def test_connections_are_used_again_after_whole_replies_and_whole_streams(loopback, make_chat, monkeypatch):
     # A host that stops for a moment must not look like a server that never ends its reply.
-    monkeypatch.setattr("portico_openai._connection._DRAINING", 10)
+    monkeypatch.setattr("portico_wire.connection._DRAINING", 10)
     events = loopback.event({"content": "Hi"}) + loopback.event({}, "stop") + b"data: [DONE]\n\n"
 
     async def late_end(visit):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
-from portico_openai._errors import Peer, invalid, reported_error
 from portico_openai._wire import REASONING_FIELDS, THOUGHT_PARTS
+from portico_wire.answers import Answer, decode_answer
+from portico_wire.errors import Peer, invalid, reported_error
 
 
 class _Function(msgspec.Struct):
@@ -56,12 +57,6 @@ class _Usage(msgspec.Struct):
     completion_tokens_details: _OutputDetails | None = None
 
 
-class Answer(msgspec.Struct):
-    """What every answer may have: an error that came with status 200."""
-
-    error: Any = None
-
-
 class Piece(Answer):
     """A completion, or a chunk of one: the fields that are read of either."""
 
@@ -72,20 +67,6 @@ class Piece(Answer):
 
 
 _PIECES = msgspec.json.Decoder(Piece)
-AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
-
-
-def decode_answer(decoder: msgspec.json.Decoder[AnyAnswer], text: bytes, peer: Peer, what: str) -> AnyAnswer:
-    """Read an answer; raises the error that it reports, or ``ResponseInvalid``."""
-    try:
-        answer = decoder.decode(text)
-    except msgspec.ValidationError as error:
-        raise invalid(peer, f"sent {what} that is not in OpenAI's format ({error})", text) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid(peer, f"sent {what} that is {'not JSON' if text.strip() else 'empty'}", text) from error
-    if answer.error:
-        raise reported_error(peer, answer.error)
-    return answer
 
 
 def decode_piece(text: bytes, peer: Peer, what: str) -> Piece:
@@ -280,52 +261,3 @@ def _read_usage(usage: _Usage | None) -> Usage:
         (read and read.cached_tokens) or 0,
         (written and written.reasoning_tokens) or 0,
     )
-
-
-class EventReader:
-    r"""Collect the data of server-sent events from pieces of a stream.
-
-    >>> reader = EventReader()
-    >>> reader.feed(b': hello\ndata: {"a":'), reader.feed(b' 1}\r\n\r\ndata: [DO'), reader.end()
-    ([], [b'{"a": 1}'], [b'[DO'])
-
-    Only data counts: names, identifiers and comments are skipped. Lines end with LF, CR or CRLF, and the lines of
-    one event are joined with LF (HTML Living Standard, 9.2.6). A character may be cut anywhere. Whoever feeds the
-    reader bounds the bytes.
-    """
-
-    def __init__(self) -> None:
-        self._rest: list[bytes] = []
-        """What has come of a line that is not complete."""
-        self._data: list[bytes] = []
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that ``piece`` completes."""
-        # Without any end of a line, the piece is only kept: joining it each time would be quadratic.
-        if b"\n" not in piece and b"\r" not in piece:
-            self._rest.append(piece)
-            return []
-        if self._rest:
-            piece = b"".join((*self._rest, piece))
-            self._rest.clear()
-        lines = piece.splitlines(keepends=True)
-        # A CR at the very end may be the first half of a CRLF.
-        if not lines[-1].endswith(b"\n"):
-            self._rest.append(lines.pop())
-        return self._read(lines)
-
-    def end(self) -> list[bytes]:
-        """Return the data of an event that the end of the stream completes, or cuts off."""
-        lines = b"".join(self._rest).splitlines(keepends=True)
-        self._rest.clear()
-        return self._read([*lines, b"\n"])
-
-    def _read(self, lines: list[bytes]) -> list[bytes]:
-        events: list[bytes] = []
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._data.append(line[6 if line.startswith(b"data: ") else 5 :].rstrip(b"\r\n"))
-            elif line in {b"\n", b"\r\n", b"\r"} and self._data:
-                events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
-                self._data.clear()
-        return events

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from portico import (
     ChatCapabilities,
     ChatRequest,
@@ -24,6 +22,7 @@ from portico import (
     ToolResult,
 )
 from portico_openai.config import OpenAIChatSettings
+from portico_wire.answers import encode_json
 
 EXTRAS = frozenset(
     {
@@ -67,27 +66,6 @@ def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
         sampling=frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"}),
         extras=EXTRAS | frozenset(settings.extras),
     )
-
-
-_encode = msgspec.json.Encoder().encode
-
-
-def encode_json(value: dict[str, Any]) -> bytes:
-    """Write an object; half a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD."""
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:
-        return _encode(_without_halves(value))
-
-
-def _without_halves(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, Mapping):
-        return {_without_halves(key): _without_halves(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_halves(part) for part in value]
-    return value
 
 
 def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: bool) -> bytes:

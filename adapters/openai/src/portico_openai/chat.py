@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from portico import ChatDelta, ChatReply, ChatRequest
 from portico.errors import ResponseInvalid
 from portico.plugins import Services
-from portico_openai._connection import Connection, Incoming
-from portico_openai._errors import invalid
-from portico_openai._replies import EventReader, ReplyBuilder, decode_piece
+from portico_openai._connection import OpenAIConnection
+from portico_openai._replies import ReplyBuilder, decode_piece
 from portico_openai._wire import capabilities, request_body
 from portico_openai.config import OpenAIChatSettings
+from portico_wire.connection import Incoming
+from portico_wire.errors import invalid
+from portico_wire.events import EventReader
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,7 +47,7 @@ class OpenAIChat:
         self.name = "openai"
         self.capabilities = capabilities(settings)
         self._settings = settings
-        self._connection = Connection(settings, "Chat service", http_client)
+        self._connection = OpenAIConnection(settings, "Chat service", http_client)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
-from portico.plugins import Secret, ValueForm
+from portico.plugins import ValueForm
+from portico_wire.settings import HEADER, POSITIVE, ConnectionSettings, check_further
 
-_OWN_FIELDS = frozenset(
+_OWN_FIELDS: frozenset[str] = frozenset(
     {
         "dimensions",
         "encoding_format",
@@ -27,45 +26,17 @@ _OWN_FIELDS = frozenset(
     }
 )
 
-_HEADER = "[0-9A-Za-z_-]+"
-_OWN_HEADERS = {"content-length", "transfer-encoding"}
-
-
-def _headers(_: object, attribute: Attribute[Any], value: Mapping[str, str | Secret]) -> None:
-    for name, content in value.items():
-        text = content.reveal() if isinstance(content, Secret) else content
-        if not re.fullmatch(_HEADER, name) or not (text.isascii() and text.isprintable()):
-            raise ValueError(f"{attribute.name} has {name!r}, which cannot be sent: a line break or an odd character")
-        if name.lower() in _OWN_HEADERS:
-            raise ValueError(f"{attribute.name} may not set {name}: it follows from the request")
-
-
-def _further(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
-    own = sorted(_OWN_FIELDS.intersection(value))
-    if own:
-        raise ValueError(f"{attribute.name} may not name {', '.join(own)}: the request sets it")
-
-
-_POSITIVE: Any = validators.gt(0)
-
 
 @frozen(kw_only=True)
-class ConnectionSettings:
-    """Where a service is and how it is reached.
+class OpenAISettings(ConnectionSettings):
+    """Where a service is that speaks OpenAI's protocol.
 
-    >>> ConnectionSettings(model="gpt-4o-mini").host
+    >>> OpenAISettings(model="gpt-4o-mini").host
     'api.openai.com'
     """
 
-    model: str = field(
-        validator=validators.min_len(1),
-        metadata={"doc": "The model's name at the service; on Azure, the deployment's."},
-    )
-    api_key: Secret | None = field(
-        default=None,
-        validator=validators.optional(ValueForm.service_key()),
-        metadata={"doc": "The key. Local servers often need none."},
-    )
+    own_fields = _OWN_FIELDS
+
     base_url: str = field(
         default="https://api.openai.com/v1",
         validator=ValueForm.service_address("https://api.openai.com/v1"),
@@ -73,51 +44,9 @@ class ConnectionSettings:
     )
     api_key_header: str = field(
         default="Authorization",
-        validator=ValueForm(_HEADER, "a header's name such as X-Api-Key"),
+        validator=ValueForm(HEADER, "a header's name such as X-Api-Key"),
         metadata={"doc": "Header that carries the key: after `Bearer ` in `Authorization`, bare in any other."},
     )
-    headers: dict[str, str] = field(
-        factory=dict,
-        validator=_headers,
-        metadata={"doc": "Further headers of every request. Keys belong in `api_key` or `secret_headers`."},
-    )
-    secret_headers: dict[str, Secret] = field(
-        factory=dict,
-        validator=_headers,
-        metadata={"doc": "Further headers of every request whose values are secrets, such as a gateway's token."},
-    )
-    query: dict[str, str] = field(factory=dict, metadata={"doc": "Further query parameters of every request."})
-    body: dict[str, Any] = field(
-        factory=dict,
-        validator=_further,
-        metadata={"doc": 'Further fields of every request, such as `reasoning_effort = "low"`. A request\'s own win.'},
-    )
-    timeout: float = field(
-        default=600.0,
-        validator=_POSITIVE,
-        metadata={"doc": "Seconds that a call may wait for the service, retries included."},
-    )
-    connect_timeout: float = field(
-        default=10.0, validator=_POSITIVE, metadata={"doc": "Seconds that one connection may take to be made."}
-    )
-    max_retries: int = field(
-        default=2,
-        validator=validators.ge(0),
-        metadata={
-            "doc": "Times that a call is tried again after a failed connection, 408, 409, 429 or 5xx, "
-            "when `Retry-After` says."
-        },
-    )
-    max_reply_bytes: int = field(
-        default=64 * 1024 * 1024,
-        validator=_POSITIVE,
-        metadata={"doc": "Bytes of a reply, or of a whole stream, at most."},
-    )
-
-    @property
-    def host(self) -> str:
-        """The service's host, with the port where there is one."""
-        return urlsplit(self.base_url).netloc
 
     @cached_property
     def is_openai(self) -> bool:
@@ -127,7 +56,7 @@ class ConnectionSettings:
 
 
 @frozen(kw_only=True)
-class OpenAIChatSettings(ConnectionSettings):
+class OpenAIChatSettings(OpenAISettings):
     """What can be set under ``[chat.openai]``.
 
     >>> OpenAIChatSettings(model="qwen3:8b", base_url="http://127.0.0.1:11434/v1").takes_strict
@@ -136,7 +65,7 @@ class OpenAIChatSettings(ConnectionSettings):
 
     stream_timeout: float = field(
         default=120.0,
-        validator=_POSITIVE,
+        validator=POSITIVE,
         metadata={"doc": "Seconds between two pieces of a stream. The first one has until `timeout`."},
     )
     tools: bool = field(default=True, metadata={"doc": "Whether the model can call tools."})
@@ -165,7 +94,7 @@ class OpenAIChatSettings(ConnectionSettings):
     )
     extras: tuple[str, ...] = field(
         default=(),
-        validator=_further,
+        validator=check_further,
         metadata={"doc": "Names of further options that a request may carry, for servers with their own."},
     )
 
@@ -191,7 +120,7 @@ class OpenAIChatSettings(ConnectionSettings):
 
 
 @frozen(kw_only=True)
-class OpenAIEmbeddingsSettings(ConnectionSettings):
+class OpenAIEmbeddingsSettings(OpenAISettings):
     """What can be set under ``[embeddings.openai]``.
 
     >>> OpenAIEmbeddingsSettings(model="text-embedding-3-small", dimensions=512).dimensions
@@ -200,20 +129,20 @@ class OpenAIEmbeddingsSettings(ConnectionSettings):
 
     dimensions: int | None = field(
         default=None,
-        validator=validators.optional(_POSITIVE),
+        validator=validators.optional(POSITIVE),
         metadata={"doc": "Length of a vector, for models that can shorten theirs. Not set: the model's own."},
     )
-    batch_size: int = field(default=128, validator=_POSITIVE, metadata={"doc": "Texts of one request at most."})
+    batch_size: int = field(default=128, validator=POSITIVE, metadata={"doc": "Texts of one request at most."})
     batch_characters: int = field(
-        default=200_000, validator=_POSITIVE, metadata={"doc": "Characters of one request at most, all texts together."}
+        default=200_000, validator=POSITIVE, metadata={"doc": "Characters of one request at most, all texts together."}
     )
     max_text_characters: int = field(
         default=8_000,
-        validator=_POSITIVE,
+        validator=POSITIVE,
         metadata={"doc": "Characters embedded at once. The vector of a longer text is the mean of its pieces'."},
     )
     concurrency: int = field(
-        default=4, validator=_POSITIVE, metadata={"doc": "Requests under way at once, for one call."}
+        default=4, validator=POSITIVE, metadata={"doc": "Requests under way at once, for one call."}
     )
     document_prefix: str = field(
         default="",

@@ -14,11 +14,10 @@ from portico import Usage
 from portico.errors import ContextOverflow
 from portico.plugins import Services
 from portico.search import Vectors
-from portico_openai._connection import Connection
-from portico_openai._errors import Peer, invalid
-from portico_openai._replies import Answer, decode_answer
-from portico_openai._wire import encode_json
+from portico_openai._connection import OpenAIConnection
 from portico_openai.config import OpenAIEmbeddingsSettings
+from portico_wire.answers import Answer, decode_answer, encode_json
+from portico_wire.errors import Peer, invalid
 
 if TYPE_CHECKING:
     import httpx2
@@ -161,7 +160,7 @@ class OpenAIEmbeddings:
             # So does one of queries, which whoever keeps vectors by model and text has to see.
             self.model += f" asked after {settings.query_prefix!r}"
         self._settings = settings
-        self._connection = Connection(settings, "Embeddings", http_client)
+        self._connection = OpenAIConnection(settings, "Embeddings", http_client)
         self._usage = Usage()
         self._dimensions = settings.dimensions
 

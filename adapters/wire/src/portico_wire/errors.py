@@ -14,7 +14,6 @@ from typing import Any
 import aiohttp
 import httpx2
 import msgspec
-import openai
 
 from portico.errors import (
     AuthenticationFailed,
@@ -28,10 +27,9 @@ from portico.errors import (
 )
 from portico.plugins import Secret
 
-TRANSPORT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError)
-"""Errors of the SDK and its transports; ``TimeoutError`` is an ``OSError``."""
+TRANSPORT_ERRORS = (httpx2.HTTPError, aiohttp.ClientError, OSError)
+"""Errors of the transports of SDKs; ``TimeoutError`` is an ``OSError``."""
 
-_LOGGERS = ("openai", "openai._base_client", "httpx2")
 _SHOWN = 300
 _FILTERED = {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
 _OVERFLOWN = {
@@ -65,22 +63,30 @@ _NO_MODEL_WORDS = re.compile(r"\b(model|deployment)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The service, for messages; they never show ``secrets``."""
+    """The service, for messages; they never show ``secrets``.
+
+    ``protocol`` is whose form its answers have, ``errors`` are those of its SDK and of the transports, ``loggers``
+    those of the SDK.
+    """
 
     kind: str
+    service: str
+    protocol: str
     model: str
     base_url: str
     host: str
     has_key: bool = False
     secrets: tuple[Secret | None, ...] = ()
+    errors: tuple[type[BaseException], ...] = TRANSPORT_ERRORS
+    loggers: tuple[str, ...] = ()
 
     def says(self, what: str) -> str:
         """Return a sentence about the service."""
-        return f"{self.kind} 'openai' ({self.model} at {self.host}) {what}"
+        return f"{self.kind} {self.service!r} ({self.model} at {self.host}) {what}"
 
     def hiding(self) -> AbstractContextManager[None]:
         """Mask the secrets in the errors of a block, and in what the SDK logs meanwhile."""
-        return Secret.hiding(self.secrets, _LOGGERS)
+        return Secret.hiding(self.secrets, (*self.loggers, "httpx2"))
 
     def shorten(self, text: str) -> str:
         """Return the readable part of an answer, on one short line."""
@@ -94,8 +100,8 @@ class Peer:
 
 def translate_error(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
     """Return core's error for one of the SDK or its transport, after ``received`` bytes."""
-    if isinstance(error, openai.APIStatusError):
-        response = error.response
+    response = getattr(error, "response", None)
+    if isinstance(response, httpx2.Response):
         return status_error(peer, response.status_code, response.content, response.headers)
     chain = list(_chain(error))
 
