@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from portico_basics.config import SqliteSettings
+from portico_basics.sqlite.store import SqliteRunStore
+from portico_cli.runs import list_runs
+from portico_cli.show.runs import run_to_json
 
 PLAN: dict[str, Any] = {
     "version": 1,
@@ -92,3 +98,40 @@ def test_a_run_that_was_interrupted_in_a_step_with_effects_is_listed_as_uncertai
     assert "uncertain" in listed.out
     assert "says what to do about s1" in listed.out
     assert in_process("resume", "last").code == 4
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_list_of_runs_says_of_each_what_the_run_alone_says_wherever_it_stands(
+    in_process: Any, configured: Path, folder: Path, tmp_path: Path, *, held: bool
+) -> None:
+    configured.write_text(configured.read_text() + '[functions.tools]\nuse = "tools"\n')
+    send = {"id": "s1", "function": "tools-send", "arguments": {"text": {"from": "input", "path": "$.text"}}}
+    inner = {**PLAN, "steps": [send]}
+    outer = {**PLAN, "steps": [{"id": "s1", "function": inner, "arguments": send["arguments"]}]}
+    loop: dict[str, Any] = {"id": "s1", "each": {"items": {"value": ["a", "b"]}}}
+    steps = [
+        {**loop, "function": "tools-shout", "arguments": {"text": {"from": "item"}}},
+        {**loop, "id": "s2", "function": outer, "arguments": {"text": {"from": "item"}}},
+    ]
+    (folder / "plan.json").write_text(json.dumps({**PLAN, "version": 2, "steps": steps}))
+    assert in_process("run", "plan.json").code == 0
+
+    async def compare() -> None:
+        journal = SqliteRunStore()
+        entries = await journal.read((await journal.runs())[-1])
+        await journal.aclose()
+        assert len(entries) > 20
+        store = SqliteRunStore(SqliteSettings(path=tmp_path / "runs.sqlite3"))
+        for length in range(1, len(entries) + 1):
+            lease = await store.acquire(f"r{length}", owner="me", seconds=60)
+            await store.append(lease, entries[:length])
+            if not held:
+                await store.release(lease)
+            [listed] = (await list_runs(store, None, 1)).runs
+            [alone] = (await list_runs(store, None, 1, f"r{length}")).runs
+            assert run_to_json(listed, details=False) == run_to_json(alone, details=False)
+            assert len(listed.entries) <= len(alone.entries)
+        assert len(listed.entries) < 10, "the list reads no steps inside steps"
+        await store.aclose()
+
+    asyncio.run(compare())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,18 +168,18 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
             workers = await queue.workers()
         except StoreError as error:
             problem = str(error)
-    runs = [await read_run(store, each, jobs.get(each)) for each in reversed(names)]
+    runs = [await read_run(store, each, jobs.get(each), whole=name is not None) for each in reversed(names)]
     if jobs:
         runs.sort(key=_sort_key, reverse=True)
     return Listing(runs[:limit], workers, problem)
 
 
-async def read_run(store: RunStore, name: str, job: JobStatus | None = None) -> RunEntry:
-    """Read a run, and combine it with its job.
+async def read_run(store: RunStore, name: str, job: JobStatus | None = None, *, whole: bool = True) -> RunEntry:
+    """Read a run, and combine it with its job. Unless it is read ``whole``, steps inside others may be left out.
 
     A run without an end whose process is gone is interrupted; a damaged run is unreadable.
     """
-    entry = await _read_journal(store, name)
+    entry = (None if whole else await _read_outline(store, name)) or await _read_journal(store, name)
     if job is None:
         return entry
     state, problem = entry.state, entry.problem
@@ -190,6 +190,18 @@ async def read_run(store: RunStore, name: str, job: JobStatus | None = None) -> 
     goal = (job.body or {}).get("goal")
     submitted = goal if isinstance(goal, str) else ""
     return replace(entry, state=state, problem=problem, job=job, submitted=submitted)
+
+
+async def _read_outline(store: RunStore, name: str) -> RunEntry | None:
+    """Read a run without the steps inside others; None where they are needed, or the store always gives them."""
+    if (outline := getattr(store, "outline", None)) is None:
+        return None
+    with suppress(StoreError):  # the whole run tells what is wrong
+        entries: list[Mapping[str, Any]] = await outline(name)
+        if entries and (entries[-1].get("type") == "outcome" or await store.held(name)):
+            state = RunState.of({**each, "items": 0} if "items" in each else each for each in entries)
+            return RunEntry(name, state.state, entries, state)
+    return None
 
 
 async def _read_journal(store: RunStore, name: str) -> RunEntry:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from zlib import crc32
@@ -138,8 +138,12 @@ _TABLES = (
 )
 _SEALED = "id, name, created, finished, token, owner, CAST(presence AS BLOB), expires, length"
 _SEAL = f"UPDATE runs SET seal = seal({_SEALED})"
-_READ = f"""SELECT seal = seal({_SEALED}), presence, owner, length, id, run, number, entry
-    FROM runs LEFT JOIN entries ON run = id WHERE name = ? ORDER BY number"""
+_LAST = "(SELECT max(number) FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?1))"
+_READ = f"""SELECT (SELECT seal = seal({_SEALED}) FROM runs WHERE name = ?1), presence, owner, length, id, {_LAST},
+    run, number, entry FROM runs LEFT JOIN entries ON run = id {{}} WHERE name = ?1 ORDER BY number"""
+_OUTLINE = f"""AND (number = {_LAST} OR json_extract(entry, '$.type') NOT GLOB 'step-*'
+    OR json_extract(entry, '$.step') NOT GLOB '*[[/]*')"""
+"""The condition for the entries that do not concern steps inside others, and for the last one."""
 _ENDS = """SELECT before, last FROM
     (SELECT run, number, lag(run, 1, 0) OVER () AS before, lag(number) OVER () AS last FROM entries)
     WHERE run IS NOT before AND (number = 1 AND run > before AND run IN (SELECT id FROM runs)) IS NOT TRUE"""
@@ -337,6 +341,10 @@ class SqliteRunStore(RunStore):
         """Return the entries in order, none for an unknown run."""
         return await self._do(self._read, run)
 
+    async def outline(self, run: str) -> list[Mapping[str, Any]]:
+        """Return the entries in order, without those of steps inside others but the last."""
+        return await self._do(self._read, run, _OUTLINE)
+
     async def held(self, run: str) -> bool:
         """Return whether a running process holds the run."""
         return await self._do(self._held, run)
@@ -430,20 +438,22 @@ class SqliteRunStore(RunStore):
             if finished is not None:
                 _change(connection, "finished = ? WHERE id = ?", finished, row[0])
 
-    def _read(self, run: str) -> list[Mapping[str, Any]]:
-        rows = self._select(_READ, Rows.encode_name(run))
+    def _read(self, run: str, only: str = "") -> list[Mapping[str, Any]]:
+        rows = self._select(_READ.format(only), Rows.encode_name(run))
         if not rows and run not in self._runs():
             return []
         if not rows or not rows[0][0]:
             raise self._damaged_run(run)
-        _, presence, owner, length, id = rows[0][:5]
-        entries = [self._entry(run, number, row[6:]) for number, row in enumerate(rows, 1) if row[5] is not None]
-        if len(entries) < length or (owner is None and len(entries) > length):
-            raise self._damaged_run(run, f"the run {Rows.shown_name(run)} had {length} entries and has {len(entries)}")
+        _, presence, owner, length, id, last = rows[0][:6]
+        numbers = (row[7] for row in rows) if only else count(1)
+        entries = [self._entry(run, next(numbers), row[7:]) for row in rows if row[6] is not None]
+        there = (last or 0) if only else len(entries)
+        if there < length or (owner is None and there > length):
+            raise self._damaged_run(run, f"the run {Rows.shown_name(run)} had {length} entries and has {there}")
         own = self._presence is not None and presence == self._presence.name != ""
         # Of a run that another process has, or had when it was killed, the length is not known.
         if owner is not None and not own:
-            self._require_end(run, id, len(entries))
+            self._require_end(run, id, there)
         return entries
 
     def _require_end(self, run: str, id: int, last: int) -> None:
