@@ -235,3 +235,17 @@ def test_an_application_that_says_nothing_is_asked_no_more_than_before(talk: Tal
     code, shown = talk("run", "plan.json", answers=[("[n]o:", "y\n")])
     assert code == 0, shown
     assert "untrusted" not in shown
+
+
+def test_a_step_that_ends_while_a_question_is_open_is_shown_after_the_answer(talk: Talk, folder: Path) -> None:
+    each = {"items": {"list": [{"value": "hey"}, {"value": "you"}]}, "at_once": 2}
+    first = {"id": "s1", "function": "tools-shout", "arguments": {"text": {"from": "input", "path": "$.said"}}}
+    inner = {**PLAN, "steps": [first, PLAN["steps"][1]]}  # type: ignore[index]
+    loop = {"id": "s1", "function": inner, "each": each, "arguments": {"said": {"from": "item"}}}
+    document = {**PLAN, "version": 2, "steps": [loop], "result": {"from": "s1"}}
+    (folder / "plan.json").write_text(json.dumps(document))
+    answers = [("[n]o:", "y\n"), ("[n]o:", "y\n")]
+    code, shown = talk("run", "plan.json", "--approve-effects", answers=answers)
+    assert code == 0, shown
+    assert all(f"✓ s1[{index}]/s1" in shown for index in (0, 1))
+    assert not [line for line in shown.splitlines() if "[n]o:" in line and "✓" in line], shown

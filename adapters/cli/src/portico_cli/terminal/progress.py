@@ -52,6 +52,8 @@ class Progress:
         self._text = ""
         self._running: dict[str, tuple[str, float]] = {}
         self._items: dict[str, int] = {}
+        self._kept: list[Text] | None = None
+        """Lines for after the question that is open; None without one."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -83,13 +85,17 @@ class Progress:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Keep the line away while the person is asked."""
+        """Keep the line away while the person is asked; steps that end meanwhile are shown afterwards."""
         self.stop()
+        self._kept = []
         try:
             yield
         finally:
+            kept, self._kept = self._kept, None
             if self._display is not None:
                 self._display.start()
+                for text in kept:
+                    self._print(text)
 
     def say(self, idle: str, done: int = 0, total: int | None = None) -> None:
         """Change the line that is shown while nothing runs, and how far the bar is."""
@@ -143,10 +149,16 @@ class Progress:
             text.append(f"  {time.monotonic() - began:.1f} s", style="dim")
         if why and not why.startswith(f"Step {step.id}["):
             text.append(f"  {' '.join(plain(why).split())}", style=style)
-        self._display.console.print(text)
+        self._print(text)
 
     def _print_remark(self, words: str) -> None:
-        self._display.console.print(Text(plain(words), style="dim"))
+        self._print(Text(plain(words), style="dim"))
+
+    def _print(self, text: Text) -> None:
+        if self._kept is None:
+            self._display.console.print(text)
+        else:
+            self._kept.append(text)
 
     def _draw(self) -> None:
         if self._display is None:
