@@ -217,6 +217,7 @@ def deep(levels: int, wrap: Any, core: Any) -> Any:
         (document(steps=[{"id": "s1", "function": 1}]), r"\$\.steps\[0\]\.function: expected an object"),
         (document(steps=[{"id": "s1", "function": "f"}] * 1001), "at most 1000 steps"),
         (document(steps=[{"id": "s1", "function": "f", "arguments": {"a": "x"}}]), r"arguments\.a: expected an object"),
+        (document(steps=[{"id": "s1", "function": "f", "when": {"true": {}, "not": {}}}]), "exactly one of"),
         (document(result={}), "exactly one of"),
         (document(result={"value": 1, "from": "s1"}), "exactly one of"),
         (document(result={"value": 1, "path": "$"}), "exactly one of"),

@@ -252,10 +252,10 @@ def _each(document: object, place: str, depth: int) -> Each:
 
 
 def _when(document: object, place: str, depth: int) -> When:
-    negated = isinstance(document, dict) and "not" in document
-    if isinstance(document, dict) and negated:
-        document, place = _object(document, place, required={"not"}, optional=set())["not"], f"{place}.not"
-    body = _object(document, place, required=set(), optional={*TESTS})
+    negated = False
+    if isinstance(document, dict) and document.keys() == {"not"}:
+        document, place, negated = document["not"], f"{place}.not", True
+    body = _object(document, place, required=set(), optional={*TESTS} if negated else {*TESTS, "not"})
     if len(body) != 1:
         raise PlanFormatError(f'{place}: exactly one of "true", "equal", "present" and "not" is needed.')
     test: Any = next(iter(body))
