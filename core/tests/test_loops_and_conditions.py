@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, NotRequired, TypedDict
 
 import pytest
@@ -17,8 +18,10 @@ from portico._plans.findings import Finding
 from portico._plans.functions import result_schema
 from portico._plans.plan import Each, From, ListOf, ObjectOf, Plan, Step, TextOf, Value, When
 from portico._plans.task import Answer, Budget, Event, RunEvent
+from portico._runs.journal import RunState
 from portico._runs.outcome import Paused
-from portico.errors import LimitExceeded, PlanInvalid, StepFailed
+from portico._schema.paths import EACH, JsonPath
+from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -339,3 +342,39 @@ def test_items_are_checked_as_the_list_that_was_meant() -> None:
     mended = check_plan(Finding.fix_plan(plan, found), kernel.specs)
     assert [str(each) for each in mended] == ["s1 arguments.text: 1 or 2 is given where Post-shout takes string"]
     assert {str(each) for each in mended} < {str(each) for each in found}
+
+
+FIRST = From("s1", (0, "by"))
+TWO = When("equal", (Value(1), Value(1)))
+
+
+@pytest.mark.parametrize("when", [None, TWO, When("present", (LISTED,))])
+@pytest.mark.parametrize("path", [(), (0, "by"), (EACH, "by")])
+@pytest.mark.parametrize("skippable", [False, True])
+def test_a_reference_into_what_a_skipped_step_would_give_is_a_warning_unless_a_condition_may_see_to_it(
+    when: When | None, path: JsonPath, *, skippable: bool
+) -> None:
+    first = replace(MAILS, when=TWO if skippable else None)
+    step = Step("s2", "Post-anything", after=("s1",), when=when)
+    kernel, _ = kernel_of()
+    inside = bool(path) and EACH not in path
+    for plan, wrong in (
+        (Plan("g", (first, step), From("s1", path)), skippable and inside),
+        (Plan("g", (first, replace(step, function="Post-shout", arguments={"text": TextOf((From("s1", path),))}))),
+         skippable and inside and when is None),
+    ):  # fmt: skip
+        found = [str(each) for each in check_plan(plan, kernel.specs) if each.severity == "warning"]
+        assert [("s1 may be skipped" in each) for each in found] == [True] * wrong
+
+
+async def test_a_result_that_a_skipped_step_would_give_fails_the_run_says_why_and_is_nothing_to_resume() -> None:
+    store = MemoryRunStore()
+    kernel, _ = kernel_of(run_store=store)
+    never = When("present", (Value(1),), negated=True)
+    with pytest.raises(PlanError, match="s1, which was skipped"):
+        await kernel.run_plan(Plan("g", (replace(MAILS, when=never),), FIRST))
+    assert not RunState.of(await store.read((await store.runs())[-1])).resumable
+    shout = Step("s2", "Post-shout", {"text": FIRST})
+    with pytest.raises(StepFailed, match="s1, which was skipped"):
+        await kernel.run_plan(Plan("g", (replace(MAILS, when=never), shout), From("s2")))
+    assert RunState.of(await store.read((await store.runs())[-1])).resumable, "another step may be given its result"

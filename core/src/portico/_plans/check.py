@@ -158,7 +158,16 @@ class _PlanCheck:
         self.expressions = self._expressions(self.notes)
 
     def _expressions(self, notes: Notes) -> Expressions:
-        return Expressions(self._output, self._known_steps, notes, self.around.validator, len(self.within))
+        depth = len(self.within)
+        return Expressions(
+            self._output, self._known_steps, notes, self.around.validator, depth, skippable=self._skippable
+        )
+
+    def _skippable(self, id: str) -> bool:
+        """Tell whether a step may be skipped as a whole, and the one at hand not by a condition itself."""
+        step, at_hand = self.by_id.get(id), self.by_id.get(self.notes.step or "")
+        conditional = step is not None and step.when is not None and not step.decides_by_item
+        return conditional and (at_hand is None or at_hand.when is None)
 
     def check(self) -> None:
         plan, notes = self.plan, self.notes

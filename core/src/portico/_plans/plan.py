@@ -394,7 +394,8 @@ def put_together(expression: Expression, results: Mapping[str, Any]) -> tuple[An
         try:
             found = read_path(results[step], path)
         except LookupError as error:
-            raise LookupError(f"{error} in {step}") from None
+            skipped = ", which was skipped or gave null" if results[step] is None else ""
+            raise LookupError(f"{error} in {step}{skipped}") from None
         # A union may select one value often.
         return found, check_size(size_of(found)) if is_many(path) else 0
     value: Any

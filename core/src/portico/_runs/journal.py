@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
 JOURNAL_VERSION = 1
+FIXED = "plan"
+"""The planner of a plan that runs by itself."""
 
 EntryType: TypeAlias = Literal[
     "pursuit", "plan", "approved", "refused", "step-called", "step-started", "step-retried", "step-finished",
@@ -144,9 +146,14 @@ class RunState:
     def resumable(self) -> bool:
         """Whether it helps to resume the run.
 
-        One that failed has to have a result that need not be made again, or a failure that time may mend.
+        One that failed has to have a result that need not be made again, or a failure that time may mend. A plan that
+        runs by itself has to have a step that has none.
         """
-        return self.state not in FINAL and (self.state != "failed" or self.passing or bool(self.results))
+        if self.state != "failed" or self.passing:
+            return self.state not in FINAL
+        results = self.results
+        ended = self.planner == FIXED and self.plan is not None and all(each.id in results for each in self.plan.steps)
+        return bool(results) and not ended
 
     @property
     def results(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
 from portico._runs.attempts import causes, may_pass
 from portico._runs.checking import check, fingerprints_of, review_plan, with_fingerprints
-from portico._runs.journal import refusal_body
+from portico._runs.journal import FIXED, refusal_body
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
 from portico._runs.spent import ran
@@ -43,6 +43,7 @@ from portico.errors import (
     FunctionFailed,
     FunctionNotFound,
     LimitExceeded,
+    PlanError,
     PlanInvalid,
     StepFailed,
     StoreError,
@@ -59,10 +60,6 @@ if TYPE_CHECKING:
 
     _Specs = Mapping[str, FunctionSpec]
     _Records = Sequence[StepRecord]
-
-
-FIXED = "plan"
-"""The journal's name for the planner of a plan that runs by itself."""
 
 
 def find_allowed(kernel: KernelLike, functions: Collection[str] | None, exclude: Collection[str]) -> _Specs:
@@ -485,10 +482,9 @@ class Loop:
         try:
             answer = Answer.of(evaluate(plan.result, execution.results))
         except LookupError as error:
-            finding = Finding(str(error), place="result")
             if self.planner is None:
-                raise PlanInvalid([finding]) from error
-            await self._refuse(Refusal(plan, (finding,)), ran=True)
+                raise PlanError(f"The plan has run, but it has no result to give: {error}.") from error
+            await self._refuse(Refusal(plan, (Finding(str(error), place="result"),)), ran=True)
             return None
         if (answering := self._answering(plan, answer.value)) is not None:
             self.emit(Event.Proposed(answering))

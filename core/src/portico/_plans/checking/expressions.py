@@ -13,6 +13,7 @@ from portico._plans.checking.shapes import Output, Place, Taken, array_of, const
 from portico._plans.findings import Finding, Fix
 from portico._plans.plan import INPUT, ITEM, MAXIMUM_DEPTH, Expression, From, ListOf, ObjectOf, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
+from portico._schema.paths import is_many
 from portico.errors import FunctionNotFound, LimitExceeded, SchemaUnsupported, nearest
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Expressions:
     """The expressions of one plan, which stands ``depth`` plans deep.
 
     ``output`` tells what a step gives, None where there is no such step; ``known`` lists the steps that there are.
+    ``skippable`` tells whether a step may be skipped where the one at hand runs.
     """
 
     def __init__(
@@ -122,11 +124,14 @@ class Expressions:
         notes: Notes,
         validator: SchemaValidator,
         depth: int,
+        *,
+        skippable: Callable[[str], bool] = lambda step: False,
     ) -> None:
         self.output = output
         self.known = known
         self.notes = notes
         self.validator = validator
+        self.skippable = skippable
         self.longest = 2 * (MAXIMUM_DEPTH - depth)
 
     def argument(self, expression: Expression, taken: Taken, taker: str, place: Location) -> Together:
@@ -220,6 +225,9 @@ class Expressions:
             hint = f"; nearest: {', '.join(near)}" if near else ""
             path = From.print_path(reference.path)
             self.notes.add(f"{path} of {step}: {found.problem}{hint}", place, nearest=near)
+        elif reference.path and not is_many(reference.path) and self.skippable(step):
+            path = From.print_path(reference.path)
+            self.notes.add(f"{step} may be skipped, and there is nothing at {path} then", place, severity="warning")
         return found
 
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
