@@ -184,6 +184,7 @@ def test_a_no_to_a_flow_holds_the_run_and_it_is_asked_again(talk: Talk, guarded:
     code, shown = talk("resume", "last", "--yes", answers=[("Let it run", "y\n")])
     assert code == 0, shown
     assert sent(guarded)
+    assert "Thinking" not in shown, "a plan of a file has nothing that thinks"
 
 
 def test_a_plan_that_a_planner_made_is_shown_with_its_flows(talk: Talk, guarded: Path) -> None:

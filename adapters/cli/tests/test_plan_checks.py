@@ -137,3 +137,21 @@ def test_a_plan_that_xml_cannot_hold_is_told_what_can() -> None:
     nested = Plan("g", (Step("s1", Plan("inner", (Step("a", "tools-shout"),))),))
     with pytest.raises(PlanFormatError, match="XML cannot hold this plan"):
         write_plan(nested, "xml")
+
+
+def test_the_last_line_counts_flows_by_what_their_lines_say(in_process: Any, folder: Path, configured: Path) -> None:
+    send = {"id": "s2", "function": "tools-send", "arguments": {"text": {"from": "s1"}}}
+    plan = json.dumps({"version": 1, "goal": "g", "steps": [{**SHOUT, "function": "tools-fetch"}, send]})
+    configured.write_text(configured.read_text() + '[policy]\nmode = "enforce"\n')
+    done = check(in_process, folder, "plan.json", plan)
+    assert (done.code, done.out.count(": ask: ")) == (0, 1), done.out
+    assert done.out.splitlines()[-1] == "plan.json: 0 errors, 0 warnings, 1 flow to ask about."
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_plan_of_version_1_with_what_version_2_adds_is_a_warning(in_process: Any, folder: Path, version: int) -> None:
+    for more in ({"each": {"items": {"value": [1]}}}, {"when": {"true": {"value": True}}}, {}):
+        plan = json.dumps({"goal": "g", "version": version, "steps": [SHOUT | more]}, indent=1)
+        done = check(in_process, folder, "plan.json", plan)
+        assert done.code == 0
+        assert ("plan.json:3:2: warning: version: " in done.out) == (version == 1 and bool(more))

@@ -32,6 +32,8 @@ class PlanFile:
     name: str
     xml: XmlPlan | None = None
     edited: bool | None = None
+    version: int = 2
+    """The version that the document says, for JSON."""
 
 
 def shown_name(name: str) -> str:
@@ -75,7 +77,8 @@ def parse_plan(
             except ValueError as error:
                 raise PlanFormatError(f"{error}.") from error
             document, edited = saved.plan, saved.edited
-        return PlanFile(plan_from_json(document), text, shown, edited=edited)
+        plan = plan_from_json(document)
+        return PlanFile(plan, text, shown, edited=edited, version=document["version"])  # type: ignore[index]
     except PlanFormatError as error:
         raise PlanFormatError(f"{shown}: {error}", line=error.line, column=error.column) from error
 
@@ -103,6 +106,9 @@ def place_findings(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
     """Return the findings with their lines and columns in the file."""
     if file.xml is not None:
         return [Placed(each, *(file.xml.place_of(each.step, each.place) or (1, 1))) for each in findings]
+    if file.version < (needed := plan_to_json(file.plan)["version"]):
+        words = f"version {needed} adds `each`, `when` and paths that select several; write {needed}"
+        findings = [Finding(words, None, "version", "warning"), *findings]
     if file.edited:
         words = "the plan was edited since it was saved; if that was you, delete this line"
         findings = [Finding(words, None, "digest", "warning"), *findings]

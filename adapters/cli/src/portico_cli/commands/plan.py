@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -173,7 +174,10 @@ def _check(invocation: Invocation, chosen: Chosen, name: str, output: Path | Non
         show(*(safe_text(f"mended: {words}", "green") for words in mended))
         if written is not None:
             show(safe_text(f"Wrote {written}.", "dim"))
-        words = f"{count_words(errors, 'error')}, {count_words(len(findings) - errors, 'warning')}"
+        kinds = Counter((chosen.enforced and each.finding.verdict) or each.finding.severity for each in findings)
+        words = f"{count_words(kinds['error'], 'error')}, {count_words(kinds['warning'], 'warning')}"
+        flows = {"ask": "to ask about", "refuse": "to refuse"}
+        words += "".join(f", {count_words(kinds[each], 'flow')} {what}" for each, what in flows.items() if kinds[each])
         shown = finding_lines(file.name, findings, enforced=chosen.enforced)
         show(*shown, safe_text(f"{file.name}: {words}.", "bold"))
     return FAILED if errors else DONE

@@ -46,7 +46,7 @@ def command(
     twice = sorted(set(retry) & given.keys())
     if twice:
         raise Misused(f"--retry and --result are both given for {twice[0]}; a step runs again or has a result.")
-    name, begun = run_async(lambda: _find(invocation, clean_argument(run)))
+    name, begun, by = run_async(lambda: _find(invocation, clean_argument(run)))
     for path in () if options.docs else begun.docs:
         if not path.exists():
             raise Misused(f"The run began with --docs {path}, which is gone. Give --docs again.")
@@ -64,16 +64,18 @@ def command(
                 kernel,
                 options,
                 lambda emit: kernel.resume(name, planner=planner, retry=retry, results=given, emit=emit),
+                idle="Running…" if (planner or by) == "plan" else "Thinking…",
             )
 
     show_and_exit(invocation, run_async(resume))
 
 
-async def _find(invocation: Invocation, wanted: str) -> tuple[str, Origin]:
-    """Find a run of the journal and the options with which it began. Raises ``Misused`` if there is none."""
+async def _find(invocation: Invocation, wanted: str) -> tuple[str, Origin, str]:
+    """Find a run of the journal, the options with which it began, and its first planner. Raises ``Misused`` if there is none."""
     async with open_journal(invocation) as (store, runner):
         run = await find_run(store, wanted, runner.jobs if runner is not None else None)
         entries = await store.read(run)
         if not entries and run not in await store.runs():
             raise Misused(f"The run {run} waits for a worker: it has not begun, so there is nothing to resume.")
-    return run, Origin.from_json(entries[0].get("origin") if entries else None)
+    first = entries[0] if entries else {}
+    return run, Origin.from_json(first.get("origin")), str(first.get("planner"))
