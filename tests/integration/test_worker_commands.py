@@ -222,4 +222,4 @@ def test_only_what_workers_have_can_be_cancelled(workshop: Workshop) -> None:
     file = workshop.folder / "portico.toml"
     file.write_text(file.read_text().partition("[runner]")[0])
     said = workshop.run("cancel", own, code=2)
-    assert said == "Error: There is no runner. Set `use` under [runner] to one that has workers.\n"
+    assert said.startswith("Error: There is no runner. Set `use` under [runner] to one that has workers; ")

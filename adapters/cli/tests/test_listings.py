@@ -89,12 +89,15 @@ def test_doctor_finds_a_secret_that_is_not_set(in_process: Any, configured: Path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder that is a file needs XDG_CACHE_HOME")
-def test_doctor_finds_a_cache_folder_that_cannot_be_written(portico: Any, folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["cache", "state"])
+def test_doctor_finds_a_folder_that_cannot_be_written(portico: Any, folder: Path, kind: str) -> None:
     (folder / "file").write_text("")
-    done = portico("doctor", env={"XDG_CACHE_HOME": str(folder / "file")})
+    done = portico("doctor", env={f"XDG_{kind.upper()}_HOME": str(folder / "file")})
     assert done.code == 1
+    assert f"{kind} folder" in done.out
     assert "cannot be written" in done.out
-    assert "chmod u+rwx" in done.out
+    assert f"{folder / 'file'} is no folder" in " ".join(done.out.split())
+    assert "chmod" not in done.out
 
 
 def test_config_show_has_origins_and_no_secrets(in_process: Any, configured: Path) -> None:

@@ -207,7 +207,7 @@ async def test_a_job_that_asks_for_nothing_is_a_failed_job() -> None:
     assert "The job j " in bench.of("job-ended")[0].reason
 
 
-async def test_a_run_is_followed_by_its_steps() -> None:
+async def test_a_run_is_followed_by_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
     bench = Bench()
     await bench.kernel.submit("work fail", run="r")
     seen: list[RunEvent] = []
@@ -225,6 +225,8 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     while not said:
         await asyncio.sleep(0.01)
     assert said == ["Waiting for a worker…"]
+    await asyncio.sleep(0.5)
+    assert capsys.readouterr().err.count("`portico worker`") == 1, "it is told once that there is none"
     worker = asyncio.create_task(bench.working().work())
     status = await asyncio.wait_for(following, 10)
     await stopped(worker)
@@ -232,6 +234,7 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     assert [type(each) for each in seen if each.step.id == "s0"] == [Event.StepStarted, Event.StepFinished]
     assert [type(each) for each in seen if each.step.id == "s1"][-1] is Event.StepFailed
     assert any(each.startswith("Thinking… (in the worker ") for each in said)
+    assert not capsys.readouterr().err
     invocation = Invocation()
     with pytest.raises(RunFailed, match="1 parts and no more"):
         await read_outcome(invocation, bench.store, status)

@@ -397,7 +397,7 @@ REFUSED = {
         '<plan><function.A.B setContextVariable="POEM"/>\n<function.A.B a="About $PEOM."/></plan>',
         2,
         15,
-        "there is no variable \\$PEOM; nearest: poem",
+        "there is no variable \\$PEOM; nearest: POEM",
     ),
     "a variable that nothing sets": Refused(
         '<plan>text\n<function.A.B a="$POEM"/></plan>', 2, 15, "there is no variable \\$POEM; there are: input"

@@ -117,9 +117,9 @@ def test_twenty_doubts_are_the_most() -> None:
     ("text", "column", "says"),
     [
         # Variables.
-        (f'{POEM}<function.f a="$peom"/>', 58, "there is no variable $peom; nearest: poem"),
-        (f'{POEM}<function.f A="a $po_em b"/>', 58, "there is no variable $po_em; nearest: poem"),
-        (f'{POEM}<function.f a="a $poems"/>', 58, "there is no variable $poems; nearest: poem"),
+        (f'{POEM}<function.f a="$peom"/>', 58, "there is no variable $peom; nearest: POEM"),
+        (f'{POEM}<function.f A="a $po_em b"/>', 58, "there is no variable $po_em; nearest: POEM"),
+        (f'{POEM}<function.f a="a $poems"/>', 58, "there is no variable $poems; nearest: POEM"),
         (
             '<function.f a="a $MyPoem"/><function.f setContextVariable="my_poem"/>',
             19,
@@ -128,7 +128,7 @@ def test_twenty_doubts_are_the_most() -> None:
         (
             '<function.f setContextVariable="MyPoem"/><function.f a="on $M_Y_Poem"/>',
             60,
-            "there is no variable $M_Y_Poem; nearest: mypoem",
+            "there is no variable $M_Y_Poem; nearest: MyPoem",
         ),
         (
             '<function.f setContextVariable="m_y_poem"/><function.f a="on $MyPoem"/>',
@@ -140,8 +140,8 @@ def test_twenty_doubts_are_the_most() -> None:
             97,
             f"there is no variable ${LONG}; there are: input, {LONG[:43]}",
         ),
-        (f'{POEM}<function.f a="$my_poem"/>', 58, "there is no variable $my_poem; there are: input, poem"),
-        (f'{POEM}<function.f a="$xyz"/>', 58, "there is no variable $xyz; there are: input, poem"),
+        (f'{POEM}<function.f a="$my_poem"/>', 58, "there is no variable $my_poem; there are: input, POEM"),
+        (f'{POEM}<function.f a="$xyz"/>', 58, "there is no variable $xyz; there are: input, POEM"),
         (f'<function.f b="" a="${LONG}w"/>', 24, f"there is no variable ${LONG}; there are: input"),
         (
             "".join(f'<function.f setContextVariable="var{end}"/>' for end in "abcd") + '<function.f a="b $vare"/>',

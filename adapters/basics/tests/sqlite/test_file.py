@@ -470,3 +470,20 @@ async def test_the_disk_is_waited_for_around_effects_as_the_setting_says(
 def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         SqliteSettings(**wrong)
+
+
+async def test_the_outline_is_what_is_read_but_steps_inside_others_and_the_last_entry(opened: Any) -> None:
+    store = opened()
+    steps = ["s1", "s1/a", "s2[0]", "s2[0]/a", "[", "/"]
+    written: list[dict[str, Any]] = [{"type": "pursuit", "goal": "g/[0]"}]
+    written += [
+        {"type": kind, "step": step, "result": "s1[0]"} for step in steps for kind in ("step-finished", "approved")
+    ]
+    lease = await store.acquire("r1", owner="me", seconds=60)
+    for number, entry in enumerate(written, 1):
+        await store.append(lease, [entry])
+        inside = [each["type"] == "step-finished" and each["step"] != "s1" for each in written[:number]]
+        left = [each for each, out in zip(written, inside, strict=False) if not out or each is entry]
+        assert await store.outline("r1") == left
+    assert await store.outline("r2") == []
+    assert await store.read("r1") == written

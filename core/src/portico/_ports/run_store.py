@@ -25,8 +25,7 @@ class RunStore(Protocol):
     returns. It is refused without the newest lease's token, so that an owner that lost its lease cannot write. An owner
     is one process, ``HOST:PID:RANDOM``; a store may hand over the lease of a process that is gone. A lease is renewed
     regularly; an attribute ``lease_seconds`` sets its length. Calls may run concurrently and be cancelled.
-    Optional: ``outline(run)`` is `read` without the ``step-`` entries of steps inside others (``s1/a``, ``s1[0]``) but
-    the last entry. A list of runs needs no more.
+    Optional: ``outline(run)``, `read` without the ``step-`` entries of steps inside others (``s1[0]``) but the last.
     Errors: ``StoreBusy`` for another's lease or a stale token; ``StoreUnavailable`` for now; ``StoreError`` otherwise.
     """
 

@@ -47,14 +47,14 @@ _MEMBERS: Mapping[str, type] = {
 def require_jobs(runner: Runner | None) -> JobQueue:
     """Return the queue of a runner's worker processes; ``UnsupportedOption`` where it has none.
 
-    >>> require_jobs(None)
+    >>> require_jobs(None)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    portico.errors.UnsupportedOption: There is no runner. Set `use` under [runner] to one that has workers.
+    portico.errors.UnsupportedOption: There is no runner. Set `use` under [runner] to one that has workers; ...
     """
     if runner is not None and runner.jobs is not None:
         return runner.jobs
     who = "There is no runner" if runner is None else f"The runner {runner.name!r} has no workers"
-    raise UnsupportedOption(f"{who}. Set `use` under [runner] to one that has workers.")
+    raise UnsupportedOption(f"{who}. Set `use` under [runner] to one that has workers; `portico plugins` lists them.")
 
 
 def run_job(

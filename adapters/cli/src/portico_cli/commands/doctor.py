@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_state_path
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -104,7 +104,7 @@ async def _examine(config: Path | None, say: Callable[[str], None]) -> list[Find
         used = str(path) if path else "No portico.toml here; the embedded default is used."
         findings.append(Finding("ok", "configuration", used))
     findings += map(_of_problem, diagnosis.problems)
-    findings.append(_cache_folder())
+    findings += [_folder("cache", user_cache_path), _folder("state", user_state_path)]
     if application is not None:
         known = {problem.message for problem in diagnosis.problems}
         findings += [each for each in await _services(application, say) if each.message not in known]
@@ -134,16 +134,20 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
             yield Finding("ok", f"command {found.name}", f"from {found.distribution}")
 
 
-def _cache_folder() -> Finding:
-    folder = user_cache_path("portico", appauthor=False)
+def _folder(kind: str, path_of: Callable[..., Path]) -> Finding:
+    folder = path_of("portico", appauthor=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         message = f"{folder} cannot be written: {error.strerror or error}."
-        return Finding("fail", "cache folder", message, f"Make it writable: `chmod u+rwx {folder}`.")
-    return Finding("ok", "cache folder", os.fspath(folder))
+        there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+        mend = f"Make it writable: `chmod u+rwx {there}`."
+        if not there.is_dir():
+            mend = f"{there} is no folder: move it away."
+        return Finding("fail", f"{kind} folder", message, mend)
+    return Finding("ok", f"{kind} folder", os.fspath(folder))
 
 
 async def _services(application: Application, say: Callable[[str], None]) -> list[Finding]:

@@ -71,7 +71,7 @@ def command(
 
 
 async def _find(invocation: Invocation, wanted: str) -> tuple[str, Origin, str]:
-    """Find a run of the journal, the options with which it began, and its first planner. Raises ``Misused`` if there is none."""
+    """Find a run of the journal, its options and its planner. Raises ``Misused`` if there is none."""
     async with open_journal(invocation) as (store, runner):
         run = await find_run(store, wanted, runner.jobs if runner is not None else None)
         entries = await store.read(run)

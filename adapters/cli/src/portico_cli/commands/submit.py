@@ -16,7 +16,7 @@ from portico.plugins import RunState
 from portico.ports import JobQueue, JobStatus, Planner, Runner, RunStore
 from portico_cli.arguments import clean_argument, load_json, read_goal, read_text, read_value
 from portico_cli.execution import Ended
-from portico_cli.failures import HELD, Misused, RunFailed
+from portico_cli.failures import HELD, Misused, RunFailed, write_error
 from portico_cli.invocation import (
     Invocation,
     common_options,
@@ -196,11 +196,16 @@ async def follow(queue: JobQueue, store: RunStore, run: str, progress: Progress)
 
 
 async def _look(queue: JobQueue, names: Iterable[str]) -> AsyncIterator[list[JobStatus | None]]:
-    """Yield the status of the jobs again and again; nothing while the queue cannot be reached."""
-    pause = _SOON
+    """Yield the status of the jobs again and again, while the queue can be reached; say it if they have no worker."""
+    pause, told = _SOON, False
     while True:
         with suppress(StoreUnavailable):
-            yield await queue.status(list(names), body=True)
+            found = await queue.status(list(names), body=True)
+            waits = not told and any(each is not None and each.state == "waiting" for each in found)
+            if waits and not await queue.workers():
+                write_error("No worker is running. This waits until `portico worker` starts one.")
+            told = True
+            yield found
         await asyncio.sleep(pause)
         pause = min(pause * _GROWTH, _LATER)
 

@@ -19,7 +19,7 @@ from portico._schema.paths import EACH
 from portico.errors import PlanFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from portico._functions.functions import FunctionSpec
     from portico._plans.checking.expressions import FunctionNames
@@ -68,8 +68,8 @@ class Variables:
         self.known = {name.lower(): From(INPUT, (name,)) for name in names} | {INPUT: From(INPUT)}
         self.known |= {id.lower(): From(id) for id in finished}
         self.fail = fail
-        self.ever_set: dict[str, None] = {}
-        """All that some step sets, also later ones."""
+        self.ever_set: dict[str, str] = {}
+        """All that some step sets, also later ones, as it is written there."""
         self.doubts: list[Finding] = []
         self.step = ""
         """The step that is read."""
@@ -127,6 +127,9 @@ class Variables:
             path, end = longer, field.end()
         return From(step, path), end
 
+    def written(self, names: Iterable[str]) -> list[str]:
+        return [self.ever_set.get(name, name) for name in names]
+
     def doubt(self, what: str, written: str) -> None:
         """Note what may be misread in an argument."""
         if len(self.doubts) < _MOST_DOUBTS:
@@ -152,9 +155,9 @@ class Variables:
         near: Sequence[str] = ()
         if len(word) >= _SHORTEST_MISSPELT and len(self.doubts) < _MOST_DOUBTS:
             # It may be one that is set later.
-            near = get_close_matches(shown.lower(), {**self.known, **self.ever_set}, cutoff=0.75)
+            near = self.written(get_close_matches(shown.lower(), {**self.known, **self.ever_set}, cutoff=0.75))
         if near or len(word) + 1 == len(value):
-            hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(list(self.known)[:20])}"
+            hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(self.written(self.known)[:20])}"
             raise self.fail(call, f"there is no variable ${shown}; {hint}", written)
         self.doubt(f"there is no variable ${shown}: it stays text", written)
         return None
@@ -174,7 +177,7 @@ class Steps:
         self.control: list[Mapping[str, str]] = []
         self.arguments = [self.separate_arguments(call) for call in calls]
         self.variables = Variables(finished, fail, input)
-        self.variables.ever_set = dict.fromkeys(each.lower() for names in self.sets for each in names[:2] if each)
+        self.variables.ever_set = {each.lower(): each for names in self.sets for each in names[:2] if each}
         self.ids = self.choose_ids(finished)
         # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
         self.barrier: str | None = None
