@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from portico._plans.functions import plan_function
 from portico._plans.plan import Each, Expression, From, ObjectOf, Plan, PlanTemplate, Step, Value
 from portico._plans.task import Answer
 from portico._ports.chat_service import ChatService
-from portico._prompts.functions import prompt_function
+from portico._prompts.functions import PromptInput, prompt_function
 from portico._runs.outcome import Paused, Run
 from portico.errors import PlanInvalid
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -48,6 +49,11 @@ class Office:
         return {"secret": [closed], "mixed": [{"text": "public", "shared_with": ["eve@x"]}, {"text": "SECRET"}]}.get(
             folder, [{"text": "public", "shared_with": ["eve@x"]}]
         )
+
+    @function(gives={"$": "trusted", "bcc": "untrusted"})
+    def draft(self) -> dict[str, Any]:
+        """Open a letter that has been begun."""
+        return {"to": "ada", "bcc": EVE}
 
     @function(effects=True, takes={"body": "anything"})
     def send(self, to: Any, body: str = "") -> str:
@@ -125,6 +131,21 @@ def peek() -> Function:
     return plan_function("peek", Plan("Peek", (Step("a", "Web-page", {"url": From("input", ("who",))}),), From("a")))
 
 
+def register() -> Function:
+    """Make a function whose schema, as that of a server may be, allows for more than it knows."""
+
+    letter = PromptInput.compile({"type": "object", "properties": {"to": {}}})
+
+    @function(effects=True, takes={"letter.to": "anything"})
+    def register(letter: Any) -> str:
+        """Register a letter."""
+        return "registered"
+
+    made = Function.of(register, plugin="Office")
+    made.parameters = (replace(made.parameters[0], compiled=letter),)
+    return made
+
+
 def send(to: Expression) -> Step:
     return Step("s2", "Office-send", {"to": to})
 
@@ -138,7 +159,7 @@ def semantic(source: str, **arguments: Expression) -> Step:
 
 
 async def run_steps(*steps: Step, goal: str = "g", more: tuple[Function, ...] = ()) -> tuple[Run, list[Any]]:
-    kernel, plugin = office(*more)
+    kernel, plugin = office(*more, services={ChatService: ScriptedChat("SECRET")})
     return await kernel.run_plan(Plan(goal, steps, Value("ok"))), plugin.done
 
 
@@ -153,6 +174,10 @@ async def run_steps(*steps: Step, goal: str = "g", more: tuple[Function, ...] = 
         ("g", (MAILS, Step("s2", "ask", {"who": SENDER}))),
         ("g", (FILES, Step("s2", "Office-translate", {"text": TEXT}), share(From("s2")))),
         ("g", (Step("s1", "Office-files", {"folder": Value("mixed")}), share(From("s1", (1, "text"))))),
+        ("g", (FILES, semantic("{{peruse}}"), share(From("s2")))),
+        ("g", (Step("s2", "read"), share(From("s2")))),
+        ("g", (Step("s2", "forward"),)),
+        ("g", (Step("s1", "Office-draft"), Step("s2", "Office-register", {"letter": From("s1")}))),
         ("g", (FILES, share(TEXT, ["ada@x", 666]))),
         ("g", (FILES, share(TEXT, [{"eve@x": "ada@x"}]))),
         ("g", (FILES, semantic("{{Office.share to='eve@x' body=$b}}", b=TEXT))),
@@ -175,6 +200,10 @@ async def run_steps(*steps: Step, goal: str = "g", more: tuple[Function, ...] = 
         "a prompt whose template has an effect",
         "what only some may read, in other words",
         "one of many without readers",
+        "what a plan gives to a template",
+        "what a prompt reads",
+        "what a prompt reads and gives away",
+        "a member that a schema does not know",
         "a number among the readers",
         "a key among the readers",
         "a template that gives away what only some may read",
@@ -183,8 +212,14 @@ async def run_steps(*steps: Step, goal: str = "g", more: tuple[Function, ...] = 
     ],
 )
 async def test_a_value_that_hides_needs_a_person(goal: str, steps: tuple[Step, ...]) -> None:
-    more = (fetch(), peek(), prompt_function("ask", "{{Office.send to=$who}}"))
-    run, done = await run_steps(*steps, goal=goal, more=more)
+    peruse = plan_function("peruse", Plan("Peruse", (FILES,), TEXT))
+    prompts = {
+        "ask": "{{Office.send to=$who}}",
+        "read": "{{Office.files}}",
+        "forward": "{{Office.mails}}{{Office.send 'ada'}}",
+    }
+    asking = (prompt_function(name, text) for name, text in prompts.items())
+    run, done = await run_steps(*steps, goal=goal, more=(fetch(), peek(), peruse, register(), *asking))
     assert isinstance(run.outcome, Paused), run.outcome
     assert not done
 
@@ -341,12 +376,39 @@ async def test_a_model_that_read_calls_nothing_of_the_kind(
     assert not plugin.done
 
 
+MEMO = Plan("m", (Step("a", "Office-translate", {"text": From("input", ("text",))}),), Value("memo"))
+
+
 async def test_what_is_said_of_a_function_that_runs_a_plan_holds() -> None:
-    memo = plan_function("memo", Plan("m", (Step("a", "Office-translate", {"text": From("input", ("text",))}),)))
     policy = Policy("enforce", {"memo": FunctionLabels.read(takes={"text": "trusted else refuse"})})
-    kernel, _ = office(memo, policy=policy)
+    kernel, _ = office(plan_function("memo", MEMO), policy=policy)
     with pytest.raises(PlanInvalid, match="memo"):
         await kernel.run_plan(Plan("g", (MAILS, Step("s2", "memo", {"text": SENDER})), Value("ok")))
+
+
+GIVEN = FunctionLabels.read({"$": "trusted, readable_by(to)"})
+
+
+@pytest.mark.parametrize(
+    ("labels", "steps"),
+    [
+        (FunctionLabels.read(takes={"text": "trusted"}), (MAILS, Step("s2", "memo", {"text": SENDER}))),
+        (FunctionLabels.read(reaches_out=True), (MAILS, Step("s2", "memo", {"text": SENDER}))),
+        (GIVEN, (Step("s2", "memo", {"text": Value("ada")}), share(From("s2")))),
+        (
+            FunctionLabels.read("untrusted"),
+            (Step("s2", "memo", {"text": Value("ada")}), Step("s3", "Office-send", {"to": From("s2")})),
+        ),
+    ],
+    ids=["what it takes", "that it reaches out", "who may read what it gives", "that it gives what is untrusted"],
+)
+async def test_what_is_said_of_a_function_that_runs_a_plan_needs_a_person(
+    labels: FunctionLabels, steps: tuple[Step, ...]
+) -> None:
+    kernel, plugin = office(plan_function("memo", MEMO), policy=Policy("enforce", {"memo": labels}))
+    run = await kernel.run_plan(Plan("g", steps, Value("ok")))
+    assert isinstance(run.outcome, Paused), run.outcome
+    assert not plugin.done
 
 
 def test_labels_name_parameters_that_there_are() -> None:

@@ -67,14 +67,20 @@ class Around:
         """Tell whether a function may call, by a plan or a template, one that it matters to what it is called with."""
         known = self._passing.get(name)
         if known is None:
-            waiting, seen, known = [name], {name}, False
-            while waiting and not known:
-                every = {*self.inside(waiting.pop())} - seen
-                seen |= every
-                waiting += every
-                known = any(each not in self.specs or self.policy.restricts(self.specs[each]) for each in every)
+            every = self.every(self.inside(name))
+            known = any(each not in self.specs or self.policy.restricts(self.specs[each]) for each in every)
             self._passing[name] = known
         return known
+
+    def every(self, called: Iterable[str]) -> set[str]:
+        """Return the functions that are called, and all that these may call; every one where one is not known."""
+        found, waiting = set[str](), [*called]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self.inside(name) if name else self.specs
+        return found
 
 
 def _rest(
@@ -86,10 +92,13 @@ def _rest(
     schema = schema if isinstance(schema, Mapping) else {}
     if str(schema.get("$ref", "")).startswith("#/$defs/"):
         schema = definitions.get(schema["$ref"][8:], {})
-    inner: dict[Any, Any] = dict(schema["properties"]) if isinstance(schema.get("properties"), Mapping) else {}
+    kind, inner = schema.get("type"), dict[Any, Any]()
+    known = isinstance(given, ObjectOf) or (kind == "object" and schema.get("additionalProperties") is False)
+    if known and isinstance(schema.get("properties"), Mapping):
+        inner |= schema["properties"]
     if isinstance(given, ObjectOf):
         inner = {**dict.fromkeys(given.members), **inner}
-    if isinstance(schema.get("items"), Mapping):
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
         inner[EACH] = schema["items"]
     names = {path[0] for path in said}
     if not names or not names <= inner.keys() or any(word in schema for word in _OTHERWISE):

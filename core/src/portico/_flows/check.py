@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico._flows.around import Around, never_late
-from portico._flows.labels import TRUSTED, Label, Shade, Takes, shade_of
+from portico._flows.labels import TRUSTED, Gives, Label, Shade, Takes, shade_of
 from portico._plans.findings import Finding
 from portico._plans.plan import (
     INPUT,
@@ -225,14 +226,23 @@ class Flows:
             made = self._template_label(step)
             return lambda path, whole: made
         inner = self._inner(step, given)
-        if inner is not None:
-            return inner.result()
         spec = self.around.specs.get(function) if isinstance(function, str) else None
         if spec is None:
-            return lambda path, whole: _UNKNOWN
-        labels = {name: shade((), True) for name, shade in given.items()}
-        within = () if step.each is None else (EACH,)
-        return shade_of(self.around.policy.labels(spec), self._id(step), labels, within=within)
+            return inner.result() if inner is not None else lambda path, whole: _UNKNOWN
+        labels, within = self.around.policy.labels(spec), () if step.each is None else (EACH,)
+        if inner is not None:
+            result = inner.result()
+            if not labels.gives:
+                return result
+            # What is said of the function holds beside what its plan gives.
+            own = replace(labels, gives={(): Gives(as_given=True), **labels.gives})
+            said = shade_of(own, self._id(step), {}, within=within)
+            return lambda path, whole: result(path, whole).join(said(path, whole))
+        arguments = {name: shade((), True) for name, shade in given.items()}
+        # A prompt may read what only some may.
+        read = Label(private=self._template_label(step).private)
+        gives = shade_of(labels, self._id(step), arguments, within=within)
+        return (lambda path, whole: gives(path, whole).join(read)) if read.private else gives
 
     def _id(self, step: Step) -> str:
         """Return the id of a step as the run has it, without numbers of items."""
@@ -254,13 +264,13 @@ class Flows:
         if plan is None or len(self.within) >= MAXIMUM_DEPTH:
             return None
 
+        @cache  # Plans in plans would ask once more for each reference around them.
         def input(path: JsonPath, whole: bool) -> Label:
             first = path[0] if path else None
+            every = [given[INPUT](path, whole)] if INPUT in given else []  # A plan that takes one value as a whole.
             if isinstance(first, str) and first in given:
-                return given[first](path[1:], whole)
-            if INPUT in given:  # A plan that takes one value as a whole.
-                return given[INPUT](path, whole)
-            return _join(shade((), whole) for shade in given.values())
+                every.append(given[first](path[1:], whole))
+            return _join(every or (shade(path[1:], whole) for shade in given.values()))
 
         within = (*self.within, step.id)
         late = self._scope(step).late if isinstance(function, Plan) else TRUSTED
@@ -273,16 +283,19 @@ class Flows:
             return
         inner, around = self._inner(step, given), self.around
         spec = around.specs.get(function) if isinstance(function, str) else None
+        plain = inner is not None and spec is not None and not around.policy.labels(spec).reaches_out
         if spec is not None:
             for name, shade in given.items():
                 # What a plan takes is judged where it goes, beside what is said of it.
                 said, argument = around.policy.said_of(spec, name), step.arguments[name]
-                for path, takes in (said if inner else around.takes(spec, name, argument)).items():
+                for path, takes in (said if plain else around.takes(spec, name, argument)).items():
                     yield from self._judge_argument(step, spec, (name, *path), takes, _inside(shade, path))
         if inner is not None:
             yield from inner
+        elif spec is not None:
+            yield from self._judge_template(step)
         deciding = self._deciding(step)
-        if inner is None and spec is not None and deciding.untrusted and around.is_sink(spec):
+        if not plain and spec is not None and deciding.untrusted and around.is_sink(spec):
             what = "when" if step.when is not None else "each" if step.each is not None else "function"
             why = f"{_names(deciding.untrusted)} decides whether {spec.name} is called, and is untrusted"
             yield Flow((*self.within, step.id), (what,), "ask", tuple(sorted(deciding.untrusted)), why)
@@ -303,11 +316,15 @@ class Flows:
             ids = (*self.within, step.id)
             yield Flow(ids, place, verdict, tuple(sources), why, takes.readers, label.private)
 
-    def _template_label(self, step: Step) -> Label:
-        """Return the label of what a template has to do with: its variables, and what the functions give it calls."""
-        policy, specs = self.around.policy, self.around.specs
-        made = self._deciding(step).join(*(shade((), True) for shade in self._given(step).values()))
-        for name in self._called(step):
+    def _template_label(self, step: Step, without: str = "") -> Label:
+        """Return the label of what a template has to do with: its variables, and what the functions give it calls.
+
+        The variables of a prompt are the arguments of its function, which are judged as such.
+        """
+        policy, specs, made = self.around.policy, self.around.specs, TRUSTED
+        if isinstance(step.function, PlanTemplate):
+            made = self._deciding(step).join(*(shade((), True) for shade in self._given(step).values()))
+        for name in (each for each in self._called(step) if each != without):
             spec = specs.get(name)
             labels = None if spec is None else policy.labels(spec)
             made = made.join(
@@ -316,21 +333,24 @@ class Flows:
         return made
 
     def _called(self, step: Step) -> list[str]:
-        return sorted({*self.around.called(step)})
+        """Return the functions that the template of a step, or of its function, may call, and those that these may."""
+        around, function = self.around, step.function
+        return sorted(around.every(around.inside(function) if isinstance(function, str) else around.called(step)))
 
     def _judge_template(self, step: Step) -> Iterator[Flow]:
         around, specs, label = self.around, self.around.specs, self._template_label(step)
         if not label.untrusted and not label.private:
             return
-        called = self._called(step)
-        sinks = [name for name in called if name in specs and around.restricts(specs[name])]
-        if "" in called:
-            sinks = sinks or [name for name, spec in specs.items() if around.restricts(spec)]
+        sinks = [name for name in self._called(step) if name in specs and around.restricts(specs[name])]
+        if isinstance(step.function, str):
+            # What a function that is called once gave does not go back to it.
+            calls = Counter(name for each in (step.function, *self._called(step)) for name in around.inside(each))
+            sinks = [name for name in sinks if calls[name] > 1 or self._template_label(step, name) != TRUSTED]
         ids, place = (*self.within, step.id), ("function",)
         if sinks and label.untrusted:
             why = f"the template may call {sinks[0]} with what comes from {_names(label.untrusted)}, which is untrusted"
             yield Flow(ids, place, "ask", tuple(sorted(label.untrusted)), why)
-        elif sinks:
+        if sinks and label.private:
             sources = sorted({step for step, _ in label.private})
             why = f"the template may call {sinks[0]} with what only the readers of {_names(sources)} may see"
             yield Flow(ids, place, "ask", tuple(sources), why, private=label.private)

@@ -328,6 +328,9 @@ class Execution:
     async def _begin(self, step: Step, arguments: dict[str, Any], attempts: int | None) -> Any:
         function = step.function
         if type(function) is str:
+            if self.guard is not None:
+                for flow, value in await self.guard.allow(step, self.run, arguments, self.records):
+                    await self.note("approved", step=step.id, flow=flow, value=value)
             inner = self._plan_of(function)
             if inner is not None:
                 return await self._call_plan(step, function, inner, arguments, step.attempts or attempts)
@@ -350,9 +353,6 @@ class Execution:
         return await self._wait_for(work, step, step.seconds)
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
-        if self.guard is not None:
-            for flow, value in await self.guard.allow(step, self.run, arguments, self.records):
-                await self.note("approved", step=step.id, flow=flow, value=value)
         if self.listener is not None:
             self.tell(Event.StepStarted(step, arguments))
         if self.recording is not None and step.id in self.recording.finished:
