@@ -278,6 +278,14 @@ async def test_an_answer_in_the_conversation_was_read_and_the_users_words_are_th
     assert (isinstance(run.outcome, Paused), plugin.done) == (asks, [] if asks else [EVE])
 
 
+async def test_a_template_that_was_planned_late_needs_a_person_also_with_words_of_the_user() -> None:
+    kernel, plugin = office()
+    plans = [Plan("Read", (MAILS,)), Plan("Send", (semantic("{{Office.send to='ada@x'}}"),), Value("done"))]
+    run = await kernel.run_goal("Read, or write to ada@x", planner=ScriptedPlanner(*plans))
+    assert isinstance(run.outcome, Paused)
+    assert not plugin.done
+
+
 async def test_a_step_that_waited_for_another_is_not_the_same_without_it() -> None:
     kernel, plugin = office()
     waiting = Step("s2", "Office-send", {"to": Value("ada")}, after=("s1",))
