@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from portico._flows.labels import TRUSTED, Label, Takes
+from portico._flows.labels import TRUSTED, FunctionLabels, Label, Takes
 from portico._flows.policy import Policy
-from portico._plans.plan import Expression, ObjectOf, Plan, Step
+from portico._plans.plan import Expression, ListOf, ObjectOf, Plan, Step
 from portico._schema.paths import EACH, JsonPath
 
 if TYPE_CHECKING:
     from portico._functions.functions import FunctionSpec
 
 _TRUSTED, _ANYTHING, _OUTSIDE = Takes(), Takes(trusted=False), Takes(outside=True)
+_NULL = {"type": "null"}
 _OTHERWISE = ("$ref", "anyOf", "oneOf", "allOf", "patternProperties")
 
 
@@ -41,10 +42,23 @@ class Around:
     late: Callable[[Step], Label] = never_late
     said: Callable[[Any], bool] = lambda value: False
     _passing: dict[str, bool] = field(default_factory=dict)
+    _taken: dict[tuple[str, str], dict[JsonPath, Takes]] = field(default_factory=dict)
+    _labels: dict[str, FunctionLabels] = field(default_factory=dict)
+    _sinks: dict[str, bool] = field(default_factory=dict)
+
+    def labels(self, spec: FunctionSpec) -> FunctionLabels:
+        """Return the labels of a function, found once."""
+        found = self._labels.get(spec.name)
+        if found is None:
+            found = self._labels[spec.name] = self.policy.labels(spec)
+        return found
 
     def is_sink(self, spec: FunctionSpec) -> bool:
         """Tell whether it matters who decides that a function is called."""
-        return self.policy.is_sink(spec) or self._passes_on(spec.name)
+        known = self._sinks.get(spec.name)
+        if known is None:
+            known = self._sinks[spec.name] = self.policy.is_sink(spec) or self._passes_on(spec.name)
+        return known
 
     def restricts(self, spec: FunctionSpec) -> bool:
         """Tell whether it matters what a function is called with."""
@@ -55,13 +69,20 @@ class Around:
 
         Where something is said of parts of it only, the rest takes what the whole would without a word.
         """
+        key, plain = (spec.name, parameter), not isinstance(given, ObjectOf | ListOf)
+        if plain and key in self._taken:
+            return self._taken[key]
         found = self.policy.said_of(spec, parameter)
         if not self.is_sink(spec):
-            return found or {(): _ANYTHING}
-        schema = spec.parameters.get("properties", {}).get(parameter)
-        rest = _rest(schema, found, given, spec.parameters.get("$defs", {}))
-        # What is said of the whole of a place holds for all inside it.
-        return found | {path: takes for path, takes in rest if path not in found}
+            found = found or {(): _ANYTHING}
+        elif () not in found:
+            schema = spec.parameters.get("properties", {}).get(parameter)
+            rest = _rest(schema, found, given, spec.parameters.get("$defs", {})) if found else [((), _TRUSTED)]
+            # What is said of the whole of a place holds for all inside it.
+            found |= {path: takes for path, takes in rest if path not in found}
+        if plain:
+            self._taken[key] = found
+        return found
 
     def _passes_on(self, name: str) -> bool:
         """Tell whether a function may call, by a plan or a template, one that it matters to what it is called with."""
@@ -89,9 +110,7 @@ def _rest(
     """Yield the places of a value of which nothing is ``said``; the outside of one where only its parts are said."""
     if () in said:
         return
-    schema = schema if isinstance(schema, Mapping) else {}
-    if str(schema.get("$ref", "")).startswith("#/$defs/"):
-        schema = definitions.get(schema["$ref"][8:], {})
+    schema = _plain(schema, definitions)
     kind, inner = schema.get("type"), dict[Any, Any]()
     known = isinstance(given, ObjectOf) or (kind == "object" and schema.get("additionalProperties") is False)
     if known and isinstance(schema.get("properties"), Mapping):
@@ -105,10 +124,24 @@ def _rest(
         yield (), _TRUSTED
         return
     yield (), _OUTSIDE
+    members: Mapping[Any, Expression] = given.members if isinstance(given, ObjectOf) else {}
     for name, part in inner.items():
-        below = given.members.get(name) if isinstance(given, ObjectOf) else None
-        for path, takes in _rest(part, [path[1:] for path in said if path[0] == name], below, definitions):
-            yield (name, *path), takes
+        every: Iterable[tuple[Any, Expression | None]] = [(name, members.get(name))]
+        if name == EACH and isinstance(given, ListOf):
+            every = enumerate(given.items)
+        for place, one in every:
+            for path, takes in _rest(part, [path[1:] for path in said if path[0] == name], one, definitions):
+                yield (place, *path), takes
+
+
+def _plain(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a schema says that refers to another one, or also takes null."""
+    options = [each for each in schema.get("anyOf", ()) if each != _NULL] if isinstance(schema, Mapping) else []
+    found: Any = options[0] if len(options) == 1 else schema
+    reference = found.get("$ref") if isinstance(found, Mapping) else None
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        found = definitions.get(reference[8:])
+    return found if isinstance(found, Mapping) else {}
 
 
 def member_names(schema: Any) -> set[str]:

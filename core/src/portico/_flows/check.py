@@ -229,7 +229,7 @@ class Flows:
         spec = self.around.specs.get(function) if isinstance(function, str) else None
         if spec is None:
             return inner.result() if inner is not None else lambda path, whole: _UNKNOWN
-        labels, within = self.around.policy.labels(spec), () if step.each is None else (EACH,)
+        labels, within = self.around.labels(spec), () if step.each is None else (EACH,)
         if inner is not None:
             result = inner.result()
             if not labels.gives:
@@ -240,7 +240,7 @@ class Flows:
             return lambda path, whole: result(path, whole).join(said(path, whole))
         arguments = {name: shade((), True) for name, shade in given.items()}
         # A prompt may read what only some may.
-        read = Label(private=self._template_label(step).private)
+        read = Label(private=self._template_label(step).private) if self._called(step) else TRUSTED
         gives = shade_of(labels, self._id(step), arguments, within=within)
         return (lambda path, whole: gives(path, whole).join(read)) if read.private else gives
 
@@ -283,7 +283,7 @@ class Flows:
             return
         inner, around = self._inner(step, given), self.around
         spec = around.specs.get(function) if isinstance(function, str) else None
-        plain = inner is not None and spec is not None and not around.policy.labels(spec).reaches_out
+        plain = inner is not None and spec is not None and not around.labels(spec).reaches_out
         if spec is not None:
             for name, shade in given.items():
                 # What a plan takes is judged where it goes, beside what is said of it.
@@ -292,7 +292,7 @@ class Flows:
                     yield from self._judge_argument(step, spec, (name, *path), takes, _inside(shade, path))
         if inner is not None:
             yield from inner
-        elif spec is not None:
+        elif spec is not None and self._called(step):
             yield from self._judge_template(step)
         deciding = self._deciding(step)
         if not plain and spec is not None and deciding.untrusted and around.is_sink(spec):
@@ -309,7 +309,9 @@ class Flows:
         if takes.trusted and label.untrusted:
             why = f"{where} of {taker} comes from {_names(label.untrusted)}, which is untrusted"
             yield Flow((*self.within, step.id), place, verdict, tuple(sorted(label.untrusted)), why)
-        closed = takes.private or (takes.readers is None and not self.around.is_sink(spec))
+        # Those who are named may see who they are.
+        naming = {each.readers for each in self.around.labels(spec).takes.values()}
+        closed = takes.private or (takes.readers is None and (path[0] in naming or not self.around.is_sink(spec)))
         if label.private and not closed:
             sources = sorted({step for step, _ in label.private})
             why = f"{where} of {taker} has what only the readers of {_names(sources)} may see"
@@ -321,12 +323,12 @@ class Flows:
 
         The variables of a prompt are the arguments of its function, which are judged as such.
         """
-        policy, specs, made = self.around.policy, self.around.specs, TRUSTED
+        around, made = self.around, TRUSTED
         if isinstance(step.function, PlanTemplate):
             made = self._deciding(step).join(*(shade((), True) for shade in self._given(step).values()))
         for name in (each for each in self._called(step) if each != without):
-            spec = specs.get(name)
-            labels = None if spec is None else policy.labels(spec)
+            spec = around.specs.get(name)
+            labels = None if spec is None else around.labels(spec)
             made = made.join(
                 _UNKNOWN if labels is None else shade_of(labels, f"{self._id(step)}: {name}", {"": made})((), True)
             )
@@ -335,7 +337,8 @@ class Flows:
     def _called(self, step: Step) -> list[str]:
         """Return the functions that the template of a step, or of its function, may call, and those that these may."""
         around, function = self.around, step.function
-        return sorted(around.every(around.inside(function) if isinstance(function, str) else around.called(step)))
+        called = around.inside(function) if isinstance(function, str) else around.called(step)
+        return sorted(around.every(called)) if called else []
 
     def _judge_template(self, step: Step) -> Iterator[Flow]:
         around, specs, label = self.around, self.around.specs, self._template_label(step)

@@ -11,9 +11,12 @@ from typing import Any
 from portico._schema.paths import EACH, JsonPath
 
 _SHORTEST = 3
-_BEFORE, _AFTER = "\"'`([{<«“‘„", ".,;:!?\"'`)]}>»”’…"
-_MONEY = "$€£¥%"
-_NUMBER, _GROUPED = re.compile(r"-?\d{1,300}(\.\d+)?"), re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
+_APART = "—，。、；：！？（）「」“”…|"
+_BEFORE, _AFTER = re.escape("\"'`([{<«‘„*#"), re.escape(".,;:!?\"'`)]}>»’*")
+_START = rf"(?:^|[\s{_APART}])[{_BEFORE}]*(?:[a-z]+[:=][{_BEFORE}]*)?"
+_END = rf"(?=[{_AFTER}]*(?:['’]s)?(?:$|[\s{_APART}]))"
+_DIGITS = r"(-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,300})(?:\.[0-9]+)?)"
+_NUMBER = re.compile(rf"{_START}[$€£¥]?{_DIGITS}[a-z%$€£¥]{{0,3}}{_END}")
 
 
 class UserWords:
@@ -23,32 +26,24 @@ class UserWords:
     >>> [words.said(each) for each in ("Ada@example.org", "ada", "/home/ada", 20, 2, True)]
     [True, False, False, True, False, False]
 
-    Whole words count, from one blank to the next with or without the marks around them, in any case; several are said
-    if they follow each other. No text of less than three characters is said, nor are true, false and null.
+    A text is said from the beginning of a word to the end of one, with or without the marks around it, in any case, as
+    it stands there. Addresses may be parted by commas. No text of less than three characters is said, nor are true,
+    false and null.
     """
 
     def __init__(self, words: Iterable[Any]) -> None:
         self.words = tuple(words)
 
     @cached_property
-    def _said(self) -> dict[str, list[tuple[int, int]]]:
-        """The places of each word, in each of the forms that it counts in: the number of its text, and its own."""
-        found: dict[str, list[tuple[int, int]]] = {}
-        for number, text in enumerate(each for value in self.words for each in _texts(value)):
-            for place, word in enumerate(_plain(text).split()):
-                start, bare = word.lstrip(_BEFORE), word.rstrip(_AFTER)
-                for form in {word, start, bare, bare.lstrip(_BEFORE)}:
-                    found.setdefault(form, []).append((number, place))
-        return found
+    def _texts(self) -> list[str]:
+        return [_plain(each) for value in self.words for each in leaves(value) if isinstance(each, str)]
 
     @cached_property
     def _numbers(self) -> set[float]:
-        found = {each for value in self.words for each in _leaves(value) if type(each) in (int, float)}
-        for word in self._said:
-            bare = word.strip(_MONEY)
-            bare = bare.replace(",", "") if _GROUPED.fullmatch(bare) else bare
-            if _NUMBER.fullmatch(bare):
-                found.add(float(bare) if "." in bare else int(bare))
+        found = {each for value in self.words for each in leaves(value) if type(each) in (int, float)}
+        for match in (each for text in self._texts for each in _NUMBER.finditer(text)):
+            digits = match[1].replace(",", "")
+            found.add(float(digits) if "." in digits else int(digits))
         return found
 
     def said(self, value: Any, names: Collection[str] = ()) -> bool:
@@ -65,44 +60,45 @@ class UserWords:
             case bool() | None:
                 return False
             case str():
-                return len(value.strip()) >= _SHORTEST and self._follow(_plain(value).strip(" ").split(" "))
+                text = _plain(value.strip())
+                return len(text) >= _SHORTEST and self._has(text)
         return value in self._numbers
 
-    def _follow(self, words: list[str]) -> bool:
-        """Tell whether the user said these words one after the other."""
-        first, *others = (self._said.get(word, []) for word in words)
-        ends = set(first)
-        for places in others:
-            ends = {(number, place + 1) for number, place in ends}.intersection(places)
-        return bool(ends)
+    def _has(self, text: str) -> bool:
+        start, end = _START, _END
+        if text[0] in "/\\":
+            start = rf"(?:^|[\s{_APART}])[{_BEFORE}]*"  # after a word and a colon it is a part of an address
+        if "@" in text:
+            start, end = rf"(?:{start}|[,;])", rf"(?:{end}|(?=[,;]))"
+        found = re.compile(f"{start}{re.escape(text)}{end}")
+        return any(found.search(each) is not None for each in self._texts)
 
 
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", text).lower()
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, list | dict):
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the scalars in a JSON value, the names of members among them."""
+    if isinstance(value, list | tuple | dict):
         for each in (*value, *value.values()) if isinstance(value, dict) else value:
-            yield from _leaves(each)
+            yield from leaves(each)
     else:
         yield value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    return (each for each in _leaves(value) if isinstance(each, str))
 
 
 def named_in(value: Any) -> set[str] | None:
     """Return the text that a value is, or those in its list, without case; None where it is or has anything else."""
     every = value if isinstance(value, list) else [value]
-    return {each.strip().lower() for each in every} if all(isinstance(each, str) for each in every) else None
+    return {_plain(each.strip()) for each in every} if all(isinstance(each, str) for each in every) else None
 
 
 def readers_at(value: Any, path: JsonPath) -> set[str]:
     """Return those who are at every place that a path leads to in a value; none where one of them is missing."""
     try:
-        every = [{text.strip().lower() for text in _texts(found)} for found in _at(value, path)]
+        every = [
+            {_plain(each.strip()) for each in leaves(found) if isinstance(each, str)} for found in _at(value, path)
+        ]
     except LookupError:
         return set()
     return set.intersection(*every) if every else set()

@@ -342,10 +342,11 @@ def around_of(
     def plans(name: str) -> Plan | None:
         return plan_of(functions[name]) if name in functions else None
 
-    def inside(name: str) -> Iterable[str]:
-        return calls_inside(functions[name], kernel) if name in functions else ()
+    @cache
+    def inside(name: str) -> tuple[str, ...]:
+        return tuple(calls_inside(functions[name], kernel)) if name in functions else ()
 
-    return Around(policy, kernel.specs, plans, inside, lambda step: calls_of((step,), kernel), late, said)
+    return Around(policy, kernel.specs, plans, inside, lambda step: tuple(calls_of((step,), kernel)), late, said)
 
 
 def _calls_in(template: Template | None, given: Collection[str], names: Collection[str]) -> Iterator[str]:

@@ -403,7 +403,7 @@ class Execution:
         past = self.past
         if past is not None:
             now, plan = plan, past.inner.get(step.id, plan)
-            if self.guard is not None and plan.steps != now.steps:
+            if self.guard is not None and (plan.steps, plan.result) != (now.steps, now.result):
                 self.guard.enter(step, plan)
 
         async def run(given: Any) -> Any:

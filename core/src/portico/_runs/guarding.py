@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico._flows.around import Around, member_names
 from portico._flows.check import Flow, FlowReview, Flows
 from portico._flows.labels import TRUSTED, Label, Shade
-from portico._flows.words import UserWords, is_absent, named_in, readers_at
+from portico._flows.words import UserWords, is_absent, leaves, named_in, readers_at
 from portico._functions.middleware import RequireApproval
 from portico._plans.findings import Finding
 from portico._plans.functions import around_of
@@ -51,6 +51,8 @@ class Guard:
     agreed: set[Agreement] = field(default_factory=set)
     warned: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    unsure: bool = False
+    """Whether what was read may have written a step of a plan that ran, or was to run."""
     proposed: bool = False
     """Whether the planner was shown the flows of a plan once, so that it may find one without."""
     _flows: dict[str, list[Flow]] = field(default_factory=dict)
@@ -67,7 +69,12 @@ class Guard:
         policy = kernel.policy
         if policy is None or policy.mode == "off":
             return None
-        read, said = set[str](), list(words)
+        read, said = set[str](), list[Any]()
+        for word in leaves(words):
+            # A prompt that was rendered before says what had a part in it.
+            sources = getattr(word, "untrusted", None) or ()
+            read |= {*sources}
+            said += [] if sources else [word]
         for message in messages:
             # Of an answer it is not known what it quotes, unless it says so.
             sources = message.get("untrusted", () if message["role"] == "user" else ("an earlier answer",))
@@ -91,6 +98,7 @@ class Guard:
         for flow in self._running:
             flows.setdefault(flow.step, []).append(flow)
         self._flows |= flows
+        self.unsure = self.unsure or bool(self.had_read and flows)
         # A plan that continues was planned once.
         if not self.had_read and not any(each is plan for each in self._begun):
             self._planned |= Counter(map(_canonical, plan.steps))  # A step that is planned again is one step.
@@ -128,6 +136,8 @@ class Guard:
         flows = Flows(self._around(Plan("")), plan, within, {INPUT: _constant(unknown)}, control=unknown)
         for flow in flows:
             self._flows.setdefault(flow.step, []).append(flow)
+        if self._running is not None and step.own:
+            self._running.shades[id] = _constant(unknown)
 
     async def allow(
         self, step: Step, run: str, arguments: Mapping[str, Any], records: Sequence[StepRecord]

@@ -390,7 +390,7 @@ class Loop:
         kernel, guard = self.execution.kernel, self.execution.guard
         if not self.reuse or self.planner is None or kernel.plan_store is None:
             return
-        if guard is not None and (guard.agreed or guard.warned):
+        if guard is not None and (guard.agreed or guard.warned or guard.unsure):
             return
         plan = self._make_executed_plan()
         reads_input = any(reference.step == INPUT for reference in plan.references())

@@ -55,9 +55,10 @@ def _make_resume_entries(
         if outer:
             raise RunError(f"The step {outer} has finished without {step_id}: nothing would use a result of it.")
     to_run = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
-    for step_id in retry:
+    for step_id in (*retry, *results):
         if outermost(step_id) not in to_run:
-            raise RunError(f"The step {step_id} is of a plan that is over: nothing would run it again.")
+            nothing = "run it again" if step_id in retry else "use a result of it"
+            raise RunError(f"The step {step_id} is of a plan that is over: nothing would {nothing}.")
     for step_id, value in results.items():
         if step_id in retry:
             raise RunError(f"The step {step_id} is either run again or given a result, not both.")
@@ -151,7 +152,8 @@ async def propose(
     outcome = await offer.ask(chosen, task, emit)
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
-        checked = check(kernel, outcome, input=UNKNOWN, specs=offer.specs, allowed=every)
+        guard = Guard.of(kernel, goal, messages=(task.context or {}).get("messages", ()))
+        checked = check(kernel, outcome, input=UNKNOWN, specs=offer.specs, allowed=every, guard=guard)
         findings = list(map(offer.explain, checked))
     return Proposal(chosen.name, outcome, tuple(findings), offer.selection)
 
@@ -222,7 +224,10 @@ async def resume(
         await journal.write(last)
         merged = {**state.context, **(context_of(context) or {})} or None
         budget = budget or state.budget or kernel.budget
-        execution = _execution(kernel, state.goal, run, budget, input=state.input, emit=emit, context=merged)
+        said = [*state.context.get("messages", ()), *(context_of(context) or {}).get("messages", ())]
+        execution = _execution(
+            kernel, state.goal, run, budget, input=state.input, emit=emit, context={"messages": said}
+        )
         execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
         loop.functions, loop.exclude = state.functions, (*state.exclude, *exclude)
@@ -290,5 +295,5 @@ def _execution(
     name = new_run() if run is None else Run.check_name(run)
     quiet = kernel.policy is not None and kernel.policy.quiet
     messages = (context or {}).get("messages", ())
-    guard = None if quiet else Guard.of(kernel, goal, results.get(INPUT, ""), messages=messages)
+    guard = None if quiet else Guard.of(kernel, goal, input, messages=messages)
     return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)
