@@ -42,6 +42,7 @@ SHIPPED: dict[str, str] = {
     "portico-templates": "handlebars jinja2",
     "portico-testkit": "",
     "portico-web": "full-pages httpx web-pages",
+    "portico-wire": "",
     "portico-wordllama": "",
 }
 """Portico's distributions, whose names no other package can have, with what each registers besides its own name."""

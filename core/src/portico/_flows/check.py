@@ -309,14 +309,15 @@ class Flows:
         if takes.trusted and label.untrusted:
             why = f"{where} of {taker} comes from {_names(label.untrusted)}, which is untrusted"
             yield Flow((*self.within, step.id), place, verdict, tuple(sorted(label.untrusted)), why)
-        # Those who are named may see who they are.
-        naming = {each.readers for each in self.around.labels(spec).takes.values()}
-        closed = takes.private or (takes.readers is None and (path[0] in naming or not self.around.is_sink(spec)))
+        readers = takes.readers
+        if readers is None and any(each.readers == path[0] for each in self.around.labels(spec).takes.values()):
+            readers = str(path[0])  # Those who are named may see who they are.
+        closed = takes.private or (readers is None and not self.around.is_sink(spec))
         if label.private and not closed:
             sources = sorted({step for step, _ in label.private})
             why = f"{where} of {taker} has what only the readers of {_names(sources)} may see"
             ids = (*self.within, step.id)
-            yield Flow(ids, place, verdict, tuple(sources), why, takes.readers, label.private)
+            yield Flow(ids, place, verdict, tuple(sources), why, readers, label.private)
 
     def _template_label(self, step: Step, without: str = "") -> Label:
         """Return the label of what a template has to do with: its variables, and what the functions give it calls.
