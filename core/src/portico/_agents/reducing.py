@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack, cast
 
 from portico._chat.messages import (
+    FOR_SOME,
     SUMMARY_HEAD,
     SUMMARY_LABEL,
     File,
@@ -21,6 +22,7 @@ from portico._chat.messages import (
     ToolCall,
     ToolResult,
     Usage,
+    untrusted_in,
 )
 from portico.errors import LimitExceeded, ResponseInvalid
 
@@ -332,7 +334,8 @@ class SummarizeHistory:
         for piece in _pieces("".join(map(_write, old)), max(tokens, _SMALLEST)):
             noted, spent = await self._note_down(noted, piece, kernel, chat)
             usage += spent
-        return Reduced(first, (Message.of("user", SUMMARY_HEAD + noted, untrusted=SUMMARY_LABEL),), usage)
+        label = _label((*known.messages, *old))
+        return Reduced(first, (Message.of("user", SUMMARY_HEAD + noted, untrusted=label),), usage)
 
     async def _note_down(
         self, noted: str, piece: str, kernel: KernelLike, chat: ChatService | str | None
@@ -348,6 +351,21 @@ class SummarizeHistory:
 
     def __repr__(self) -> str:
         return f"SummarizeHistory(words={self.words}, share={self.share})"
+
+
+def _label(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return what a summary of messages has as its untrusted places: none where nothing of the kind was read."""
+    names = {name for message in messages for name in untrusted_in(message)}
+    if not names and all(map(_is_known, messages)):
+        return ()
+    return (*SUMMARY_LABEL, *sorted(name for name in names if name.endswith(FOR_SOME)))
+
+
+def _is_known(message: Message) -> bool:
+    """Tell whether a message says by its label, or by who wrote it, all that had a part in it."""
+    if message.role in ("user", "system"):
+        return all(isinstance(part, Text) for part in message.content)
+    return message.untrusted is not None
 
 
 def _write(message: Message) -> str:

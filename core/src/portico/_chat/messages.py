@@ -108,8 +108,9 @@ class Message:
 
     @classmethod
     def of(cls, role: Role, *parts: Part | str, untrusted: tuple[str, ...] | None = None) -> Message:
-        """Make a message; plain strings become `Text`."""
-        return cls(role, tuple(Text(part) if isinstance(part, str) else part for part in parts), None, untrusted)
+        """Make a message; plain strings become `Text`. A rendered prompt says itself what had a part in it."""
+        content = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+        return cls(role, content, None, (_in_prompts(content) or None) if untrusted is None else untrusted)
 
     @property
     def text(self) -> str:
@@ -343,6 +344,8 @@ _BYTES_A_TOKEN = 3
 
 EARLIER_ANSWER = ("an earlier answer",)
 SUMMARY_LABEL = ("a summary of what was said before",)
+FOR_SOME = ", which only some may read"
+"""How the name of a place ends among the untrusted ones of a message, of which it is not known any more who may."""
 
 
 def untrusted_in(message: Message) -> tuple[str, ...]:
@@ -351,12 +354,20 @@ def untrusted_in(message: Message) -> tuple[str, ...]:
     What is attached to the message and the results in it are not its words.
     """
     if message.role == "user" and message.text.startswith(SUMMARY_HEAD):
-        return message.untrusted or SUMMARY_LABEL
+        return SUMMARY_LABEL if message.untrusted is None else message.untrusted
     quotes = message.role == "assistant" or (message.role == "user" and message.text.startswith(REPAIR_HEAD))
-    return EARLIER_ANSWER if quotes and message.untrusted is None else message.untrusted or ()
+    if message.untrusted is not None:
+        return message.untrusted
+    return _in_prompts(message.content) or (EARLIER_ANSWER if quotes else ())
+
+
+def _in_prompts(content: tuple[Part, ...]) -> tuple[str, ...]:
+    """Return what had a part in the rendered prompts that the words of a message are."""
+    texts = (part.text for part in content if type(part) is Text and type(part.text) is not str)
+    return tuple(sorted({name for text in texts for name in getattr(text, "untrusted", None) or ()}))
 
 
 def is_users(message: Message) -> bool:
     """Tell whether the words of a message are the user's."""
     own = message.role == "user" and not message.text.startswith((SUMMARY_HEAD, REPAIR_HEAD))
-    return own and not message.untrusted
+    return own and not untrusted_in(message)

@@ -104,6 +104,19 @@ def readers_at(value: Any, path: JsonPath) -> set[str]:
     return set.intersection(*every) if every else set()
 
 
+def parts_at(value: Any, path: JsonPath) -> Iterator[Any]:
+    """Yield what a value has at a path of names, numbers and [*]; the whole of what is not as the path says."""
+    if path and path[0] == EACH and isinstance(value, list):
+        for each in value:
+            yield from parts_at(each, path[1:])
+    elif path and isinstance(path[0], str) and isinstance(value, dict):
+        yield from parts_at(value[path[0]], path[1:]) if path[0] in value else ()
+    elif path and isinstance(path[0], int) and isinstance(value, list):
+        yield from parts_at(value[path[0]], path[1:]) if path[0] < len(value) else ()
+    else:
+        yield value
+
+
 def is_absent(value: Any, path: JsonPath) -> bool:
     """Tell whether there is nothing at a path for the reason alone that an object has no member of a name."""
     for part in path:

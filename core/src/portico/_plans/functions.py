@@ -335,18 +335,23 @@ def around_of(
     policy: Policy,
     late: Callable[[Step], Label] = never_late,
     said: Callable[[Any], bool] = lambda value: False,
+    more: Mapping[str, Function] = {},
 ) -> Around:
-    """Return what is around the flows of a kernel's plans and calls."""
-    functions = kernel.functions
+    """Return what is around the flows of a kernel's plans and calls; ``more`` functions count before its own."""
+    functions, specs = kernel.functions, kernel.specs
+    if more:
+        functions, specs = {**functions, **more}, {**specs, **{name: each.spec for name, each in more.items()}}
 
     def plans(name: str) -> Plan | None:
         return plan_of(functions[name]) if name in functions else None
 
     @cache
     def inside(name: str) -> tuple[str, ...]:
-        return tuple(calls_inside(functions[name], kernel)) if name in functions else ()
+        calls = calls_inside(functions[name], kernel) if name in functions else ()
+        # What plans and templates name is the kernel's.
+        return tuple("" if each in more else each for each in calls)
 
-    return Around(policy, kernel.specs, plans, inside, lambda step: tuple(calls_of((step,), kernel)), late, said)
+    return Around(policy, specs, plans, inside, lambda step: tuple(calls_of((step,), kernel)), late, said)
 
 
 def _calls_in(template: Template | None, given: Collection[str], names: Collection[str]) -> Iterator[str]:

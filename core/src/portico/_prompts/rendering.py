@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from portico._chat.messages import FOR_SOME
 from portico._flows.labels import shade_of
 from portico._functions.middleware import PromptRender, run_middleware
 from portico._ports.template_language import Template, TemplateLanguage
@@ -132,11 +133,19 @@ class _Read:
         self.untrusted: set[str] = set()
 
     def take_function(self, function: Function) -> None:
-        self.untrusted |= shade_of(self.policy.labels(function.spec), function.full_name, {})((), True).untrusted
+        label = shade_of(self.policy.labels(function.spec), function.full_name, {})((), True)
+        self.untrusted |= label.untrusted | ({function.full_name + FOR_SOME} if label.private else set())
 
     def take_values(self, values: Mapping[str, Any]) -> None:
-        for value in values.values():
-            self.untrusted.update((value.untrusted or ()) if isinstance(value, Prompt) else ())
+        waiting: list[Any] = [values]
+        entered: dict[int, Any] = {}
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, Prompt):
+                self.untrusted.update(value.untrusted or ())
+            elif isinstance(value, Mapping | list | tuple | set | frozenset) and id(value) not in entered:
+                entered[id(value)] = value
+                waiting += [*value, *value.values()] if isinstance(value, Mapping) else value
 
     def label(self, text: str) -> str:
         """Return the rendered text as a prompt whose messages say what had a part in them."""

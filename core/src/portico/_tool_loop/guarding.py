@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.messages import Message, Reasoning, Source, Text, ToolCall, ToolResult, is_users, untrusted_in
-from portico._flows.around import member_names
+from portico._chat.messages import (
+    FOR_SOME,
+    Message,
+    Reasoning,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    is_users,
+    untrusted_in,
+)
+from portico._flows.around import Around, member_names
 from portico._flows.check import Flow, FlowReview
-from portico._flows.labels import shade_of
+from portico._flows.labels import Label, Takes, shade_of
 from portico._flows.policy import Policy
-from portico._flows.words import UserWords, named_in, readers_at
-from portico._plans.functions import around_of
-from portico._plans.plan import Step, Value
+from portico._flows.words import UserWords, named_in, parts_at, readers_at
+from portico._functions.functions import FunctionSpec
+from portico._plans.functions import around_of, calls_inside
+from portico._plans.plan import Expression, ListOf, ObjectOf, Step, Value
+from portico._schema.paths import EACH
 
 if TYPE_CHECKING:
     from portico._functions.functions import Function
@@ -32,15 +45,18 @@ class CallGuard:
         self.kernel = kernel
         self.policy = policy
         self.read: set[str] = set()
+        self.for_some: set[str] = set()
+        """What was read that only some may read, of which it is not known who."""
         self.readers: set[str] | None = None
         """Who may see all that was read; None where all may."""
-        self.results: list[tuple[ToolResult, Collection[str]]] = []
+        self.results: list[tuple[ToolResult, Collection[Function]]] = []
         """The results that the model has not read yet, with the functions that began to run for each."""
         words: list[Any] = []
         for message in messages:
             if is_users(message):
                 words.append(message.text)
-            self.read.update(untrusted_in(message))
+            for name in untrusted_in(message):
+                (self.for_some if name.endswith(FOR_SOME) else self.read).add(name)
             for part in message.content:
                 match part:
                     case Text() | ToolCall() | Reasoning():
@@ -48,10 +64,16 @@ class CallGuard:
                     case Source():
                         self.read.add("a source")
                     case ToolResult(name=name):
-                        began = message.untrusted is None or _an_error(name) in message.untrusted
-                        self._take(part, (name,) if began or not part.error else ())
+                        function, known = self._find(name), message.untrusted
+                        name = name if function is None else function.full_name
+                        began = not part.error or known is None or _an_error(name) in known
+                        # What a function gave that is not the kernel's, the message says.
+                        if began and (function is not None or known is None):
+                            self._take(part, name, function)
                     case _:
                         self.read.add("an attached file")
+        if self.for_some:
+            self.readers = set()
         self.words = UserWords(words)
 
     @staticmethod
@@ -68,64 +90,91 @@ class CallGuard:
     @property
     def untrusted(self) -> tuple[str, ...]:
         """What a message has that is written now, see `Message`."""
-        return tuple(sorted(self.read))
+        return tuple(sorted(self.read | self.for_some))
 
     def read_results(self) -> None:
         """Take note that the model reads the results that there are by now."""
         for result, began in self.results:
-            self._take(result, began if result.error else {result.name, *began})
+            functions: dict[str, Function | None] = {each.full_name: each for each in began}
+            if not result.error and result.name not in functions:
+                functions[result.name] = self.kernel.functions.get(result.name)
+            for name, function in functions.items():
+                self._take(result, name, function)
         self.results.clear()
 
-    def _take(self, result: ToolResult, names: Collection[str]) -> None:
-        """Take note that the model reads what these functions gave; an error may quote anything, and is private."""
-        for name in names:
-            spec = self.kernel.specs.get(name)
-            if spec is None:
-                self.read.add(name)
-                continue
-            label = shade_of(self.policy.labels(spec), name, {})((), True)
-            self.read |= {_an_error(name)} if result.error else label.untrusted
-            for _, path in label.private:
-                try:
-                    readers = readers_at(json.loads(result.content), path)
-                except (ValueError, RecursionError):
-                    readers = set()
-                self.readers = readers if self.readers is None else self.readers & readers
+    def _find(self, name: str) -> Function | None:
+        """Return a function of the kernel by its name, or by its name for chat services."""
+        known = self.kernel.functions
+        return known.get(name) or next((known[each] for each in known if FunctionSpec.wire_name(each) == name), None)
+
+    def _take(self, result: ToolResult, name: str, function: Function | None) -> None:
+        """Take note that the model reads what a function gave; an error may quote anything, and is private."""
+        if function is None:
+            self.read.add(name)
+            return
+        label = self._label(function)
+        self.read |= {_an_error(name)} if result.error else label.untrusted
+        if hidden := self._hides(function):
+            self.readers = set()
+        if hidden or (label.private and self.kernel.functions.get(name) is not function):
+            # The turns after do not know of whom it is.
+            self.for_some.add(name + FOR_SOME)
+        for _, path in label.private:
+            try:
+                readers = readers_at(json.loads(result.content), path)
+            except (ValueError, RecursionError):
+                readers = set()
+            self.readers = readers if self.readers is None else self.readers & readers
+
+    def _label(self, function: Function) -> Label:
+        return shade_of(self.policy.labels(function.spec), function.full_name, {})((), True)
+
+    def _hides(self, function: Function) -> bool:
+        """Tell whether a function without a label calls, by a plan or a template, one that only some may read."""
+        known, seen = self.kernel.functions, set[str]()
+        waiting = [] if self.policy.labels(function.spec).gives else [function]
+        while waiting:
+            names = {*calls_inside(waiting.pop(), self.kernel)}
+            # A template that does not tell its calls may call any.
+            names = (known.keys() if "" in names else names & known.keys()) - seen
+            seen |= names
+            waiting += (known[each] for each in names)
+        return any(self._label(known[each]).private for each in seen)
 
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
         spec = function.spec
         if not (self.read or self.readers is not None):
             return ""
-        around = around_of(self.kernel, self.policy)
+        known = self.kernel.functions.get(spec.name) is function
+        around = around_of(self.kernel, self.policy, more={} if known else {spec.name: function})
         if not around.restricts(spec):
             return ""
-        sink, names = around.is_sink(spec), member_names(spec.parameters)
-        judged = [(name, takes) for name in arguments for takes in around.takes(spec, name).values()]
-        wrong = [
-            (name, takes) for name, takes in judged if takes.trusted and not self.words.said(arguments[name], names)
-        ]
-        naming = {takes.readers for _, takes in judged}
+        sink = around.is_sink(spec)
+        judged = [each for name in arguments for each in self._judge(around, spec, name, arguments[name])]
+        wrong = [each for each in judged if each.takes.trusted and not each.said]
+        naming = {each.takes.readers for each in judged}
         private = [
-            (name, takes)
-            for name, takes in judged
-            if not takes.private
-            and (takes.readers is not None or sink)
+            each
+            for each in judged
+            if not each.takes.private
+            and (each.takes.readers is not None or sink)
             # Those who are named may see who they are.
-            and not self._may_read(arguments.get(takes.readers or (name if name in naming else "")))
-            and not self.words.said(arguments[name], names)
+            and not self._may_read(arguments.get(each.takes.readers or (each.name if each.name in naming else "")))
+            and not each.said
         ]
-        settled = any(takes.trusted for _, takes in judged) or not sink
+        settled = any(each.takes.trusted and not each.takes.outside for each in judged) or not sink
         if not private and (not self.read or (settled and not wrong)):
             return ""
         sources = tuple(sorted(self.read))
         why = f"the model read {' and '.join(sources)}, which is untrusted, before it called {spec.name}"
         if wrong:
-            why += f" with {wrong[0][0]!r}, which the user did not say"
+            why += f" with {wrong[0].name!r}, which the user did not say"
         if private and not wrong:
-            why = f"the model read what only some may read, before it called {spec.name} with {private[0][0]!r}"
-        place = ("arguments", (wrong or private)[0][0]) if wrong or private else ("function",)
-        if not any(takes.refuse for _, takes in (*wrong, *private)) and (decide := self.kernel.decide_flow) is not None:
+            why = f"the model read what only some may read, before it called {spec.name} with {private[0].name!r}"
+        place = ("arguments", (wrong or private)[0].name) if wrong or private else ("function",)
+        refused = any(each.takes.refuse for each in (*wrong, *private))
+        if not refused and (decide := self.kernel.decide_flow) is not None:
             step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
             flows = (Flow((spec.name,), place, "ask", sources, why),)
             decided = await decide(FlowReview(step, "", arguments, flows))
@@ -134,10 +183,51 @@ class CallGuard:
             why = decided or why
         return f"{spec.name} was not called: {why}. A person must agree first."
 
+    def _judge(self, around: Around, spec: FunctionSpec, name: str, value: Any) -> Iterator[_Judged]:
+        """Yield the places of an argument with what each takes; none of one that could as well be left out."""
+        schema = spec.parameters.get("properties", {}).get(name)
+        known = isinstance(schema, Mapping) and "default" in schema
+        if known and name not in spec.parameters.get("required", ()) and _same(schema["default"], value):
+            return
+        names, taken = member_names(spec.parameters), around.takes(spec, name, _expression(value))
+        for path, takes in taken.items():
+            end = len(path)
+            inside = {each[end] for each in taken if len(each) > end and each[:end] == path} if takes.outside else ()
+            parts = [*parts_at(value, path)]
+            if parts:
+                yield _Judged(name, takes, all(self._said(each, inside, names) for each in parts))
+
+    def _said(self, value: Any, inside: Collection[Any], names: Collection[str]) -> bool:
+        """Tell whether the user said a value, or all of it but what is ``inside`` and judged alone."""
+        if isinstance(value, dict) and value:
+            rest = {name: each for name, each in value.items() if name not in inside}
+            return not rest or self.words.said(rest, names)
+        return (isinstance(value, list) and bool(value) and EACH in inside) or self.words.said(value, names)
+
     def _may_read(self, given: Any) -> bool:
         """Tell whether those in an argument may see all that was read."""
         wanted = named_in(given)
         return self.readers is None or (bool(wanted) and wanted is not None and wanted <= self.readers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One place of an argument: what it takes, and whether the user said what is there."""
+
+    name: str
+    takes: Takes
+    said: bool
+
+
+def _expression(value: Any) -> Expression:
+    """Return a JSON value as an expression that tells which members it has."""
+    if isinstance(value, dict):
+        return ObjectOf({name: _expression(each) for name, each in value.items()})
+    return ListOf(tuple(map(_expression, value))) if isinstance(value, list) else Value(value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _an_error(name: str) -> str:

@@ -53,7 +53,7 @@ async def carry_out_call(
     context = ToolCallInvocation(call)
     if guard is None and offered is not None:
         guard = offered.guard
-    began: set[str] = set()
+    began: set[Function] = set()
 
     async def final() -> ToolResult:
         return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered, guard, began))
@@ -74,7 +74,7 @@ async def carry_out_call(
 
 
 async def _text(
-    kernel: KernelLike, call: ToolCall, offered: Toolset | None, guard: CallGuard | None, began: set[str]
+    kernel: KernelLike, call: ToolCall, offered: Toolset | None, guard: CallGuard | None, began: set[Function]
 ) -> str:
     function = kernel.function(call.name) if offered is None else _find_offered(kernel, call.name, offered)
     try:
@@ -87,7 +87,7 @@ async def _text(
         function.structure_arguments(arguments, lenient=True)
         if refusal := await guard.refusal(function, arguments):
             raise PorticoError(refusal)
-        began.add(function.full_name)
+        began.add(function)
     result = await kernel.invoke_json(function, arguments, lenient=True)
     try:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
