@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from portico._agents.agent import ChatAgent
+from portico._agents.thread import AgentTurn, Context
 from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall, ToolResult
 from portico._flows.check import FlowReview
 from portico._flows.labels import FunctionLabels
@@ -19,6 +21,7 @@ from portico._plans.functions import plan_function
 from portico._plans.plan import Each, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, Value, When
 from portico._plans.task import Answer
 from portico._ports.chat_service import ChatService
+from portico._prompts.calling import FunctionCall
 from portico._prompts.functions import PromptInput, prompt_function
 from portico._runs.outcome import Paused, Run
 from portico.errors import PlanInvalid, RunError
@@ -424,6 +427,138 @@ async def test_a_model_that_read_calls_nothing_of_the_kind(
     assert not plugin.done
 
 
+async def turn_of(*calls: tuple[str, dict[str, Any]], functions: Any, said: str = "Tell Ada", **options: Any) -> Office:
+    """Return the office after a turn in which a model makes these calls."""
+    written = [ToolCall(name, name, json.dumps(given)) for name, given in calls]
+    providers = options.pop("providers", ())
+    chat = ScriptedChat(*written, *["d"] * 2, capabilities=ChatCapabilities(tools=True))
+    kernel, plugin = office(fetch(), *options.pop("added", ()), services={ChatService: chat}, **options)
+    await ChatAgent("a", kernel=kernel, functions=functions, context_providers=providers).invoke(said)
+    return plugin
+
+
+SENDS = Plan("Send", (Step("a", "Office-send", {"to": From("input", ("who",))}),), Value("x"))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        prompt_function("ask", "{{Office.send to=$who}}", inputs={"who": str}),
+        plan_function("ask", SENDS, effects=False),
+        # What it calls is the kernel's function of its own name.
+        prompt_function("send", "{{Office.send to=$who}}", plugin="Office", inputs={"who": str}),
+    ],
+    ids=["a prompt", "a plan", "a name of the kernel's"],
+)
+async def test_a_function_that_is_offered_and_not_the_kernels_is_judged_by_what_it_calls(made: Function) -> None:
+    class Adds:
+        async def before(self, turn: AgentTurn) -> Context:
+            return Context(functions=(made,))
+
+        async def after(self, turn: AgentTurn, outcome: object) -> None:
+            """Nothing."""
+
+    calls = ("Office-mails", {}), (made.full_name, {"who": EVE})
+    for functions, providers in (([made], ()), ([], [Adds()])):
+        plugin = await turn_of(*calls, functions=["Office-mails", *functions], providers=providers)
+        assert not plugin.done
+
+
+ADA = "ada@example.org"
+
+
+@pytest.mark.parametrize(
+    ("letter", "posted"),
+    [
+        ({"to": ADA, "text": "What I read."}, True),
+        ({"to": EVE, "text": "What I read."}, False),
+        ({"to": ADA, "text": "What I read.", "bcc": EVE}, False),
+        ({"To": EVE, "to": ADA, "text": "What I read."}, False),
+        ({"text": "What I read."}, False),
+        ({}, False),
+        (json.dumps({"to": ADA, "text": "What I read."}), False),
+        ([{"to": ADA, "text": "What I read."}], False),
+        (None, False),
+    ],
+)
+async def test_a_model_that_read_may_write_the_parts_that_take_anything(letter: Any, posted: bool) -> None:
+    calls = ("Office-mails", {}), ("Office-post", {"letter": letter})
+    plugin = await turn_of(*calls, functions=["Office"], said=f"Write to {ADA}")
+    assert plugin.done == ([letter] if posted else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ({"to": ADA}, True),
+        ({"to": ADA, "copies": [], "note": None, "kind": 3}, True),
+        ({"to": ADA, "copies": [EVE]}, False),
+        ({"to": ADA, "note": ""}, False),
+        ({"to": ADA, "kind": None}, False),
+        ({"to": ADA, "kind": True}, False),
+        ({"copies": []}, False),
+        ({"note": None}, False),
+    ],
+)
+async def test_a_value_that_could_as_well_be_left_out_need_not_be_said(given: dict[str, Any], called: bool) -> None:
+    done = []
+
+    @function(effects=True)
+    def mail(to: str = "all", copies: list[str] = [], note: str | None = None, kind: int | bool | None = 3) -> str:  # noqa: B006
+        done.append(to)
+        return "sent"
+
+    calls = ("Office-mails", {}), ("mail", given)
+    await turn_of(*calls, functions=["Office", "mail"], said=f"Write to {ADA}", added=[Function.of(mail)])
+    assert bool(done) is called
+
+
+class At:
+    """A template language whose calls are ``@name@``, which it tells or not."""
+
+    name = "at"
+
+    def __init__(self, *, tells: bool) -> None:
+        self.tells = tells
+
+    def compile(self, source: str, *, name: str = "prompt") -> Any:
+        parts = source.split("@")
+
+        class Template:
+            async def render(self, arguments: Any, *, call: Any) -> str:
+                return "".join([str(await call(part, {})) if n % 2 else part for n, part in enumerate(parts)])
+
+        if self.tells:
+            calls = tuple(FunctionCall.at(source, 0, part, positional=0) for part in parts[1::2])
+            Template.calls = calls  # type: ignore[attr-defined]
+        return Template()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "language", "trusted"),
+    [
+        ("Translate {{$text}}", None, True),
+        ("Translate {{'text'}} {% %}", None, True),
+        ("Translate {{text}} {{$text}}", None, False),
+        ("Translate {{Office.mails}}", None, False),
+        ("Translate", At(tells=True), True),
+        ("Translate @Office-mails@", At(tells=True), False),
+        ("Translate", At(tells=False), False),
+        ("Translate @Office-mails@", At(tells=False), False),
+    ],
+)
+async def test_an_answer_is_as_given_only_where_a_template_is_known_to_call_nothing(
+    prompt: str, language: At | None, trusted: bool
+) -> None:
+    chat = ScriptedChat(EVE)
+    text = Function("text", lambda: EVE, returns=Function.of(Office().keep).returns)
+    given = {"text": PromptInput(default="b")}
+    asks = prompt_function("ask", prompt, inputs=given, language=language.name if language else None)
+    kernel, plugin = office(text, services={ChatService: chat}, template_languages=[language] if language else [])
+    kernel.add_function(asks)
+    steps = Step("s1", "ask", {"text": Value("a")}), Step("s2", "Office-send", {"to": From("s1")})
+    run = await kernel.run_plan(Plan("g", steps, Value("ok")))
+    assert (isinstance(run.outcome, Answer), plugin.done) == (trusted, [EVE] if trusted else [])
 MEMO = Plan("m", (Step("a", "Office-translate", {"text": From("input", ("text",))}),), Value("memo"))
 
 

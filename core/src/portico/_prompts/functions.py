@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
@@ -71,7 +72,6 @@ _KINDS: Mapping[object, type] = {"string": str, "integer": int, "number": float,
 _SAYING_NOTHING = {"type", "title", "description", "default", "examples"}
 _NOTES = ("title", "description", "examples")
 _NAME = re.compile(r"[0-9A-Za-z_]+")
-_FILLED_IN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,8 @@ def prompt_function(
     codecs = tuple(codecs)
     full_name = f"{plugin}-{name}" if plugin else name
     given = {key: PromptInput.parameter(key, value, codecs, validator) for key, value in (inputs or {}).items()}
-    parameters = _with_variables(given, _variables(prompt, language, full_name))
+    template = _known_template(prompt, language, full_name)
+    parameters = _with_variables(given, getattr(template, "variables", ()))
     known = {parameter.name.casefold() for parameter in parameters}
     for word in trusted:
         if known and word.casefold() not in known:
@@ -217,7 +218,14 @@ def prompt_function(
         frozenset(trusted),
         cast("TurnOptions", asked),
     )
-    return Function(
+
+    def bind(kernel: KernelLike) -> Function:
+        bound, found = asking.bind(kernel), copy(made)
+        # Which functions the template calls is known in a kernel that has its language.
+        found.callable, found.labels = bound.ask, _labels(bound.template, parameters, asked)
+        return found
+
+    function = Function(
         name,
         asking.unbound,
         plugin=plugin,
@@ -226,12 +234,16 @@ def prompt_function(
         returns=returned,
         effects=effects,
         tags=frozenset(tags),
-        labels=_labels(prompt, parameters, asked),
-        bind=asking.bind,
+        labels=_labels(template, parameters, asked),
+        bind=bind,
     )
+    made = copy(function)  # Without a manual.
+    return function
 
 
-def _labels(prompt: str | Template, parameters: Iterable[Parameter], asked: Mapping[str, Any]) -> FunctionLabels | None:
+def _labels(
+    template: Template | None, parameters: Iterable[Parameter], asked: Mapping[str, Any]
+) -> FunctionLabels | None:
     """Return the labels of a prompt function.
 
     Where the model reads nothing but the arguments, its reply is as trusted as they are. Where it may call functions,
@@ -239,11 +251,10 @@ def _labels(prompt: str | Template, parameters: Iterable[Parameter], asked: Mapp
     """
     if asked.get("functions") or asked.get("tool_choice"):
         return FunctionLabels(reaches_out=True)
-    names = {each.name for each in parameters}
-    filled = _FILLED_IN.findall(prompt) if isinstance(prompt, str) and "{%" not in prompt else ["a template"]
-    if all(each.strip().removeprefix("$") in names for each in filled):
-        return FunctionLabels.read("as given")
-    return None
+    names, calls = {each.name for each in parameters}, getattr(template, "calls", None)
+    if calls is None or not all(call.variable in names for call in calls):
+        return None
+    return FunctionLabels.read("as given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +274,9 @@ class _Asking:
             f"the prompt function {self.name} is in no kernel: call what Kernel.add_function or add_plugin returned"
         )
 
-    def bind(self, kernel: KernelLike) -> Callable[..., Coroutine[Any, Any, Any]]:
+    def bind(self, kernel: KernelLike) -> _Bound:
         """Return what is called in a kernel, the prompt compiled."""
-        template = kernel.template(self.prompt, language=self.language, name=self.name)
-
-        return _Bound(self, kernel, template).ask
+        return _Bound(self, kernel, kernel.template(self.prompt, language=self.language, name=self.name))
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the defaults of those left out."""
@@ -310,8 +319,8 @@ def template_of(function: Function) -> Template | None:
     return owner.template if isinstance(owner, _Bound) else None
 
 
-def _variables(prompt: str | Template, language: str | None, name: str) -> tuple[str, ...]:
-    """Return the names of a template's variables, where its language tells them."""
+def _known_template(prompt: str | Template, language: str | None, name: str) -> Template | None:
+    """Return the template of a prompt; None for a text whose language is a kernel's."""
     if isinstance(prompt, Prompt):
         raise TypeError("this prompt is rendered already: give the template")
     if not isinstance(prompt, str):
@@ -319,10 +328,10 @@ def _variables(prompt: str | Template, language: str | None, name: str) -> tuple
             raise TypeError(f"the prompt is compiled already: language={language!r} can only be said of a text")
         if not hasattr(prompt, "render"):
             raise TypeError(f"a prompt is a text or a compiled template, not {prompt!r}")
-        return tuple(getattr(prompt, "variables", ()))
+        return prompt
     if language in (None, OWN_LANGUAGE):
-        return SemanticKernelTemplates().compile(prompt, name=name).variables
-    return ()
+        return SemanticKernelTemplates().compile(prompt, name=name)
+    return None
 
 
 def _with_variables(given: Mapping[str, Parameter], variables: Iterable[str]) -> tuple[Parameter, ...]:
