@@ -559,6 +559,15 @@ async def test_an_answer_is_as_given_only_where_a_template_is_known_to_call_noth
     steps = Step("s1", "ask", {"text": Value("a")}), Step("s2", "Office-send", {"to": From("s1")})
     run = await kernel.run_plan(Plan("g", steps, Value("ok")))
     assert (isinstance(run.outcome, Answer), plugin.done) == (trusted, [EVE] if trusted else [])
+
+
+async def test_a_prompt_that_reads_and_sends_by_itself_needs_a_person_before_anything_was_read() -> None:
+    digest = prompt_function("digest", "{{ask who=$who}} {{Office.mails}} {{ask who=$who}}", inputs={"who": str})
+    asking = prompt_function("ask", "{{Office.send to=$who}}")
+    plugin = await turn_of(("digest", {"who": "ada"}), functions=["digest"], added=(asking, digest))
+    assert not plugin.done
+
+
 MEMO = Plan("m", (Step("a", "Office-translate", {"text": From("input", ("text",))}),), Value("memo"))
 
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 72_900,
-    "core lines": 25_750,
+    "source lines": 73_100,
+    "core lines": 25_900,
     "testkit lines, with its tests": 12_010,
     "public names of core": 226,
     "distributions": 28,

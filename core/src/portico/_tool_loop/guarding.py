@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,13 @@ from portico._chat.messages import (
     untrusted_in,
 )
 from portico._flows.around import Around, member_names
-from portico._flows.check import Flow, FlowReview
+from portico._flows.check import Flow, FlowReview, flows_of
 from portico._flows.labels import Label, Takes, shade_of
 from portico._flows.policy import Policy
 from portico._flows.words import UserWords, named_in, parts_at, readers_at
 from portico._functions.functions import FunctionSpec
 from portico._plans.functions import around_of, calls_inside
-from portico._plans.plan import Expression, ListOf, ObjectOf, Step, Value
+from portico._plans.plan import Expression, ListOf, ObjectOf, Plan, Step, Value
 from portico._schema.paths import EACH
 
 if TYPE_CHECKING:
@@ -144,11 +144,15 @@ class CallGuard:
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
         spec = function.spec
-        if not (self.read or self.readers is not None):
-            return ""
         known = self.kernel.functions.get(spec.name) is function
         around = around_of(self.kernel, self.policy, more={} if known else {spec.name: function})
-        if not around.restricts(spec):
+        step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
+        if around.inside(spec.name) and around.plans(spec.name) is None:
+            # A prompt may read and send by itself; a plan that does is judged when it runs.
+            inside = [each for each in flows_of(Plan("", (step,)), around) if each.place == ("function",)]
+            if inside and (why := await self._ask(step, arguments, inside)):
+                return why
+        if not (self.read or self.readers is not None) or not around.restricts(spec):
             return ""
         sink = around.is_sink(spec)
         judged = [each for name in arguments for each in self._judge(around, spec, name, arguments[name])]
@@ -174,14 +178,18 @@ class CallGuard:
             why = f"the model read what only some may read, before it called {spec.name} with {private[0].name!r}"
         place = ("arguments", (wrong or private)[0].name) if wrong or private else ("function",)
         refused = any(each.takes.refuse for each in (*wrong, *private))
-        if not refused and (decide := self.kernel.decide_flow) is not None:
-            step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
-            flows = (Flow((spec.name,), place, "ask", sources, why),)
-            decided = await decide(FlowReview(step, "", arguments, flows))
+        flow = Flow((spec.name,), place, "refuse" if refused else "ask", sources, why)
+        return await self._ask(step, arguments, [flow])
+
+    async def _ask(self, step: Step, arguments: Mapping[str, Any], flows: Sequence[Flow]) -> str:
+        """Return why a call does not happen, "" where a person agrees to it."""
+        why, decide = flows[0].why, self.kernel.decide_flow
+        if decide is not None and all(each.verdict == "ask" for each in flows):
+            decided = await decide(FlowReview(step, "", arguments, tuple(flows)))
             if decided is True:
                 return ""
             why = decided or why
-        return f"{spec.name} was not called: {why}. A person must agree first."
+        return f"{step.function} was not called: {why}. A person must agree first."
 
     def _judge(self, around: Around, spec: FunctionSpec, name: str, value: Any) -> Iterator[_Judged]:
         """Yield the places of an argument with what each takes; none of one that could as well be left out."""
