@@ -363,8 +363,11 @@ def untrusted_in(message: Message) -> tuple[str, ...]:
 
 def _in_prompts(content: tuple[Part, ...]) -> tuple[str, ...]:
     """Return what had a part in the rendered prompts that the words of a message are."""
-    texts = (part.text for part in content if type(part) is Text and type(part.text) is not str)
-    return tuple(sorted({name for text in texts for name in getattr(text, "untrusted", None) or ()}))
+    names: set[str] = set()
+    for part in content:
+        if type(part) is Text and type(part.text) is not str:
+            names.update(getattr(part.text, "untrusted", None) or ())
+    return tuple(sorted(names)) if names else ()
 
 
 def is_users(message: Message) -> bool:
