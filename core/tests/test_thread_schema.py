@@ -13,7 +13,7 @@ from tests.support.described_form import DescribedForm
 
 from portico._agents.reducing import Reduced
 from portico._agents.thread import Thread, ThreadTurn
-from portico._chat.messages import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
+from portico._chat.messages import Audio, File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import ThreadFormatError
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.strategies import json_values, near
@@ -37,9 +37,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 EVERY_PART = Thread(
     "t1",
     messages=[
-        Message("user", (Text("a"), Image(b"b"), Image(url="c"), File(b"d", "e", "f"), Source(1, "g", "h", "i")), "j"),
         Message(
-            "assistant", (Reasoning([1, {"k": None}], "l"), Reasoning(b"m"), ToolCall("n", "o", "p")), untrusted=()
+            "user",
+            (Text("a"), Image(b"b"), Image(url="c"), File(b"d", "e", "f"), Audio(b"x"), Source(1, "g", "h", "i")),
+            "j",
+        ),
+        Message(
+            "assistant", (Reasoning([1, {"k": None}], "l", "s"), Reasoning(b"m"), ToolCall("n", "o", "p")), untrusted=()
         ),
         Message("tool", (ToolResult("n", "o", "q", error=True),), untrusted=("o",)),
     ],

@@ -18,7 +18,7 @@ LIMITS = {
     "source lines": 73_100,
     "core lines": 25_900,
     "testkit lines, with its tests": 12_010,
-    "public names of core": 226,
+    "public names of core": 227,
     "distributions": 28,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from portico._chat.citations import Citations as Citations
     from portico._chat.messages import (
+        Audio as Audio,
         ChatCapabilities as ChatCapabilities,
         ChatDelta as ChatDelta,
         ChatReply as ChatReply,

@@ -267,7 +267,7 @@ class ReplyReader:
             if text:
                 yield ChatDelta(text)
         thoughts = "".join(self._thoughts)
-        parts: list[Part] = [Reasoning(thoughts, thoughts)] if thoughts else []
+        parts: list[Part] = [Reasoning(thoughts, thoughts, self._service)] if thoughts else []
         calls = [self._calls[index] for index in sorted(self._calls)]
         if text or not calls:
             parts.append(Text(text))

@@ -146,7 +146,8 @@ def _write_message(message: Message, guard: Guard) -> Iterator[dict[str, Any]]:
     if message.role == "tool" and not calls and not message.text:
         return
     written: dict[str, Any] = {"role": message.role, "content": guard(message.text)}
-    thoughts = [part.data for part in message.content if isinstance(part, Reasoning) and isinstance(part.data, str)]
+    own = [part.data for part in message.content if isinstance(part, Reasoning) and part.service in ("", "llamacpp")]
+    thoughts = [data for data in own if isinstance(data, str)]
     if thoughts:
         written["reasoning_content"] = guard("\n".join(thoughts))
     if calls:

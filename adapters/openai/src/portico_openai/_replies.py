@@ -90,9 +90,10 @@ class _WrittenCall:
 class ReplyBuilder:
     """Put a reply together from its pieces: one piece for a whole reply, many for a streamed one."""
 
-    def __init__(self, peer: Peer, service: str) -> None:
+    def __init__(self, peer: Peer, service: str, maker: str = "") -> None:
         self._peer = peer
         self._service = service
+        self._maker = maker
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._reasoning: dict[str, str] = {}
@@ -165,7 +166,9 @@ class ReplyBuilder:
         if self._reasoning or self._thoughts:
             thoughts = list(_join_pieces(self._thoughts)) if self._streamed else self._thoughts
             data = {**self._reasoning, **({"content": thoughts} if thoughts else {})}
-            parts.append(Reasoning(data, next(iter(self._reasoning.values()), "".join(map(_thought_of, thoughts)))))
+            parts.append(
+                Reasoning(data, next(iter(self._reasoning.values()), "".join(map(_thought_of, thoughts))), self._maker)
+            )
         text = "".join(self._texts)
         if text or not self._calls:
             parts.append(Text(text))

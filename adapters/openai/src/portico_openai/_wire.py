@@ -74,7 +74,11 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     Raises ``ValueError`` for a message that has no form on the wire, and ``TypeError`` for an extra, an argument or a
     schema that is not JSON.
     """
-    fields: dict[str, Any] = {**settings.body, "model": settings.model, "messages": list(_messages(request.messages))}
+    fields: dict[str, Any] = {
+        **settings.body,
+        "model": settings.model,
+        "messages": list(_messages(request.messages, maker_of(settings))),
+    }
     offered = request.offered
     extras = dict(request.extras)
     if offered:
@@ -114,17 +118,22 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     return encode_json(fields | extras)
 
 
+def maker_of(settings: OpenAIChatSettings) -> str:
+    """Return who makes the reasoning in replies: services of one protocol do not take each other's."""
+    return f"openai at {settings.host}"
+
+
 def _tool(tool: Tool, most: int | None) -> dict[str, Any]:
     told = tool.description if tool.description[:most] == tool.description else f"{tool.description[:1_023]}…"
     function: dict[str, Any] = {"name": tool.name, "description": told, "parameters": tool.parameters}
     return {"type": "function", "function": function | ({"strict": True} if tool.strict else {})}
 
 
-def _messages(messages: Any) -> Iterator[dict[str, Any]]:
+def _messages(messages: Any, service: str) -> Iterator[dict[str, Any]]:
     for message in messages:
         content = message.content
         if message.role == "assistant":
-            yield _assistant(message)
+            yield _assistant(message, service)
         elif len(content) == 1 and type(content[0]) is Text and message.role != "tool":
             yield _add_name({"role": message.role, "content": content[0].text}, message)
         else:
@@ -139,7 +148,7 @@ def _messages(messages: Any) -> Iterator[dict[str, Any]]:
                 yield _add_name({"role": message.role, "content": _content(rest, message.role)}, message)
 
 
-def _assistant(message: Message) -> dict[str, Any]:
+def _assistant(message: Message, service: str) -> dict[str, Any]:
     written: dict[str, Any] = {"role": "assistant", "content": None}
     texts = []
     calls = []
@@ -151,7 +160,7 @@ def _assistant(message: Message) -> dict[str, Any]:
             function = {"name": _name(part.name), "arguments": part.arguments or "{}"}
             calls.append({"id": part.id, "type": "function", "function": function})
         elif isinstance(part, Reasoning):
-            if isinstance(part.data, Mapping):  # the reasoning of another kind of service is not sent
+            if part.service in ("", service) and isinstance(part.data, Mapping):
                 written.update({name: part.data[name] for name in REASONING_FIELDS if name in part.data})
                 thoughts += part.data.get("content", ())
         else:
@@ -179,7 +188,7 @@ def _part(part: Part, role: str) -> dict[str, Any]:
             raise ValueError("an Image has either data or a url")
         url = part.url if part.data is None else _data_url(part.data, part.media_type)
         return {"type": "image_url", "image_url": {"url": url}}
-    if isinstance(part, File):
+    if isinstance(part, File) and part.data is not None:
         return {"type": "file", "file": {"filename": part.name, "file_data": _data_url(part.data, part.media_type)}}
     raise ValueError(f"a message of the role {role!r} cannot hold the part {type(part).__name__}")
 

@@ -10,7 +10,7 @@ from portico.errors import ResponseInvalid
 from portico.plugins import Services
 from portico_openai._connection import OpenAIConnection
 from portico_openai._replies import ReplyBuilder, decode_piece
-from portico_openai._wire import capabilities, request_body
+from portico_openai._wire import capabilities, maker_of, request_body
 from portico_openai.config import OpenAIChatSettings
 from portico_wire.connection import Incoming
 from portico_wire.errors import invalid
@@ -51,7 +51,7 @@ class OpenAIChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
-        builder = ReplyBuilder(self._connection.peer, self.name)
+        builder = ReplyBuilder(self._connection.peer, self.name, maker_of(self._settings))
         with self._connection.peer.hiding():
             text = await self._connection.fetch(_PATH, self._body(request, stream=False))
             builder.add(decode_piece(text, self._connection.peer, "a reply"))
@@ -61,7 +61,7 @@ class OpenAIChat:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
         peer = self._connection.peer
-        builder = ReplyBuilder(peer, self.name)
+        builder = ReplyBuilder(peer, self.name, maker_of(self._settings))
         with peer.hiding():
             async with self._connection.open(_PATH, self._body(request, stream=True)) as incoming:
                 if incoming.content_type == "application/json":

@@ -12,6 +12,7 @@ from portico._chat.messages import (
     FOR_SOME,
     SUMMARY_HEAD,
     SUMMARY_LABEL,
+    Audio,
     File,
     Image,
     Message,
@@ -49,18 +50,18 @@ def estimated_message_tokens(message: Message) -> int:
     9
 
     Words, sources, calls with their arguments, results and reasoning count by `Message.estimate_tokens`, one for three
-    bytes; a message, a source, a call and a result 4 besides; an image 1,000, whatever its size; a file one for
-    three of its bytes.
+    bytes; a message, a source, a call and a result 4 besides; an image, sound and a link 1,000, whatever their size; a
+    file one for three of its bytes.
     """
     total = _AROUND + Message.estimate_tokens(message.name or "")
     for part in message.content:
         match part:
             case Text(text):
                 total += Message.estimate_tokens(text)
-            case Image():
+            case Image() | Audio() | File(data=None):
                 total += _IMAGE
-            case File():
-                total += len(part.data) // _BYTES_A_TOKEN + _AROUND
+            case File(data=bytes(data)):
+                total += len(data) // _BYTES_A_TOKEN + _AROUND
             case Reasoning():
                 total += Message.estimate_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
             case _:
@@ -77,6 +78,8 @@ def _write_part(part: Part) -> str:
             return f"[a picture{'' if part.url is None else f', {part.url}'}]"
         case File():
             return f"[the file {part.name}]"
+        case Audio():
+            return f"[sound{'' if part.url is None else f', {part.url}'}]"
         case Source():
             return f"[source {part.number}{'' if part.name is None else f', {part.name}'}: {part.text}]"
         case ToolCall():

@@ -20,6 +20,7 @@ from portico._agents.reducing import (
 )
 from portico._agents.turn_lock import TurnLock
 from portico._chat.messages import (
+    Audio,
     File,
     Image,
     Message,
@@ -69,7 +70,7 @@ def _to_json(value: Any, place: str) -> dict[str, Any]:
     for each in fields(value):
         name, member = each.name, getattr(value, each.name)
         default = each.default is not MISSING and member == each.default
-        if not each.compare or (default and name not in required):
+        if not each.compare or ((default or member is None) and name not in required):
             continue
         inside = f"{place}.{name}"
         if kind is None and isinstance(member, tuple):
@@ -153,7 +154,7 @@ def _messages(document: object, place: str) -> tuple[Message, ...]:
 def _part(document: object, place: str) -> Part:
     kind = document.get("type") if isinstance(document, dict) else None
     made, required, optional = _PARTS[_one_of(tuple(_PARTS))(kind, f"{place}.type")]
-    make = _reasoning if made is Reasoning else made
+    make = _MADE_OTHERWISE.get(made, made)
     assert isinstance(document, dict)  # noqa: S101 - it has a type
     members = {name: value for name, value in document.items() if name != "type"}
     part: Part = _record(make, required, optional)(members, place)
@@ -163,7 +164,14 @@ def _part(document: object, place: str) -> Part:
 def _reasoning(**members: Any) -> Reasoning:
     if ("data" in members) == ("bytes" in members):
         raise ValueError('exactly one of "data" and "bytes" is needed')
-    return Reasoning(members.get("bytes", members.get("data")), members.get("summary"))
+    return Reasoning(members.get("bytes", members.get("data")), members.get("summary"), members.get("service", ""))
+
+
+def _file(**members: Any) -> File:
+    return File(members.get("data"), members["name"], members["media_type"], members.get("url"))
+
+
+_MADE_OTHERWISE: dict[type[Any], Callable[..., Part]] = {Reasoning: _reasoning, File: _file}
 
 
 def _one_of(words: Sequence[str]) -> _Read:
@@ -231,11 +239,12 @@ def _error(place: str, expected: str, got: object) -> ThreadFormatError:
 _PARTS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
     "text": (Text, {"text": _text}, {}),
     "image": (Image, {"media_type": _text}, {"data": _bytes, "url": _text}),
-    "file": (File, {"name": _text, "media_type": _text, "data": _bytes}, {}),
+    "file": (File, {"name": _text, "media_type": _text}, {"data": _bytes, "url": _text}),
+    "audio": (Audio, {"media_type": _text}, {"data": _bytes, "url": _text}),
     "source": (Source, {"number": _number, "text": _text}, {"name": _text, "link": _text}),
     "tool_call": (ToolCall, {"id": _text, "name": _text, "arguments": _text}, {}),
     "tool_result": (ToolResult, {"id": _text, "name": _text, "content": _text}, {"error": _boolean}),
-    "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text}),
+    "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text, "service": _text}),
 }
 """The parts of a message: their class, and how to read the fields that are required and those that are not."""
 _usage = _record(Usage, {}, dict.fromkeys(_USAGE, _count))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import UnsupportedOption
@@ -38,11 +39,21 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file by content."""
+    """A file: bytes, or a URL that the service fetches itself."""
 
-    data: bytes
+    data: bytes | None
     name: str
     media_type: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """Sound: bytes with a media type, or a URL that the service fetches itself."""
+
+    data: bytes | None = None
+    url: str | None = None
+    media_type: str = "audio/wav"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +91,17 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A service's own record of its thinking; opaque, and handed back as it came."""
+    """A service's own record of its thinking; opaque, and handed back as it came to the ``service`` that made it.
+
+    No other service gets it. Where ``service`` is "" it is not known who made it, and the form of the data tells.
+    """
 
     data: Any
     summary: str | None = None
+    service: str = ""
 
 
-Part: TypeAlias = Text | Image | File | Source | ToolCall | ToolResult | Reasoning
+Part: TypeAlias = Text | Image | File | Audio | Source | ToolCall | ToolResult | Reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +218,7 @@ class ChatRequest:
     def check(self, capabilities: ChatCapabilities, service: str) -> None:
         """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
         parts = {type(part) for message in self.messages for part in message.content}
+        attached = [part for message in self.messages for part in message.content if isinstance(part, Attached)]
         wanted: dict[str, bool] = {
             "tools": bool(self.tools) and not capabilities.tools,
             "tool_choice": self.tool_choice.mode == "required" and not capabilities.tools,
@@ -212,10 +228,17 @@ class ChatRequest:
             "strict": not capabilities.strict and (self.response_strict or any(tool.strict for tool in self.tools)),
             "images": Image in parts and not capabilities.images,
             "files": File in parts and not capabilities.files,
+            "audio": Audio in parts and not capabilities.audio,
             "sources": Source in parts and not capabilities.sources,
         }
         for option in ("temperature", "top_p", "max_tokens", "stop", "seed"):
             wanted[option] = getattr(self, option) not in (None, ()) and option not in capabilities.sampling
+        for part in attached:
+            if part.data is None:
+                wanted["links to what is attached"] = type(part).__name__ not in capabilities.links
+            elif capabilities.media_types is not None:
+                taken = any(fnmatchcase(part.media_type, each) for each in capabilities.media_types)
+                wanted[f"what is attached of the type {part.media_type}"] = not taken
         for extra in self.extras:
             wanted[f"extras.{extra}"] = extra not in capabilities.extras
         refused = [option for option, missing in wanted.items() if missing]
@@ -323,6 +346,11 @@ class ChatCapabilities:
     strict: bool = False
     images: bool = False
     files: bool = False
+    audio: bool = False
+    links: frozenset[str] = frozenset({"Image"})
+    """Which of Image, File and Audio may be links that the service fetches."""
+    media_types: frozenset[str] | None = None
+    """The media types, or patterns of them, of bytes that it takes; None for any."""
     sampling: frozenset[str] = frozenset()
     """Which of temperature, top_p, max_tokens, stop and seed are honoured."""
     extras: frozenset[str] = frozenset()
@@ -340,6 +368,7 @@ def _as_text(part: Part) -> Part:
     return Text(f'<source number="{part.number}"{name}{link}>\n{escape(part.text, quote=False)}\n</source>\n')
 
 
+Attached: TypeAlias = Image | File | Audio
 _BYTES_A_TOKEN = 3
 
 EARLIER_ANSWER = ("an earlier answer",)

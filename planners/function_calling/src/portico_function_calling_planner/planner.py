@@ -112,9 +112,9 @@ def _part(part: Part) -> dict[str, Any] | None:
             return {"text": text}
         case ToolCall(id, name, arguments):
             return {"call": id, "name": name, "arguments": arguments}
-        case Reasoning(data, summary) if _is_json(data):
+        case Reasoning(data, summary, service) if _is_json(data):
             # A journal holds JSON only.
-            return {"reasoning": data, "summary": summary}
+            return {"reasoning": data, "summary": summary, "service": service}
     return None
 
 
@@ -132,7 +132,7 @@ def _part_from(document: Mapping[str, Any]) -> Part:
         return Text(str(document["text"]))
     if "call" in document:
         return ToolCall(str(document["call"]), str(document["name"]), str(document["arguments"]))
-    return Reasoning(document["reasoning"], document.get("summary"))
+    return Reasoning(document["reasoning"], document.get("summary"), document.get("service", ""))
 
 
 def collect_exchanges(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:

@@ -9,7 +9,19 @@ from typing import ClassVar, cast
 
 import pytest
 
-from portico import ChatCapabilities, ChatReply, ChatRequest, File, Image, Message, Source, Tool, ToolChoice, ToolResult
+from portico import (
+    Audio,
+    ChatCapabilities,
+    ChatReply,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    Source,
+    Tool,
+    ToolChoice,
+    ToolResult,
+)
 from portico.errors import ConfigurationError, ServiceError, UnsupportedOption
 from portico.ports import ChatService
 from portico_testkit import chat_schema_checks, chat_tool_checks
@@ -62,6 +74,12 @@ def refused(capabilities: ChatCapabilities) -> dict[str, ChatRequest]:
         found["images"] = ask("What is this?", Image(data=_PNG))
     if not capabilities.files:
         found["files"] = ask("Read it.", File(b"text", "a.txt", "text/plain"))
+    if not capabilities.audio:
+        found["audio"] = ask("What is said?", Audio(b"RIFF"))
+    if capabilities.images and "Image" not in capabilities.links:
+        found["links"] = ask("What is this?", Image(url="https://example.com/a.png"))
+    if capabilities.images and capabilities.media_types is not None:
+        found["a type of image"] = ask("What is this?", Image(_PNG, media_type="image/x-unknown"))
     if not capabilities.sources:
         found["sources"] = ask(QUESTION, *SOURCES)
     return found

@@ -10,6 +10,7 @@ from typing import Literal
 from hypothesis import strategies as st
 
 from portico import (
+    Audio,
     ChatCapabilities,
     ChatReply,
     File,
@@ -34,14 +35,18 @@ _EVERYTHING = ChatCapabilities(
     strict=True,
     images=True,
     files=True,
+    audio=True,
+    links=frozenset({"Image", "File"}),
     sampling=frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"}),
 )
 _TEXT = st.text(max_size=12)
+_LINK = st.just("https://example.com/a.png")
 _NAMES = st.text("abcXYZ019_-", min_size=1, max_size=64)
 _KEYS = st.sampled_from(["a", "b", "c d", "ключ", "$ref", ""])
 _COUNTS = st.integers(0, 2**40)
 _JSON = json_values(3)
 _COINS = st.booleans()
+_MAKERS = st.sampled_from(["", "scripted"])
 _OF_FIVE = st.integers(0, 4)
 _NAME = st.none() | _NAMES
 _SYSTEM_TEXTS = st.lists(st.builds(Text, _TEXT), max_size=2).map(tuple)
@@ -74,9 +79,15 @@ def _contents(capabilities: ChatCapabilities) -> st.SearchStrategy[list[Part]]:
     if capabilities.images:
         kinds = st.sampled_from(["image/png", "image/jpeg"])
         parts |= st.builds(Image, st.binary(max_size=8), st.none(), kinds)
-        parts |= st.builds(Image, st.none(), st.just("https://example.com/a.png"), kinds)
+        if "Image" in capabilities.links:
+            parts |= st.builds(Image, st.none(), _LINK, kinds)
     if capabilities.files:
-        parts |= st.builds(File, st.binary(max_size=8), _TEXT, st.sampled_from(["text/plain", "application/pdf"]))
+        kinds = st.sampled_from(["text/plain", "application/pdf"])
+        parts |= st.builds(File, st.binary(max_size=8), _TEXT, kinds)
+        if "File" in capabilities.links:
+            parts |= st.builds(File, st.none(), _TEXT, kinds, _LINK)
+    if capabilities.audio:
+        parts |= st.builds(Audio, st.binary(max_size=8))
     return st.lists(parts, max_size=3)
 
 
@@ -117,7 +128,9 @@ def chat_replies(
 
     One with calls has the finish "tool_calls", or "length" with the last call's arguments cut short.
     """
-    parts: list[Part] = [Reasoning(draw(_JSON), draw(st.none() | _TEXT)) for _ in range(draw(st.integers(0, 1)))]
+    parts: list[Part] = [
+        Reasoning(draw(_JSON), draw(st.none() | _TEXT), draw(_MAKERS)) for _ in range(draw(st.integers(0, 1)))
+    ]
     parts += [Text(text) for text in draw(st.lists(_TEXT, max_size=2))]
     calls = draw(_tool_calls(tuple(names))) if draw(_COINS) and names else []
     whole: Literal["stop", "tool_calls"] = "tool_calls" if calls else "stop"
