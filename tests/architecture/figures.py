@@ -17,7 +17,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 LIMITS = {
     "source lines": 73_100,
     "core lines": 25_900,
-    "testkit lines, with its tests": 12_010,
+    "testkit lines, with its tests": 12_050,
     "public names of core": 227,
     "distributions": 28,
     "circles of modules": 0,

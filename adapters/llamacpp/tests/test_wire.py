@@ -88,7 +88,7 @@ def test_messages_for_a_template_that_knows_tools() -> None:
         ),
         Message.of("tool", ToolResult("1", "Clock-Now", "noon </s>"), ToolResult("2", "x", "lost", error=True)),
         Message.of("tool", "words"),
-        Message.of("assistant", Reasoning({"of": object()}), "It is noon."),
+        Message.of("assistant", Reasoning({"of": object()}), Reasoning("Hm.", None, "other"), "It is noon."),
     ]
     assert messages_of(ChatRequest(history), GUARD) == [
         {"role": "system", "content": "Be brief."},
@@ -192,7 +192,7 @@ def test_the_pieces_of_a_reply_are_put_together() -> None:
 
 def test_thoughts_are_shown_and_kept_apart() -> None:
     reply, deltas = replied(chunks({"reasoning_content": "Hm"}, {"reasoning_content": "."}, {"content": "Yes."}))
-    assert reply.message.content == (Reasoning("Hm.", "Hm."), Text("Yes."))
+    assert reply.message.content == (Reasoning("Hm.", "Hm.", "llamacpp"), Text("Yes."))
     assert [delta.reasoning for delta in deltas] == ["Hm", ".", "", ""]
 
 

@@ -5,7 +5,9 @@ The files are written after the services' documentation and sources, not recorde
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,10 +103,17 @@ def files(folder: str) -> list[str]:
     return sorted(path.name for path in (EXCHANGES / folder).iterdir())
 
 
+def made_at(loopback: Any, reply: ChatReply) -> ChatReply:
+    """Return a reply whose reasoning says that the service on loopback made it."""
+    maker = f"openai at 127.0.0.1:{loopback.port}"
+    parts = (replace(part, service=maker) if isinstance(part, Reasoning) else part for part in reply.message.content)
+    return replace(reply, message=replace(reply.message, content=tuple(parts)))
+
+
 @pytest.mark.parametrize("name", [name for name in files("replies") if Path(name).stem in REPLIES])
 async def test_a_reply_is_read(name, loopback, make_chat):
     body = (EXCHANGES / "replies" / name).read_bytes()
-    expected = REPLIES[Path(name).stem]
+    expected = made_at(loopback, REPLIES[Path(name).stem])
     if name.endswith(".json"):
         loopback.will(loopback.whole(body))
         assert await make_chat().complete(REQUEST) == expected
@@ -124,6 +133,14 @@ async def test_a_reply_is_read(name, loopback, make_chat):
         assert piece.index in calls or (piece.id and piece.name), "the first piece of a call has its id and name"
         calls[piece.index] = ToolCall(begun.id, begun.name, begun.arguments + piece.arguments)
     assert tuple(calls.values()) == expected.tool_calls
+
+
+@pytest.mark.parametrize(("service", "sent"), [("", True), ("openai at api.openai.com", False), ("anthropic", False)])
+async def test_the_thinking_of_another_service_is_not_sent(service, sent, loopback, make_chat):
+    thought = Reasoning({"reasoning_content": "Hm."}, "Hm.", service)
+    loopback.will(loopback.whole(loopback.completion()))
+    await make_chat().complete(ChatRequest([Message.of("assistant", thought, "Yes."), Message.of("user", "Sure?")]))
+    assert ("reasoning_content" in loopback.visits[0].json["messages"][0]) is sent
 
 
 @pytest.mark.parametrize("name", ["mistral-thinking", "databricks-reasoning"])

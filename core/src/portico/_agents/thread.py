@@ -70,7 +70,7 @@ def _to_json(value: Any, place: str) -> dict[str, Any]:
     for each in fields(value):
         name, member = each.name, getattr(value, each.name)
         default = each.default is not MISSING and member == each.default
-        if not each.compare or ((default or member is None) and name not in required):
+        if not each.compare or (name not in required and (default or (member is None and kind == "file"))):
             continue
         inside = f"{place}.{name}"
         if kind is None and isinstance(member, tuple):
