@@ -445,7 +445,7 @@ SENDS = Plan("Send", (Step("a", "Office-send", {"to": From("input", ("who",))}),
     [
         prompt_function("ask", "{{Office.send to=$who}}", inputs={"who": str}),
         plan_function("ask", SENDS, effects=False),
-        # What it calls is the kernel's function of its own name.
+        # It calls a function of the kernel that has the same name.
         prompt_function("send", "{{Office.send to=$who}}", plugin="Office", inputs={"who": str}),
     ],
     ids=["a prompt", "a plan", "a name of the kernel's"],

@@ -218,7 +218,9 @@ class ChatRequest:
     def check(self, capabilities: ChatCapabilities, service: str) -> None:
         """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
         parts = {type(part) for message in self.messages for part in message.content}
-        attached = [part for message in self.messages for part in message.content if isinstance(part, Attached)]
+        attached: list[Attached] = []
+        if not parts.isdisjoint((Image, File, Audio)):
+            attached = [part for message in self.messages for part in message.content if isinstance(part, Attached)]
         wanted: dict[str, bool] = {
             "tools": bool(self.tools) and not capabilities.tools,
             "tool_choice": self.tool_choice.mode == "required" and not capabilities.tools,
@@ -374,7 +376,7 @@ _BYTES_A_TOKEN = 3
 EARLIER_ANSWER = ("an earlier answer",)
 SUMMARY_LABEL = ("a summary of what was said before",)
 FOR_SOME = ", which only some may read"
-"""How the name of a place ends among the untrusted ones of a message, of which it is not known any more who may."""
+"""How a name in `Message.untrusted` ends where only some may read what came from there; who may is no longer known."""
 
 
 def untrusted_in(message: Message) -> tuple[str, ...]:

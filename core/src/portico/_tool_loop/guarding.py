@@ -24,7 +24,7 @@ from portico._flows.labels import Label, Takes, shade_of
 from portico._flows.policy import Policy
 from portico._flows.words import UserWords, named_in, parts_at, readers_at
 from portico._functions.functions import FunctionSpec
-from portico._plans.functions import around_of, calls_inside
+from portico._plans.functions import around_of
 from portico._plans.plan import Expression, ListOf, ObjectOf, Plan, Step, Value
 from portico._schema.paths import EACH
 
@@ -46,7 +46,7 @@ class CallGuard:
         self.policy = policy
         self.read: set[str] = set()
         self.for_some: set[str] = set()
-        """What was read that only some may read, of which it is not known who."""
+        """What was read that only some may read, where it is not known who they are."""
         self.readers: set[str] | None = None
         """Who may see all that was read; None where all may."""
         self.results: list[tuple[ToolResult, Collection[Function]]] = []
@@ -131,21 +131,21 @@ class CallGuard:
 
     def _hides(self, function: Function) -> bool:
         """Tell whether a function without a label calls, by a plan or a template, one that only some may read."""
-        known, seen = self.kernel.functions, set[str]()
-        waiting = [] if self.policy.labels(function.spec).gives else [function]
-        while waiting:
-            names = {*calls_inside(waiting.pop(), self.kernel)}
-            # A template that does not tell its calls may call any.
-            names = (known.keys() if "" in names else names & known.keys()) - seen
-            seen |= names
-            waiting += (known[each] for each in names)
-        return any(self._label(known[each]).private for each in seen)
+        known, around = self.kernel.functions, self._around(function)
+        if around.labels(function.spec).gives:
+            return False
+        called = around.every(around.inside(function.full_name))
+        return any(self._label(known[each]).private for each in called if each in known)
+
+    def _around(self, function: Function) -> Around:
+        """Return what is around a call; a function that is not the kernel's counts before one of its name."""
+        known = self.kernel.functions.get(function.full_name) is function
+        return around_of(self.kernel, self.policy, more={} if known else {function.full_name: function})
 
     async def refusal(self, function: Function, arguments: Mapping[str, Any]) -> str:
         """Return why a function may not be called; "" where it may, or a person agrees."""
         spec = function.spec
-        known = self.kernel.functions.get(spec.name) is function
-        around = around_of(self.kernel, self.policy, more={} if known else {spec.name: function})
+        around = self._around(function)
         step = Step(spec.name, spec.name, {name: Value(value) for name, value in arguments.items()})
         if around.inside(spec.name) and around.plans(spec.name) is None:
             # A prompt may read and send by itself; a plan that does is judged when it runs.
