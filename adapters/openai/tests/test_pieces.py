@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from portico_openai._replies import ReplyBuilder, decode_piece
+from portico_openai._replies import CompletionReader
 from portico_wire.errors import Peer
 from portico_wire.events import EventReader
 
@@ -35,14 +35,13 @@ DELTAS = st.fixed_dictionaries(
 @given(deltas=st.lists(DELTAS, min_size=1, max_size=10))
 def test_the_pieces_of_any_stream_make_its_reply(deltas: list[dict[str, object]]):
     peer = Peer("Chat service", "openai", "OpenAI", "m", "http://x/v1", "x")
-    builder = ReplyBuilder(peer, "openai")
+    reader = CompletionReader(peer, "openai")
     given_out = []
     for delta in deltas:
         text = json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode()
-        given_out += builder.add(decode_piece(text, peer, "a piece"))
-    builder.finish = "stop"
-    given_out += builder.end()
-    reply = builder.reply()
+        given_out += reader.add(text)
+    given_out += reader.end()
+    reply = reader.reply()
     assert "".join(delta.text for delta in given_out) == reply.text
     pieces = [delta.tool_call for delta in given_out if delta.tool_call]
     for position, call in enumerate(reply.tool_calls):

@@ -13,6 +13,7 @@ from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCa
 from portico.errors import ContentRefused, ServiceUnavailable
 from portico_openai._wire import REASONING_FIELDS, THOUGHT_PARTS
 from portico_wire.answers import Answer, decode_answer
+from portico_wire.chat import ReplyReader
 from portico_wire.errors import Peer, invalid, reported_error
 
 
@@ -87,11 +88,14 @@ class _WrittenCall:
     arguments: list[str] = field(default_factory=list)
 
 
-class ReplyBuilder:
+_DONE = b"[DONE]"
+
+
+class CompletionReader(ReplyReader):
     """Put a reply together from its pieces: one piece for a whole reply, many for a streamed one."""
 
     def __init__(self, peer: Peer, service: str, maker: str = "") -> None:
-        self._peer = peer
+        super().__init__(peer)
         self._service = service
         self._maker = maker
         self._texts: list[str] = []
@@ -103,16 +107,20 @@ class ReplyBuilder:
         self._positions: dict[int, int] = {}
         self._usage: _Usage | None = None
         self._model = ""
-        self.finish: str | None = None
-        self.started = False
+        self._finish: str | None = None
 
-    @property
-    def characters(self) -> int:
-        """Characters of text so far."""
-        return sum(map(len, self._texts))
+    def read(self, text: bytes) -> list[ChatDelta]:
+        """Read a whole completion and return what it brings."""
+        return self._add(decode_piece(text, self.peer, "a reply"))
 
-    def add(self, piece: Piece) -> list[ChatDelta]:
-        """Add a piece and return what it brings."""
+    def add(self, event: bytes) -> list[ChatDelta]:
+        """Read a chunk and return what it brings."""
+        if event == _DONE:
+            self.over = self.complete = True
+            return []
+        return self._add(decode_piece(event, self.peer, "a piece of a stream"))
+
+    def _add(self, piece: Piece) -> list[ChatDelta]:
         if piece.usage is not None:
             self._usage = piece.usage
         if piece.model:
@@ -123,20 +131,22 @@ class ReplyBuilder:
                 continue
             said = choice.delta or choice.message
             if said is not None:
-                self.started, self._streamed = True, choice.delta is not None
+                self.begun, self._streamed = True, choice.delta is not None
                 content, inner = said.content or "", ""
                 if isinstance(content, list):
                     content, inner = self._add_parts(content)
                 thought = self._add_reasoning(said) or inner
                 if content or thought:
                     self._texts.append(content)
+                    self.characters += len(content)
                     deltas.append(ChatDelta(content, reasoning=thought))
                 if said.refusal:
                     self._refusals.append(said.refusal)
                 if said.tool_calls:
                     self._add_calls(said.tool_calls, deltas)
             if choice.finish_reason:
-                self.finish = choice.finish_reason
+                self._finish = choice.finish_reason
+                self.complete = True
         return deltas
 
     def end(self) -> list[ChatDelta]:
@@ -155,13 +165,13 @@ class ReplyBuilder:
         ``ResponseInvalid`` where it said nothing at all.
         """
         if self._refusals:
-            raise ContentRefused(self._peer.says(f"refused to answer: {''.join(self._refusals)}"))
-        if self.finish == "content_filter":
-            raise ContentRefused(self._peer.says("filtered its answer."))
-        if self.finish == "error":
-            raise ServiceUnavailable(self._peer.says("gave up on its answer. Try again."))
-        if not self.started:
-            raise invalid(self._peer, "sent a reply without a message in it.")
+            raise ContentRefused(self.peer.says(f"refused to answer: {''.join(self._refusals)}"))
+        if self._finish == "content_filter":
+            raise ContentRefused(self.peer.says("filtered its answer."))
+        if self._finish == "error":
+            raise ServiceUnavailable(self.peer.says("gave up on its answer. Try again."))
+        if not self.begun:
+            raise invalid(self.peer, "sent a reply without a message in it.")
         parts: list[Part] = []
         if self._reasoning or self._thoughts:
             thoughts = list(_join_pieces(self._thoughts)) if self._streamed else self._thoughts
@@ -176,9 +186,9 @@ class ReplyBuilder:
         return ChatReply(
             Message("assistant", tuple(parts)),
             # OpenAI itself says "stop" of a call that was asked for by name.
-            "length" if self.finish == "length" else "tool_calls" if self._calls else "stop",
+            "length" if self._finish == "length" else "tool_calls" if self._calls else "stop",
             _read_usage(self._usage),
-            self._model or self._peer.model,
+            self._model or self.peer.model,
             self._service,
         )
 

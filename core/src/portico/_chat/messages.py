@@ -250,24 +250,34 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that were read and written; zero where a service counts none.
+    """Tokens that were read and written, zero where a service counts none, and what they cost.
 
-    ``cached_tokens`` are those of the input that the service had at hand, ``reasoning_tokens`` those of the
-    output that were thought and not said.
+    ``cached_tokens`` are those of the input that the service had at hand, ``cache_written_tokens`` those of the input
+    that it stored, ``reasoning_tokens`` those of the output that were thought and not said. ``cost`` is in US dollars,
+    None where the price is not known; a sum is known where each part that has tokens is.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_written_tokens: int = 0
+    cost: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
+        costs = [part.cost for part in (self, other) if part != _NO_USAGE]
+        known = [cost for cost in costs if cost is not None]
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_written_tokens + other.cache_written_tokens,
+            sum(known) if costs and len(known) == len(costs) else None,
         )
+
+
+_NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)

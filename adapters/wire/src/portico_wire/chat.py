@@ -1,0 +1,126 @@
+"""What chat services that are reached over HTTP have in common: one reply or a stream of events, read as it comes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
+from portico.errors import ResponseInvalid
+from portico_wire.connection import Connection, Incoming
+from portico_wire.errors import Peer, invalid
+from portico_wire.events import EventReader
+
+
+class ReplyReader(ABC):
+    """Reads one reply in a service's form: whole, or event by event."""
+
+    begun = False
+    """Whether something of a reply has come."""
+    complete = False
+    """Whether all of it has come: what a stream that breaks off lacks."""
+    over = False
+    """Whether the service said that no event follows; the end of the connection is not waited for then."""
+    characters = 0
+    """Characters of text so far."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+
+    @abstractmethod
+    def read(self, text: bytes) -> list[ChatDelta]:
+        """Read a whole reply and return what it brings. Raises a ``ServiceError``."""
+
+    @abstractmethod
+    def add(self, event: bytes) -> list[ChatDelta]:
+        """Read the data of one event and return what it brings. Raises a ``ServiceError``."""
+
+    def end(self) -> list[ChatDelta]:
+        """Return what is still to be reported before the reply."""
+        return []
+
+    @abstractmethod
+    def reply(self) -> ChatReply:
+        """Return the reply that has been read. Raises a ``ServiceError``, for a refusal too."""
+
+
+class WireChat(ABC):
+    """A chat service on a `Connection`: a service says how its requests and replies are written.
+
+    Calls may run concurrently; cancelling one, or closing a stream, closes its connection at once.
+    """
+
+    name: str
+    capabilities: ChatCapabilities
+
+    def __init__(self, connection: Connection, stream_timeout: float) -> None:
+        self._connection = connection
+        self._stream_timeout = stream_timeout
+
+    @abstractmethod
+    def _path(self, *, stream: bool) -> str:
+        """Return what follows ``base_url``."""
+
+    @abstractmethod
+    def _body(self, request: ChatRequest, *, stream: bool) -> bytes:
+        """Write a request that the capabilities allow."""
+
+    @abstractmethod
+    def _reader(self, request: ChatRequest) -> ReplyReader:
+        """Return what reads the reply to a request."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the whole reply."""
+        request.check(self.capabilities, self.name)
+        reader = self._reader(request)
+        with self._connection.peer.hiding():
+            body = self._body(request, stream=False)
+            reader.read(await self._connection.fetch(self._path(stream=False), body))
+            reader.end()
+            return reader.reply()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
+        request.check(self.capabilities, self.name)
+        reader = self._reader(request)
+        with self._connection.peer.hiding():
+            body = self._body(request, stream=True)
+            async with self._connection.open(self._path(stream=True), body) as incoming:
+                if incoming.content_type == "application/json":
+                    # A server that does not stream answers whole.
+                    for delta in reader.read(await incoming.rest()):
+                        yield delta
+                else:
+                    events = EventReader()
+                    while True:
+                        data = await incoming.read(self._stream_timeout)
+                        at_end = not data
+                        for event in filter(None, events.end() if at_end else events.feed(data)):
+                            try:
+                                deltas = reader.add(event)
+                            except ResponseInvalid as error:
+                                raise (_cut_off(reader, incoming) if at_end else error) from error.__cause__
+                            for delta in deltas:
+                                yield delta
+                            if reader.over:
+                                break
+                        if at_end or reader.over:
+                            break
+                    if not reader.complete:
+                        raise _cut_off(reader, incoming)
+                for delta in reader.end():
+                    yield delta
+                reply = reader.reply()
+                await incoming.drain()
+        yield ChatDelta(reply=reply)
+
+    async def aclose(self) -> None:
+        """Close the connections; a second time does nothing."""
+        await self._connection.aclose()
+
+
+def _cut_off(reader: ReplyReader, incoming: Incoming) -> ResponseInvalid:
+    if not reader.begun:
+        return invalid(reader.peer, "sent no stream of events", incoming.beginning)
+    size = f"{reader.characters:,} characters"
+    return invalid(reader.peer, f"ended its stream before the reply was complete: {size} of text had come.")
