@@ -58,7 +58,7 @@ class Embedder:
             data.reverse()
         self.at_once -= 1
         usage = {"prompt_tokens": len(asked["input"]), "total_tokens": len(asked["input"])}
-        await visit.send(self._loopback.whole({"object": "list", "data": data, "model": "e-1", "usage": usage}))
+        await visit.send(self._loopback.whole({"object": "list", "data": data, "model": "m-1", "usage": usage}))
 
 
 def expected(texts: list[str]) -> np.ndarray:
@@ -77,7 +77,7 @@ async def test_rows_are_those_of_the_texts_in_their_order(as_base64, loopback, m
     texts = ["one", "", "two", "three", "one", " \n", "four", "two"]
     embeddings = make_embeddings()
     assert np.allclose(rows_of(await embeddings.embed(texts)), expected(texts), atol=1e-6)
-    assert server.asked == [{"model": "e-1", "input": ["one", "two", "three", "four"], "encoding_format": "base64"}]
+    assert server.asked == [{"model": "m-1", "input": ["one", "two", "three", "four"], "encoding_format": "base64"}]
     assert embeddings.usage == Usage(input_tokens=4)
 
 
@@ -135,9 +135,9 @@ async def test_prefixes_tell_what_a_text_is_for_and_name_the_space(loopback, mak
     await embeddings.embed(["x", ""])
     await embeddings.embed(["x"], purpose="query")
     assert [asked["input"] for asked in server.asked] == [["passage: x"], ["query: x"]]
-    assert embeddings.model == "openai/e-1 after 'passage: ' asked after 'query: '"
-    assert make_embeddings().model == "openai/e-1"
-    assert make_embeddings(dimensions=3).model == "openai/e-1-3"
+    assert embeddings.model == "openai/m-1 after 'passage: ' asked after 'query: '"
+    assert make_embeddings().model == "openai/m-1"
+    assert make_embeddings(dimensions=3).model == "openai/m-1-3"
 
 
 async def test_the_length_of_a_vector_is_known_set_or_asked_for(loopback, make_embeddings):
@@ -191,7 +191,7 @@ async def test_an_answer_that_is_something_else_is_told_apart(body, said, loopba
     with pytest.raises(ResponseInvalid) as caught:
         await make_embeddings().embed(["one", "two"])
     assert said in str(caught.value)
-    assert str(caught.value).startswith("Embeddings 'openai' (e-1 at 127.0.0.1:")
+    assert str(caught.value).startswith("Embeddings 'openai' (m-1 at 127.0.0.1:")
 
 
 async def test_errors_are_those_of_chat(loopback, make_embeddings):
