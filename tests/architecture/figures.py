@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 73_100,
-    "core lines": 25_900,
-    "testkit lines, with its tests": 12_050,
+    "source lines": 76_500,
+    "core lines": 26_150,
+    "testkit lines, with its tests": 12_080,
     "public names of core": 227,
     "distributions": 28,
     "circles of modules": 0,

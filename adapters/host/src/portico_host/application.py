@@ -103,6 +103,7 @@ class Application:
             own.step_seconds,
             own.step_attempts,
             own.max_items,
+            own.max_cost,
         )
 
     def services(self, sources: Sequence[str] | None = None, given: Mapping[Any, Any] | None = None) -> HostServices:

@@ -86,6 +86,11 @@ class LoopBudget:
         validator=validators.ge(1),
         metadata={"doc": "For how many items of lists the steps with `each` of one run may run."},
     )
+    max_cost: float | None = setting(
+        default=None,
+        validator=validators.optional(validators.ge(0)),
+        metadata={"doc": "US dollars that the models of one run may cost; a model of unknown price is refused then."},
+    )
     include: tuple[str, ...] | None = setting(
         default=None, metadata={"doc": "The only functions that a planner may use: names of functions or plugins."}
     )

@@ -68,7 +68,7 @@ class TokenCount(msgspec.Struct):
     def usage(self) -> Usage:
         """Return them in the core's words."""
         details = self.prompt_tokens_details
-        return Usage(self.prompt_tokens, self.completion_tokens, details.cached_tokens if details else 0)
+        return Usage(self.prompt_tokens, self.completion_tokens, details.cached_tokens if details else 0, cost=0.0)
 
 
 class Chunk(msgspec.Struct):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
 from portico.errors import ResponseInvalid
 from portico_wire.connection import Connection, Incoming
 from portico_wire.errors import Peer, invalid
 from portico_wire.events import EventReader
+from portico_wire.prices import Prices
 
 
 class ReplyReader(ABC):
@@ -56,6 +58,12 @@ class WireChat(ABC):
     def __init__(self, connection: Connection, stream_timeout: float) -> None:
         self._connection = connection
         self._stream_timeout = stream_timeout
+        self._prices = Prices(connection.settings)
+
+    @property
+    def knows_cost(self) -> bool:
+        """Whether the price of the model is known, so that replies say what they cost."""
+        return self._prices.known
 
     @abstractmethod
     def _path(self, *, stream: bool) -> str:
@@ -77,7 +85,7 @@ class WireChat(ABC):
             body = self._body(request, stream=False)
             reader.read(await self._connection.fetch(self._path(stream=False), body))
             reader.end()
-            return reader.reply()
+            return self._priced(reader.reply())
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
@@ -110,9 +118,14 @@ class WireChat(ABC):
                         raise _cut_off(reader, incoming)
                 for delta in reader.end():
                     yield delta
-                reply = reader.reply()
+                reply = self._priced(reader.reply())
                 await incoming.drain()
         yield ChatDelta(reply=reply)
+
+    def _priced(self, reply: ChatReply) -> ChatReply:
+        if reply.usage.cost is not None:
+            return reply
+        return replace(reply, usage=self._prices.add(reply.usage, reply.model))
 
     async def aclose(self) -> None:
         """Close the connections; a second time does nothing."""

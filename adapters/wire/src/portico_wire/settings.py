@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -31,6 +32,18 @@ def check_further(settings: ConnectionSettings, attribute: Attribute[Any], value
         raise ValueError(f"{attribute.name} may not name {', '.join(own)}: the request sets it")
 
 
+def _price(_: object, attribute: Attribute[Any], value: Mapping[str, float]) -> None:
+    if value and (not value.keys() <= {*PRICED} or not {"input", "output"} <= value.keys()):
+        raise ValueError(
+            f"{attribute.name} has input and output, and may have cached and cache_written; not {[*value]}"
+        )
+    for name, amount in value.items():
+        if not 0 <= amount < math.inf:
+            raise ValueError(f"{attribute.name} has {name} = {amount}: give US dollars for a million tokens")
+
+
+PRICED = ("input", "output", "cached", "cache_written")
+"""The kinds of tokens that have a price."""
 POSITIVE: Any = validators.gt(0)
 
 
@@ -65,6 +78,14 @@ class ConnectionSettings:
     query: dict[str, str] = field(factory=dict, metadata={"doc": "Further query parameters of every request."})
     body: dict[str, Any] = field(
         factory=dict, validator=check_further, metadata={"doc": "Further fields of every request. A request's own win."}
+    )
+    price: dict[str, float] = field(
+        factory=dict,
+        validator=_price,
+        metadata={
+            "doc": "US dollars for a million tokens: `{ input = 0.15, output = 0.6 }`, with `cached` and "
+            "`cache_written` where these differ from `input`. Not set: the published price, where there is one."
+        },
     )
     timeout: float = field(
         default=600.0,

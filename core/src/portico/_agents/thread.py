@@ -204,6 +204,12 @@ def _count(document: object, place: str) -> int:
     return number
 
 
+def _amount(document: object, place: str) -> float:
+    if type(document) not in (int, float) or not 0 <= document < math.inf:  # type: ignore[operator]
+        raise _error(place, "a number of at least 0", document)
+    return document  # type: ignore[return-value]
+
+
 def _bytes(document: object, place: str) -> bytes:
     text = _text(document, place)
     try:
@@ -247,7 +253,7 @@ _PARTS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
     "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text, "service": _text}),
 }
 """The parts of a message: their class, and how to read the fields that are required and those that are not."""
-_usage = _record(Usage, {}, dict.fromkeys(_USAGE, _count))
+_usage = _record(Usage, {}, {**dict.fromkeys(_USAGE, _count), "cost": _amount})
 
 
 _WAYS = ("wait", "refuse")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._chat.passages import Passages
+from portico._chat.spending import purse
 from portico._plans.task import Emit, Event, Task
 from portico._ports.template_language import TemplateLanguage
 from portico._tool_loop.structured import ReplyProblem
@@ -139,8 +140,13 @@ class Asking:
         returned. A reply that was cut short raises ``PlanError``, since half a plan may mean another plan; with ``cut``
         it is returned, for planners that look at ``finish``. Errors of the service are raised as they are.
         """
+        money = purse()
+        if money is not None:
+            money.open_for(chat)
         reply = await chat.complete(_render_sources(chat, request))
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+        if money is not None:
+            money.pay(chat, reply)
         reply = expand_calls(reply)
         return reply if cut else Asking.require_whole(reply, chat, request.max_tokens)
 
@@ -174,6 +180,9 @@ class Asking:
         Raises ``PlanError`` for a reply of more than ``longest`` characters, tool calls included, and
         ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
         """
+        money = purse()
+        if money is not None:
+            money.open_for(chat)
         reply: ChatReply | None = None
         length = 0
         stream: Any = chat.stream(_render_sources(chat, request))
@@ -195,6 +204,8 @@ class Asking:
         if reply is None:
             raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+        if money is not None:
+            money.pay(chat, reply)
         return expand_calls(reply)
 
     @staticmethod

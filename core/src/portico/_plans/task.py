@@ -112,7 +112,9 @@ class Budget:
 
     ``step_seconds`` bounds each attempt of a step. ``step_attempts`` bounds the attempts of a step that fails in a way
     that may pass. A step of a plan may set both itself. Functions with effects are never tried again. ``items`` bounds
-    the items of lists for which all steps with ``each`` run, together with the steps inside of these items.
+    the items of lists for which all steps with ``each`` run, together with the steps inside of these items. ``cost`` is
+    what all models of the run may cost in US dollars, looked at before each call, from its beginning or its resuming;
+    a chat service of unknown price is refused then.
     """
 
     proposals: int = 20
@@ -122,6 +124,7 @@ class Budget:
     step_seconds: float | None = None
     step_attempts: int = 1
     items: int = 1_000
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

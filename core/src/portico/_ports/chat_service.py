@@ -15,6 +15,8 @@ class ChatService(Protocol):
 
     Behaviour: an option outside ``capabilities`` raises ``UnsupportedOption`` before anything is sent. Calls may run
     concurrently. Cancelling a call also stops it at the vendor.
+    A service may have ``knows_cost``, which is false where the `Usage.cost` of its replies will be None: a budget in
+    money refuses it before it is asked.
     Errors: a ``ServiceError`` whose cause is the vendor's exception; ``ConfigurationError`` for a wrong setting.
     """
 

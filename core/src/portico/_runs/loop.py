@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Usage
+from portico._chat.spending import spending
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
 from portico._functions.middleware import CURRENT_STEP
 from portico._plans.findings import Finding
@@ -210,7 +211,8 @@ class Loop:
     async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
         execution, token = self.execution, Event.taker.set(self._emit_of_step)
         try:
-            outcome = await self._in_time(first, approved)
+            with spending(self.budget.cost):
+                outcome = await self._in_time(first, approved)
         except Broken as stop:
             await self._fail(stop.error)
             raise stop.error from stop.error.__cause__
@@ -417,6 +419,7 @@ class Loop:
                 items=max(budget.items - items, 0),
                 refusals=budget.refusals - self.refusals,
                 seconds=left,
+                cost=None if budget.cost is None else max(budget.cost - (self.usage.cost or 0.0), 0.0),
             ),
             self.plans[-1].notes if self.plans else None,
             self.context,

@@ -211,11 +211,11 @@ def require_goal(goal: str) -> str:
 
 
 def require_budget(budget: Budget) -> Budget:
-    """Return a budget; ``ValueError`` where its seconds are no number of seconds, or its items no number of items."""
-    for name in ("seconds", "step_seconds"):
-        seconds = getattr(budget, name)
-        if seconds is not None and not 0 <= seconds < math.inf:
-            raise ValueError(f"the budget's {name} are {seconds}: give a number of seconds, or None for no bound")
+    """Return a budget; ``ValueError`` where its seconds, its items or its cost are no number of these."""
+    for name, unit in (("seconds", "seconds"), ("step_seconds", "seconds"), ("cost", "US dollars")):
+        value = getattr(budget, name)
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"the budget's {name} are {value}: give a number of {unit}, or None for no bound")
     if type(budget.items) is not int or budget.items < 0:
         raise ValueError(f"the budget's items are {budget.items}: give a whole number that is not below 0")
     return budget

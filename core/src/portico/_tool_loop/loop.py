@@ -21,6 +21,7 @@ from portico._chat.messages import (
     ToolResult,
     Usage,
 )
+from portico._chat.spending import purse, unknown_price
 from portico._functions.middleware import ToolCallInvocation, run_middleware
 from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.guarding import CallGuard
@@ -242,6 +243,13 @@ class TurnState:
         spent = self.usage.input_tokens + self.usage.output_tokens
         if limits.tokens is not None and spent >= limits.tokens:
             raise self.make_limit_error(f"{limits.tokens} tokens ({spent} were used)")
+        if limits.cost is not None:
+            if getattr(self.chat, "knows_cost", True) is False:
+                raise unknown_price(self.chat.name)
+            if (cost := self.usage.cost or 0.0) >= limits.cost:
+                raise self.make_limit_error(f"{limits.cost:g} US dollars ({cost:.6g} were spent)")
+        if (money := purse()) is not None:
+            money.open_for(self.chat)
         self.rounds += 1
         if not self.added:
             return self.request
@@ -275,6 +283,10 @@ class TurnState:
             reply = replace(reply, message=replace(reply.message, untrusted=self.guard.untrusted))
         self.usage += reply.usage
         self.added.append(reply.message)
+        if self.limits.cost is not None and self.usage.cost is None and self.usage != Usage():
+            raise unknown_price(self.chat.name)
+        if (money := purse()) is not None:
+            money.pay(self.chat, reply)
         return reply
 
     @property

@@ -94,14 +94,16 @@ class ToolLoopLimits:
     """What one turn may cost; reaching a limit raises ``LimitExceeded``.
 
     ``rounds`` are replies asked for, those that mend a malformed one included; ``calls`` are tool calls;
-    ``tokens`` are those read and written, looked at after each reply; ``seconds`` are of the whole turn;
-    ``repairs`` are how often a reply that is not of its form is sent back; ``result_characters`` is how much of
-    a tool's result the model is shown, with a note where it was cut.
+    ``tokens`` are those read and written, ``cost`` is what they cost in US dollars, both looked at after each reply;
+    with ``cost``, a service of unknown price is refused with ``UnsupportedOption``. ``seconds`` are of the whole turn;
+    ``repairs`` are how often a reply that is not of its form is sent back; ``result_characters`` is how much of a
+    tool's result the model is shown, with a note where it was cut.
     """
 
     rounds: int = 16
     calls: int = 64
     tokens: int | None = None
+    cost: float | None = None
     seconds: float | None = None
     repairs: int = 2
     result_characters: int = 100_000

@@ -146,9 +146,11 @@ def check_reply(reply: ChatReply, chat_service: ChatService, request: ChatReques
 
 
 def _check_usage(usage: Usage) -> None:
-    counts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+    inputs = (usage.input_tokens, usage.cached_tokens, usage.cache_written_tokens)
+    counts = (*inputs, usage.output_tokens, usage.reasoning_tokens)
     assert all(type(count) is int and count >= 0 for count in counts), f"tokens are counted from 0: {usage}"
     assert usage.cached_tokens <= usage.input_tokens, f"cached tokens are part of the input: {usage}"
+    assert usage.cost is None or 0 <= usage.cost < float("inf"), f"the cost is a number of US dollars: {usage}"
     assert usage.reasoning_tokens <= usage.output_tokens, f"reasoning tokens are part of the output: {usage}"
 
 

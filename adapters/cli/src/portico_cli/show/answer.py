@@ -161,9 +161,10 @@ def _answer_lines(outcome: Answer, run: Run, reports: Mapping[str, IndexReport])
     yield Hanging(Text(_footer(run, reports), style="dim"))
 
 
-def usage_to_json(usage: Usage) -> dict[str, int]:
-    """Return token counts as JSON values."""
-    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+def usage_to_json(usage: Usage) -> dict[str, int | float]:
+    """Return token counts as JSON values, and the cost in US dollars where it is known."""
+    counts: dict[str, int | float] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return counts if usage.cost is None else {**counts, "cost": usage.cost}
 
 
 def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
