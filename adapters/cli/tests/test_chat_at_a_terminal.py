@@ -199,7 +199,7 @@ def test_the_commands_do_what_the_help_says(talk: Talk, folder: Path) -> None:
     ]
     code, shown = talk(steps=steps)
     assert code == 0
-    assert "/undo       Take back the last question and its answer.\n" in shown
+    assert "/undo         Take back the last question and its answer.\n" in shown
     assert "> /undo\nThere is nothing to take back.\n" in shown
     assert "> /undo\nTaken back: Two\n" in shown
     assert "Saved. `portico chat --thread kept.json` continues from here." in shown
@@ -228,3 +228,13 @@ def test_a_thread_that_cannot_be_saved_is_told_of_and_the_conversation_goes_on(t
     (folder / "thread.json").unlink()
     code, shown = talk("--thread", "thread.json", "--yes", steps=steps)
     assert code == 0, shown
+
+
+def test_a_file_goes_with_the_next_message_and_no_other(talk: Talk, folder: Path) -> None:
+    (folder / "notes.txt").write_text("Red doors.")
+    steps = ["/attach missing.txt\n", "/attach notes.txt\n", "Look.\n", "And now?\n", "/quit\n"]
+    _, shown = talk(steps=[(READY, step) for step in steps])
+    assert "No such file" in shown
+    assert "notes.txt (text/plain) goes with your next message." in shown
+    assert 'You said: <file name="notes.txt"> Red doors. </file> Look.' in shown
+    assert "You said: And now?" in shown

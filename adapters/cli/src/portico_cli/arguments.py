@@ -8,12 +8,16 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from portico.errors import StoreError
 from portico_cli.failures import Misused
 
+if TYPE_CHECKING:
+    from portico import Audio, File, Image
+
 _GOAL_BYTES = 1_000_000
+_ATTACHED_BYTES = 32_000_000
 _VALUE_BYTES = 10_000_000
 
 
@@ -48,6 +52,23 @@ def read_value(argument: str, option: str) -> Any:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return text
+
+
+def read_attachment(name: str) -> Image | Audio | File:
+    """Return a file as the part of a message that its content says: a picture, sound, or another file.
+
+    Raises ``Misused`` for a file that cannot be read, is empty or has more than 32 MB.
+    """
+    from portico import Message
+
+    path = Path(name).expanduser()
+    try:
+        size = path.stat().st_size
+        if not 0 < size <= _ATTACHED_BYTES:
+            raise Misused(f"{path} is empty." if not size else f"{path} has more than {_ATTACHED_BYTES:,} bytes.")
+        return cast("Image | Audio | File", Message.of("user", path).content[0])
+    except (OSError, ValueError) as error:
+        raise Misused(f"{path} cannot be attached: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def load_json(text: str, subject: str) -> Any:

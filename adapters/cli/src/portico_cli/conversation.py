@@ -7,14 +7,14 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider
 from portico.errors import ContextOverflow, PorticoError, StoreDamaged, StoreError
 from portico.ports import ChatService, TextSearch
-from portico_cli.arguments import read_bytes, write_text
+from portico_cli.arguments import read_attachment, read_bytes, write_text
 from portico_cli.failures import DONE, FAILED, Misused
 from portico_cli.loops import run_async
 from portico_cli.show.chat import PlainScreen, Turn, help_lines
@@ -22,7 +22,7 @@ from portico_cli.show.functions import function_lines, selection_lines
 from portico_cli.show.output import OutputClosed, OutputFailed, show
 
 if TYPE_CHECKING:
-    from portico import ChatAgent, Kernel, Thread
+    from portico import Audio, ChatAgent, File, Image, Kernel, Message, Thread
 
 
 _SEARCH_FIRST = (
@@ -35,6 +35,7 @@ _UNCITED = ("Search", "GetSearchResults")
 _COMMANDS = {
     "/help": "Show this.",
     "/functions": "Show the functions that the last answer could use; before the first, all.",
+    "/attach FILE": "Show the model a picture, sound, PDF or text with your next message.",
     "/undo": "Take back the last question and its answer.",
     "/clear": "Begin a new conversation.",
     "/save FILE": "Save the conversation; --thread FILE continues it.",
@@ -186,6 +187,7 @@ class Conversation:
     _task: asyncio.Task[object] | None = None
     _room: int | None = None  # tokens of the history that are sent; None for all
     _code: int = DONE
+    _attached: list[Image | Audio | File] = field(default_factory=list)
 
     def talk(self, lines: Iterable[str]) -> int:
         """Take turns until the lines end, and return the exit code: 1 if something failed and no person saw it."""
@@ -226,12 +228,13 @@ class Conversation:
         """Take a turn; if the conversation is too long for the model, send only its newest part."""
         from portico import Message
 
-        new = self._thread.count_tokens(Message.of("user", text))
+        asked = Message.of("user", *self._attached, text)
+        new = self._thread.count_tokens(asked)
         while True:
             turn = Turn()
             self._thread.budget = None if self._room is None else max(new + self._room, 1)
             try:
-                run_async(lambda: self._stream(text, turn), self._runner)  # noqa: B023 - it runs at once
+                run_async(lambda: self._stream(asked, turn), self._runner)  # noqa: B023 - it runs at once
             except ContextOverflow:
                 sent = sum(map(self._thread.count_tokens, self._thread.messages))
                 sent = sent if self._room is None else min(sent, self._room)
@@ -242,13 +245,14 @@ class Conversation:
                 self._screen.note("The conversation is longer than the model can take; its oldest turns are left out.")
                 self._screen.begin()
             else:
+                self._attached.clear()
                 return turn
 
-    async def _stream(self, text: str, turn: Turn) -> None:
+    async def _stream(self, asked: Message, turn: Turn) -> None:
         from portico import AgentReply, ToolFinished
 
         self._task = asyncio.current_task()
-        async with aclosing(self._agent.stream(text, self._thread)) as events:
+        async with aclosing(self._agent.stream(asked, self._thread)) as events:
             async for event in events:
                 if isinstance(event, AgentReply):
                     turn.reply = event
@@ -267,6 +271,10 @@ class Conversation:
                 selection = self._last.selection if self._last else None
                 functions = [function for each in self._grounding.functions for function in each.functions]
                 show(*(selection_lines(selection) if selection is not None else function_lines(functions)))
+            case "/attach" if not rest:
+                self._screen.note("Name a file: /attach FILE")
+            case "/attach":
+                self._attach(rest)
             case "/undo" if not self._thread.turns:
                 self._screen.note("There is nothing to take back.")
             case "/undo":
@@ -276,6 +284,7 @@ class Conversation:
                 self._save(self._file)
             case "/clear":
                 self._thread, self._last = self._thread.branch(0), None
+                self._attached.clear()
                 self._grounding.clear()
                 self._screen.note("A new conversation begins.")
                 self._save(self._file)
@@ -286,6 +295,15 @@ class Conversation:
                     self._screen.note(f"Saved. `portico chat --thread {shlex.quote(rest)}` continues from here.")
             case _:
                 self._screen.note(f"There is no command {name}; /help lists them. A message begins with two slashes.")
+
+    def _attach(self, name: str) -> None:
+        try:
+            part = read_attachment(name)
+        except Misused as error:
+            self._screen.failed(error)
+            return
+        self._attached.append(part)
+        self._screen.note(f"{Path(name).name} ({part.media_type}) goes with your next message.")
 
     def _save(self, file: ThreadFile | None) -> bool:
         try:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, get_args
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, get_args
 from uuid import uuid4
 
 from portico._agents.reducing import (
@@ -19,21 +17,19 @@ from portico._agents.reducing import (
     estimated_message_tokens,
 )
 from portico._agents.turn_lock import TurnLock
-from portico._chat.messages import (
-    Audio,
-    File,
-    Image,
-    Message,
-    Part,
-    Reasoning,
-    Role,
-    Source,
-    Text,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-    Usage,
+from portico._chat.json_form import (
+    count_from,
+    form_error,
+    number_from,
+    one_of,
+    part_from_json,
+    record,
+    several,
+    text_from,
+    to_json,
+    usage_from_json,
 )
+from portico._chat.messages import Message, Role, ToolChoice, ToolResult, Usage
 from portico._tool_loop.values import require_known
 from portico.errors import ThreadBusy, ThreadFormatError
 
@@ -45,63 +41,29 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-_USAGE = tuple(Usage.__dataclass_fields__)
-_DEEPEST_VALUE = 200
-
-_Read: TypeAlias = Callable[[object, str], Any]
 
 
 def thread_to_json(id: str, turns: Sequence[ThreadTurn], reduced: Reduced) -> dict[str, Any]:
     """Return a thread as JSON values, without what is empty. See `Thread.to_json`."""
-    written = [_to_json(turn, f"$.turns[{index}]") for index, turn in enumerate(turns)]
+    written = [to_json(turn, f"$.turns[{index}]", (ThreadTurn,)) for index, turn in enumerate(turns)]
     document: dict[str, Any] = {"version": VERSION, "id": id, "turns": written}
     if reduced != WHOLE:
-        document["reduced"] = _to_json(reduced, "$.reduced")
+        document["reduced"] = to_json(reduced, "$.reduced", (Reduced,))
     return document
-
-
-def _to_json(value: Any, place: str) -> dict[str, Any]:
-    """Return a value of a thread as an object, without the members that have their default."""
-    kind = next((kind for kind, (made, _, _) in _PARTS.items() if isinstance(value, made)), None)
-    required = ("turns", "messages") if kind is None else _PARTS[kind][1]
-    if kind is None and not isinstance(value, ThreadTurn | Message | Reduced | Usage):
-        raise ThreadFormatError(f"{place}: a {type(value).__name__} is no part of a message.")
-    written: dict[str, Any] = {} if kind is None else {"type": kind}
-    for each in fields(value):
-        name, member = each.name, getattr(value, each.name)
-        default = each.default is not MISSING and member == each.default
-        if not each.compare or (name not in required and (default or (member is None and kind == "file"))):
-            continue
-        inside = f"{place}.{name}"
-        if kind is None and isinstance(member, tuple):
-            written[name] = [
-                one if isinstance(one, str) else _to_json(one, f"{inside}[{index}]") for index, one in enumerate(member)
-            ]
-        elif isinstance(member, Usage):
-            written[name] = _to_json(member, inside)
-        elif isinstance(member, bytes):
-            written["bytes" if isinstance(value, Reasoning) else name] = _base64(member)
-        else:
-            written[name] = _json(member, inside)
-    return written
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
 
 
 def thread_from_json(document: object) -> tuple[str, tuple[ThreadTurn, ...], Reduced]:
     """Read the id, the turns, and how the history was reduced; see `Thread.from_json`."""
     version = document.get("version", VERSION) if isinstance(document, dict) else VERSION
     if version != VERSION or type(version) is bool:
-        raise _error("$.version", f"{VERSION} (a newer Portico may have written the thread)", version)
-    turn = _record(ThreadTurn, {"messages": _messages}, {"agent": _text, "usage": _usage})
-    reduced = _record(Reduced, {"turns": _count, "messages": _messages}, {"usage": _usage})
-    members = {"version": _number, "id": _text, "turns": _several(turn)}
-    body = _record(dict, members, {"reduced": reduced})(document, "$")
+        raise form_error("$.version", f"{VERSION} (a newer Portico may have written the thread)", version)
+    turn = record(ThreadTurn, {"messages": _messages}, {"agent": text_from, "usage": usage_from_json})
+    reduced = record(Reduced, {"turns": count_from, "messages": _messages}, {"usage": usage_from_json})
+    members = {"version": number_from, "id": text_from, "turns": several(turn)}
+    body = record(dict, members, {"reduced": reduced})(document, "$")
     id, turns, reduced_to = body["id"], body["turns"], body.get("reduced", WHOLE)
     if not id:
-        raise _error("$.id", "a text that is not empty", id)
+        raise form_error("$.id", "a text that is not empty", id)
     if reduced_to.turns > len(turns):
         raise ThreadFormatError(
             f"$.reduced.turns: {reduced_to.turns} turns are reduced, and the thread has {len(turns)}."
@@ -109,151 +71,15 @@ def thread_from_json(document: object) -> tuple[str, tuple[ThreadTurn, ...], Red
     return id, turns, reduced_to
 
 
-def _record(make: Callable[..., Any], required: Mapping[str, _Read], optional: Mapping[str, _Read]) -> _Read:
-    """Return what reads an object: it makes a value of the members."""
-    members = {**required, **optional}
-
-    def read(document: object, place: str) -> Any:
-        if not isinstance(document, dict):
-            raise _error(place, "an object", document)
-        missing = [name for name in required if name not in document]
-        if missing:
-            raise ThreadFormatError(f"{place}: missing: {', '.join(missing)}.")
-        unknown = [name for name in document if name not in members]
-        if unknown:
-            raise ThreadFormatError(f"{place}: unknown key {str(unknown[0])[:60]!r}; known are {', '.join(members)}.")
-        values = {name: members[name](value, f"{place}.{name}") for name, value in document.items()}
-        try:
-            return make(**values)
-        except ValueError as error:
-            raise ThreadFormatError(f"{place}: {error}.") from error
-
-    return read
-
-
-def _several(read: _Read) -> _Read:
-    def several(document: object, place: str) -> tuple[Any, ...]:
-        if not isinstance(document, list):
-            raise _error(place, "an array", document)
-        return tuple(read(each, f"{place}[{index}]") for index, each in enumerate(document))
-
-    return several
-
-
 def _messages(document: object, place: str) -> tuple[Message, ...]:
-    members = {"role": _one_of(get_args(Role)), "content": _several(_part)}
-    message = _record(Message, members, {"name": _text, "untrusted": _several(_text)})
-    messages: tuple[Message, ...] = _several(message)(document, place)
+    members = {"role": one_of(get_args(Role)), "content": several(part_from_json)}
+    message = record(Message, members, {"name": text_from, "untrusted": several(text_from)})
+    messages: tuple[Message, ...] = several(message)(document, place)
     try:
         History.split_turns(messages)
     except ValueError as error:
         raise ThreadFormatError(f"{place}: {error}.") from error
     return messages
-
-
-def _part(document: object, place: str) -> Part:
-    kind = document.get("type") if isinstance(document, dict) else None
-    made, required, optional = _PARTS[_one_of(tuple(_PARTS))(kind, f"{place}.type")]
-    make = _MADE_OTHERWISE.get(made, made)
-    assert isinstance(document, dict)  # noqa: S101 - it has a type
-    members = {name: value for name, value in document.items() if name != "type"}
-    part: Part = _record(make, required, optional)(members, place)
-    return part
-
-
-def _reasoning(**members: Any) -> Reasoning:
-    if ("data" in members) == ("bytes" in members):
-        raise ValueError('exactly one of "data" and "bytes" is needed')
-    return Reasoning(members.get("bytes", members.get("data")), members.get("summary"), members.get("service", ""))
-
-
-def _file(**members: Any) -> File:
-    return File(members.get("data"), members["name"], members["media_type"], members.get("url"))
-
-
-_MADE_OTHERWISE: dict[type[Any], Callable[..., Part]] = {Reasoning: _reasoning, File: _file}
-
-
-def _one_of(words: Sequence[str]) -> _Read:
-    def read(document: object, place: str) -> Any:
-        if not isinstance(document, str) or document not in words:
-            raise _error(place, f"one of {', '.join(words)}", document)
-        return document
-
-    return read
-
-
-def _reader(kind: type, words: str) -> _Read:
-    def read(document: object, place: str) -> Any:
-        if type(document) is not kind:
-            raise _error(place, words, document)
-        return document
-
-    return read
-
-
-_text = _reader(str, "a string")
-_number = _reader(int, "a whole number")
-_boolean = _reader(bool, "true or false")
-
-
-def _count(document: object, place: str) -> int:
-    number: int = _number(document, place)
-    if number < 0:
-        raise _error(place, "a number of at least 0", document)
-    return number
-
-
-def _amount(document: object, place: str) -> float:
-    if type(document) not in (int, float) or not 0 <= document < math.inf:  # type: ignore[operator]
-        raise _error(place, "a number of at least 0", document)
-    return document  # type: ignore[return-value]
-
-
-def _bytes(document: object, place: str) -> bytes:
-    text = _text(document, place)
-    try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        data = b""
-    # There is one way to write bytes, so that a thread is written again as it was.
-    if _base64(data) != text:
-        raise _error(place, "bytes in Base64", text)
-    return data
-
-
-def _json(value: Any, place: str, depth: int = 0) -> Any:
-    """Return a copy of a JSON value; raises ``ThreadFormatError`` for any other."""
-    if depth > _DEEPEST_VALUE:
-        raise ThreadFormatError(f"{place}: values nest deeper than {_DEEPEST_VALUE} levels.")
-    kind = type(value)
-    if kind in (str, int, bool, type(None)) or (kind is float and math.isfinite(value)):
-        return value
-    if kind is list:
-        return [_json(each, f"{place}[{index}]", depth + 1) for index, each in enumerate(value)]
-    if kind is dict and all(type(key) is str for key in value):
-        return {key: _json(each, f"{place}.{key}", depth + 1) for key, each in value.items()}
-    raise ThreadFormatError(f"{place}: JSON has no form for this {kind.__name__}.")
-
-
-def _error(place: str, expected: str, got: object) -> ThreadFormatError:
-    # A list may be nested too deeply for repr().
-    shown = repr(got[:60]) if isinstance(got, str) else repr(got) if isinstance(got, int) else f"a {type(got).__name__}"
-    return ThreadFormatError(f"{place}: expected {expected}, got {shown}.")
-
-
-_PARTS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
-    "text": (Text, {"text": _text}, {}),
-    "image": (Image, {"media_type": _text}, {"data": _bytes, "url": _text}),
-    "file": (File, {"name": _text, "media_type": _text}, {"data": _bytes, "url": _text}),
-    "audio": (Audio, {"media_type": _text}, {"data": _bytes, "url": _text}),
-    "source": (Source, {"number": _number, "text": _text}, {"name": _text, "link": _text}),
-    "tool_call": (ToolCall, {"id": _text, "name": _text, "arguments": _text}, {}),
-    "tool_result": (ToolResult, {"id": _text, "name": _text, "content": _text}, {"error": _boolean}),
-    "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text, "service": _text}),
-}
-"""The parts of a message: their class, and how to read the fields that are required and those that are not."""
-_usage = _record(Usage, {}, {**dict.fromkeys(_USAGE, _count), "cost": _amount})
 
 
 _WAYS = ("wait", "refuse")

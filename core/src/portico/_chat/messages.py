@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import UnsupportedOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -122,9 +124,12 @@ class Message:
     untrusted: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, role: Role, *parts: Part | str, untrusted: tuple[str, ...] | None = None) -> Message:
-        """Make a message; plain strings become `Text`. A rendered prompt says itself what had a part in it."""
-        content = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    def of(cls, role: Role, *parts: Part | str | Path, untrusted: tuple[str, ...] | None = None) -> Message:
+        """Make a message; plain strings become `Text`, and the files at paths what their content is.
+
+        A rendered prompt says itself what had a part in it. Raises ``OSError`` for a file that cannot be read.
+        """
+        content = tuple(Text(part) if isinstance(part, str) else _of_path(part) for part in parts)
         return cls(role, content, None, (_in_prompts(content) or None) if untrusted is None else untrusted)
 
     @property
@@ -238,9 +243,8 @@ class ChatRequest:
         for part in attached:
             if part.data is None:
                 wanted["links to what is attached"] = type(part).__name__ not in capabilities.links
-            elif capabilities.media_types is not None:
-                taken = any(fnmatchcase(part.media_type, each) for each in capabilities.media_types)
-                wanted[f"what is attached of the type {part.media_type}"] = not taken
+            else:
+                wanted[f"what is attached of the type {part.media_type}"] = not takes_type(part, capabilities)
         for extra in self.extras:
             wanted[f"extras.{extra}"] = extra not in capabilities.extras
         refused = [option for option, missing in wanted.items() if missing]
@@ -370,6 +374,20 @@ class ChatCapabilities:
     json_object: bool = False
 
 
+def takes_type(part: Attached, capabilities: ChatCapabilities) -> bool:
+    """Tell whether a service takes bytes of the media type of what is attached."""
+    types = capabilities.media_types
+    return types is None or any(fnmatchcase(part.media_type, each) for each in types)
+
+
+def _of_path(part: Part | Path) -> Part:
+    if not isinstance(part, PurePath):
+        return part
+    from portico._chat.attaching import attachment  # only needed here
+
+    return attachment(part)
+
+
 def _as_text(part: Part) -> Part:
     if not isinstance(part, Source):
         return part
@@ -384,6 +402,7 @@ Attached: TypeAlias = Image | File | Audio
 _BYTES_A_TOKEN = 3
 
 EARLIER_ANSWER = ("an earlier answer",)
+ATTACHED_FILE = "an attached file"
 SUMMARY_LABEL = ("a summary of what was said before",)
 FOR_SOME = ", which only some may read"
 """How a name in `Message.untrusted` ends where only some may read what came from there; who may is no longer known."""

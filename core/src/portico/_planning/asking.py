@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from portico._chat.attaching import attachments, fit
 from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._chat.passages import Passages
 from portico._chat.spending import purse
@@ -143,7 +144,7 @@ class Asking:
         money = purse()
         if money is not None:
             money.open_for(chat)
-        reply = await chat.complete(_render_sources(chat, request))
+        reply = await chat.complete(_fitted(chat, request))
         emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
         if money is not None:
             money.pay(chat, reply)
@@ -185,7 +186,7 @@ class Asking:
             money.open_for(chat)
         reply: ChatReply | None = None
         length = 0
-        stream: Any = chat.stream(_render_sources(chat, request))
+        stream: Any = chat.stream(_fitted(chat, request))
         try:
             async for delta in stream:
                 length += len(delta.text) + (len(delta.tool_call.arguments) if delta.tool_call is not None else 0)
@@ -277,10 +278,9 @@ def _compile(prompt: Path | str, services: Services, variables: Collection[str])
     return template
 
 
-def _render_sources(chat: ChatService, request: ChatRequest) -> ChatRequest:
-    if chat.capabilities.sources:
-        return request
-    return replace(request, messages=Message.render_sources(request.messages))
+def _fitted(chat: ChatService, request: ChatRequest) -> ChatRequest:
+    """Return a request with what is attached to the goal, as the service takes it."""
+    return fit(attachments().put_into(request), chat.capabilities)
 
 
 class AnswerWords:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from portico._chat.attaching import Attachments
 from portico._chat.messages import EARLIER_ANSWER, Message, is_users, untrusted_in
 from portico._plans.plan import ITEM, Plan, Step, around, evaluate
 from portico._selection.selection import FunctionsOffered
@@ -134,11 +135,12 @@ class Task:
     ``functions`` are the functions that may be used: all of them, or those that the kernel's function selector chose
     for the goal, if the planner asks a model. ``steps`` are all steps run so far in this run, in the order in which
     they ended. ``refused`` are the proposals refused since the last one that ran. ``notes`` are those of the last plan,
-    ``notes_before`` those of earlier plans. ``context`` comes from the application; under ``messages`` it has the
+    ``notes_before`` those of earlier plans. ``context`` comes from the application. Under ``messages`` it has the
     conversation before the goal, each ``{"role": "user", "text": …}``, with ``untrusted`` where it is known which
-    untrusted places had a part in it. ``input`` is the JSON value that came with the goal, or None; plans refer to it
-    as to the step ``input``. ``sources`` are the passages in the results of steps; an answer cites them by these
-    numbers.
+    untrusted places had a part in it; under ``attached`` the parts that the user attached to the goal, in the JSON form
+    of threads, which `Asking.ask` and `Asking.stream` show the model. ``input`` is the JSON value that came with the
+    goal, or None; plans refer to it as to the step ``input``. ``sources`` are the passages in the results of steps; an
+    answer cites them by these numbers.
     """
 
     goal: str
@@ -247,9 +249,11 @@ class Task:
 def context_of(given: Any) -> Mapping[str, Any] | None:
     """Return a context as `Task` has it: of a conversation, the words of users and assistants as JSON.
 
-    Raises ``TypeError`` for messages that are none.
+    What is ``attached`` is in the form of threads. Raises ``TypeError`` for messages and parts that are none.
     """
     context: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"messages": given} if given else {}
+    if "attached" in context:
+        context["attached"] = Attachments.to_json(context["attached"])
     if "messages" in context:
         try:
             said = getattr(context["messages"], "messages", context["messages"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from portico._chat.attaching import attaching
 from portico._chat.messages import Usage
 from portico._chat.spending import spending
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
@@ -211,8 +212,10 @@ class Loop:
     async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
         execution, token = self.execution, Event.taker.set(self._emit_of_step)
         try:
-            with spending(self.budget.cost):
+            with spending(self.budget.cost), attaching((self.context or {}).get("attached", ())) as attached:
                 outcome = await self._in_time(first, approved)
+            if attached.parts and not attached.shown:
+                execution.warnings.append("What is attached was not read: no model was asked.")
         except Broken as stop:
             await self._fail(stop.error)
             raise stop.error from stop.error.__cause__

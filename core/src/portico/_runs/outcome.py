@@ -177,10 +177,10 @@ class RunOptions(TypedDict, total=False):
     ``planner`` is the name of one, or an object; by default the configured one. ``functions`` names the only functions
     and plugins that it may use, ``exclude`` those that it may not; what the kernel leaves out stays out. ``input`` is a
     JSON value; plans refer to it as the step ``input``. ``context`` is the conversation before the goal: a thread or
-    messages, or a mapping with these under ``messages`` and what else a planner of yours reads. ``emit`` is called with
-    every event. ``reuse`` runs a plan that was saved for this goal and these functions, and saves a plan that leads to
-    an answer, unless there is a conversation; by default the kernel's setting. ``run`` is a name for the run in the
-    journal.
+    messages, or a mapping with these under ``messages``, with the `Image`, `Audio` and `File` parts under ``attached``
+    that belong to the goal, and with what else a planner of yours reads. ``emit`` is called with every event. ``reuse``
+    runs a plan that was saved for this goal and these functions, and saves a plan that leads to an answer, unless there
+    is a context; by default the kernel's setting. ``run`` is a name for the run in the journal.
     """
 
     planner: Planner | str | None

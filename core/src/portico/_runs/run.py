@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
+from portico._chat.messages import ATTACHED_FILE
 from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.functions import known_result
@@ -119,7 +120,7 @@ async def run_goal(
     run, budget = given.get("run"), given.get("budget")
     context = context_of(given.get("context"))
     # After a conversation, the goal alone does not say what is meant.
-    reuse = given.get("reuse", kernel.reuse) and not (context or {}).get("messages")
+    reuse = given.get("reuse", kernel.reuse) and not any(map((context or {}).get, ("messages", "attached")))
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
     execution = _execution(
@@ -226,7 +227,7 @@ async def resume(
         budget = budget or state.budget or kernel.budget
         said = [*state.context.get("messages", ()), *(context_of(context) or {}).get("messages", ())]
         execution = _execution(
-            kernel, state.goal, run, budget, input=state.input, emit=emit, context={"messages": said}
+            kernel, state.goal, run, budget, input=state.input, emit=emit, context={**(merged or {}), "messages": said}
         )
         execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
@@ -256,7 +257,8 @@ async def _begin(
     body |= {"functions": list(loop.functions)} if loop.functions is not None else {}
     body |= {"exclude": list(loop.exclude)} if loop.exclude else {}
     body |= {"input": loop.input} if loop.input is not None else {}
-    body |= {"context": {"messages": said}} if (said := (loop.context or {}).get("messages")) else {}
+    kept = {name: value for name in ("messages", "attached") if (value := (loop.context or {}).get(name))}
+    body |= {"context": kept} if kept else {}
     body |= {"budget": asdict(budget)} if budget is not None else {}
     body |= {"origin": dict(origin)} if (origin := origin or execution.kernel.origin) else {}
     execution.recording = Recording.open(execution.kernel, execution.run)
@@ -296,4 +298,6 @@ def _execution(
     quiet = kernel.policy is not None and kernel.policy.quiet
     messages = (context or {}).get("messages", ())
     guard = None if quiet else Guard.of(kernel, goal, input, messages=messages)
+    if guard is not None and (context or {}).get("attached"):
+        guard.had_read.add(ATTACHED_FILE)
     return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import (
+    ATTACHED_FILE,
     FOR_SOME,
     Message,
     Reasoning,
@@ -71,7 +72,7 @@ class CallGuard:
                         if began and (function is not None or known is None):
                             self._take(part, name, function)
                     case _:
-                        self.read.add("an attached file")
+                        self.read.add(ATTACHED_FILE)
         if self.for_some:
             self.readers = set()
         self.words = UserWords(words)

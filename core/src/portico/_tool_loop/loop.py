@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from portico._chat.attaching import fit
 from portico._chat.joining import join_unlike
 from portico._chat.messages import (
     REPAIR_HEAD,
@@ -15,7 +16,6 @@ from portico._chat.messages import (
     ChatReply,
     ChatRequest,
     Message,
-    Source,
     ToolCall,
     ToolChoice,
     ToolResult,
@@ -166,8 +166,7 @@ class TurnState:
         self.guard = CallGuard.of(kernel, request.messages)
         if self.guard is not None:
             request = replace(request, messages=join_unlike(request.messages))
-        if not chat.capabilities.sources and _has_sources(request.messages):
-            request = replace(request, messages=Message.render_sources(request.messages))
+        request = fit(request, chat.capabilities)
         self.kernel = kernel
         self.chat = chat
         self.toolset = _NO_TOOLS
@@ -445,7 +444,3 @@ def _is_whole(call: ToolCall) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _has_sources(messages: Sequence[Message]) -> bool:
-    return any(isinstance(part, Source) for message in messages for part in message.content)

@@ -49,7 +49,7 @@ class RetrievalPlanner(Planner):
     The first proposal is a plan with one search for each source, which run at the same time. The second is the answer.
     Warnings name the sources that failed; when all fail, ``PlanError`` is raised. A source that takes only short
     queries is asked a part of a long goal, and a warning names that part. When nothing is found, no chat service is
-    asked. Without a source the goal is infeasible.
+    asked. Without a source the goal is infeasible. Where something is attached to the goal, it is asked in both cases.
     """
 
     name = "retrieval"
@@ -63,6 +63,9 @@ class RetrievalPlanner(Planner):
         if _searches_run(task):
             return await self._answer(task, emit)
         searches = [spec for spec in task.functions if spec.is_search and _needs_only_a_query(spec)]
+        if not searches and _has_attached(task):
+            reply = await answer_from(self._services.get(ChatService, self._settings.chat), task.goal, (), emit)
+            return Answer(reply.text)
         if not searches:
             return Infeasible("There is no source to search.", missing=("a text search",))
         return self._searches(task, searches)
@@ -106,7 +109,7 @@ class RetrievalPlanner(Planner):
             link=lambda passage: passage.get("link"),
             text=lambda passage: str(passage["value"]),
         )
-        if not passages:
+        if not passages and not _has_attached(task):
             # A model could only invent.
             nothing = f"Nothing was found in {' and '.join(repr(self._source(record)) for record in found)}."
             emit(Event.TextDelta(nothing))
@@ -114,7 +117,7 @@ class RetrievalPlanner(Planner):
         most = None if self._quotes() else self._settings.passages
         sources = Citations.number(passage for passage, _ in passages[:most])
         chat = self._services.get(ChatService, self._settings.chat)
-        reply = await answer_from(chat, task.goal, sources, emit)
+        reply = await answer_from(chat, task.goal, sources, emit, attached=_has_attached(task))
         check, answer = Passages(sources=sources).check(reply), Answer(reply.text, (), None, tuple(warnings), sources)
         # A service that only quotes found nothing to quote where it cites nothing.
         return answer.citing(check) if check.cited or chat.capabilities.language_model else answer
@@ -138,6 +141,10 @@ class RetrievalPlanner(Planner):
         plugin = function.partition("-")[0]
         names = self._services.names(TextSearch)
         return next((name for name in names if name.replace("-", "_") == plugin), plugin)
+
+
+def _has_attached(task: Task) -> bool:
+    return bool((task.context or {}).get("attached"))
 
 
 def _searches_run(task: Task) -> list[StepRecord]:

@@ -220,6 +220,8 @@ def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
     if run.passages:
         documents = {(each.link or "").partition("#")[0] or each.name for each in run.passages}
         line += f" from {count_words(len(run.passages), 'passage')} in {count_words(len(documents), 'document')}"
+    if run.usage.cost:
+        line += f" for ${run.usage.cost:.2f}" if run.usage.cost >= 1 else f" for ${max(run.usage.cost, 0.0001):.4f}"
     problems = sum(len(report.problems) for report in reports.values())
     advice = f" {count_words(problems, 'problem')} while reading: `portico index PATH` shows why." if problems else ""
     return f"{plain(line)}.{advice}"

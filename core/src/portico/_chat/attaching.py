@@ -1,0 +1,128 @@
+"""Pictures, sound and files that go with a question: read from a file, and fitted to what a service takes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from portico._chat.json_form import part_from_json, to_json
+from portico._chat.messages import Attached, Audio, File, Image, Message, Source, Text, takes_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from portico._chat.messages import ChatCapabilities, ChatRequest, Part
+
+_BEGINNINGS = (
+    (b"\x89PNG", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF8", 0, "image/gif"),
+    (b"WEBP", 8, "image/webp"),
+    (b"%PDF-", 0, "application/pdf"),
+    (b"WAVE", 8, "audio/wav"),
+    (b"ID3", 0, "audio/mpeg"),
+    (b"\xff\xfb", 0, "audio/mpeg"),
+    (b"fLaC", 0, "audio/flac"),
+    (b"OggS", 0, "audio/ogg"),
+)
+"""How the files begin that models take: these bytes at this place."""
+
+
+def attachment(path: Path) -> Attached:
+    """Return the content of a file as an `Image`, an `Audio` or a `File`, by how it begins, else by its name."""
+    data = path.read_bytes()
+    for beginning, place, known in _BEGINNINGS:
+        if data.startswith(beginning, place):
+            kind = known
+            break
+    else:
+        from mimetypes import guess_type  # its tables are only needed here
+
+        kind = guess_type(path.name)[0] or ("application/octet-stream" if _words(data) is None else "text/plain")
+    if kind.startswith("image/") and kind != "image/svg+xml":
+        return Image(data, media_type=kind)
+    return Audio(data, media_type=kind) if kind.startswith("audio/") else File(data, path.name, kind)
+
+
+def _words(data: bytes) -> str | None:
+    """Return what the bytes say if they are text."""
+    try:
+        return None if b"\0" in data else data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+def fit(request: ChatRequest, capabilities: ChatCapabilities) -> ChatRequest:
+    """Write as text what a service does not take as data, and text can hold: sources, and files that are text."""
+    kinds = {type(part) for message in request.messages for part in message.content}
+    if Source in kinds and not capabilities.sources:
+        request = replace(request, messages=Message.render_sources(request.messages))
+    if File not in kinds or not capabilities.language_model:
+        return request
+    fitted = [
+        replace(each, content=tuple(_fitting(part, capabilities) for part in each.content)) for each in request.messages
+    ]
+    return replace(request, messages=tuple(fitted))
+
+
+def _fitting(part: Part, capabilities: ChatCapabilities) -> Part:
+    if not isinstance(part, File) or part.data is None or (capabilities.files and takes_type(part, capabilities)):
+        return part
+    words = _words(part.data)
+    if words is None:
+        return part
+    from html import escape
+
+    return Text(f'<file name="{escape(part.name)}">\n{escape(words, quote=False)}\n</file>\n')
+
+
+@dataclass(slots=True)
+class Attachments:
+    """What is attached to the goal of a run, and whether a model was shown it."""
+
+    parts: tuple[Attached, ...] = ()
+    shown: bool = False
+
+    @staticmethod
+    def to_json(given: Iterable[Any]) -> list[Any]:
+        """Return parts in the JSON form of threads, also those that have it; ``TypeError`` for any other part."""
+        written = []
+        for part in given:
+            attached = part_from_json(part, "$.attached") if isinstance(part, dict) else part
+            if not isinstance(attached, Attached):
+                raise TypeError(f"an Image, Audio or File can be attached, not {part!r}")
+            written.append(to_json(attached, "$.attached"))
+        return written
+
+    def put_into(self, request: ChatRequest) -> ChatRequest:
+        """Return a request with them in its first message of the user."""
+        messages = list(request.messages)
+        for index, message in enumerate(messages):
+            if message.role == "user" and self.parts:
+                messages[index] = replace(message, content=(*message.content, *self.parts))
+                self.shown = True
+                return replace(request, messages=tuple(messages))
+        return request
+
+
+_current: ContextVar[Attachments] = ContextVar("attachments", default=Attachments())  # noqa: B039 - it is empty
+
+
+def attachments() -> Attachments:
+    """Return what is attached to the goal of the run under way."""
+    return _current.get()
+
+
+@contextmanager
+def attaching(written: Iterable[Any]) -> Iterator[Attachments]:
+    """Attach parts, in the JSON form of threads, to what planners ask in a block."""
+    parts: Iterable[Any] = (part_from_json(part, "$.attached") for part in written)
+    attached = Attachments(tuple(parts))
+    token = _current.set(attached)
+    try:
+        yield attached
+    finally:
+        _current.reset(token)
