@@ -1,4 +1,4 @@
-"""Pictures, sound and files that go with a question: read from a file, and fitted to what a service takes."""
+"""What goes with a question beside its words: put into requests, and fitted to what a service takes."""
 
 from __future__ import annotations
 
@@ -8,51 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.json_form import part_from_json, to_json
-from portico._chat.messages import Attached, Audio, File, Image, Message, Source, Text, takes_type
+from portico._chat.messages import Attached, File, Message, Source, Text, takes_type, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from portico._chat.messages import ChatCapabilities, ChatRequest, Part
-
-_BEGINNINGS = (
-    (b"\x89PNG", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF8", 0, "image/gif"),
-    (b"WEBP", 8, "image/webp"),
-    (b"%PDF-", 0, "application/pdf"),
-    (b"WAVE", 8, "audio/wav"),
-    (b"ID3", 0, "audio/mpeg"),
-    (b"\xff\xfb", 0, "audio/mpeg"),
-    (b"fLaC", 0, "audio/flac"),
-    (b"OggS", 0, "audio/ogg"),
-)
-"""How the files begin that models take: these bytes at this place."""
-
-
-def attachment(path: Path) -> Attached:
-    """Return the content of a file as an `Image`, an `Audio` or a `File`, by how it begins, else by its name."""
-    data = path.read_bytes()
-    for beginning, place, known in _BEGINNINGS:
-        if data.startswith(beginning, place):
-            kind = known
-            break
-    else:
-        from mimetypes import guess_type  # its tables are only needed here
-
-        kind = guess_type(path.name)[0] or ("application/octet-stream" if _words(data) is None else "text/plain")
-    if kind.startswith("image/") and kind != "image/svg+xml":
-        return Image(data, media_type=kind)
-    return Audio(data, media_type=kind) if kind.startswith("audio/") else File(data, path.name, kind)
-
-
-def _words(data: bytes) -> str | None:
-    """Return what the bytes say if they are text."""
-    try:
-        return None if b"\0" in data else data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
 
 
 def fit(request: ChatRequest, capabilities: ChatCapabilities) -> ChatRequest:
@@ -71,7 +32,7 @@ def fit(request: ChatRequest, capabilities: ChatCapabilities) -> ChatRequest:
 def _fitting(part: Part, capabilities: ChatCapabilities) -> Part:
     if not isinstance(part, File) or part.data is None or (capabilities.files and takes_type(part, capabilities)):
         return part
-    words = _words(part.data)
+    words = words_of(part.data)
     if words is None:
         return part
     from html import escape

@@ -129,7 +129,10 @@ class Message:
 
         A rendered prompt says itself what had a part in it. Raises ``OSError`` for a file that cannot be read.
         """
-        content = tuple(Text(part) if isinstance(part, str) else _of_path(part) for part in parts)
+        content = tuple(
+            Text(part) if isinstance(part, str) else _attachment(part) if isinstance(part, PurePath) else part
+            for part in parts
+        )
         return cls(role, content, None, (_in_prompts(content) or None) if untrusted is None else untrusted)
 
     @property
@@ -380,12 +383,43 @@ def takes_type(part: Attached, capabilities: ChatCapabilities) -> bool:
     return types is None or any(fnmatchcase(part.media_type, each) for each in types)
 
 
-def _of_path(part: Part | Path) -> Part:
-    if not isinstance(part, PurePath):
-        return part
-    from portico._chat.attaching import attachment  # only needed here
+_BEGINNINGS = (
+    (b"\x89PNG", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF8", 0, "image/gif"),
+    (b"WEBP", 8, "image/webp"),
+    (b"%PDF-", 0, "application/pdf"),
+    (b"WAVE", 8, "audio/wav"),
+    (b"ID3", 0, "audio/mpeg"),
+    (b"\xff\xfb", 0, "audio/mpeg"),
+    (b"fLaC", 0, "audio/flac"),
+    (b"OggS", 0, "audio/ogg"),
+)
+"""How the files begin that models take: these bytes at this place."""
 
-    return attachment(part)
+
+def _attachment(path: Path) -> Attached:
+    """Return the content of a file as an `Image`, an `Audio` or a `File`, by how it begins, else by its name."""
+    data = path.read_bytes()
+    for beginning, place, known in _BEGINNINGS:
+        if data.startswith(beginning, place):
+            kind = known
+            break
+    else:
+        from mimetypes import guess_type  # its tables are only needed here
+
+        kind = guess_type(path.name)[0] or ("application/octet-stream" if words_of(data) is None else "text/plain")
+    if kind.startswith("image/") and kind != "image/svg+xml":
+        return Image(data, media_type=kind)
+    return Audio(data, media_type=kind) if kind.startswith("audio/") else File(data, path.name, kind)
+
+
+def words_of(data: bytes) -> str | None:
+    """Return what the bytes say if they are text."""
+    try:
+        return None if b"\0" in data else data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
 
 
 def _as_text(part: Part) -> Part:
