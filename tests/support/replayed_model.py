@@ -1,27 +1,22 @@
-"""A real HTTP server on loopback that says what a model would, as services of OpenAI's form do."""
+"""A real HTTP server on loopback that says what a model would, in the form of each kind of service."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
-from portico import ToolCall
+from tests.support.model_forms import FORMS, Saying
+
 from portico_testkit.recorded_server import Exchange, RecordedAnswer, RecordedServer
 
 __all__ = ["KEY", "ReplayedModel", "Saying"]
 
-Saying: TypeAlias = str | ToolCall | Sequence[ToolCall]
-"""What the model says in one reply: its words, its tool call, or several calls."""
-
 KEY = "REPLAYED_KEY"
 """The environment variable that its configuration takes the key from."""
-
-_PATH = "/v1/chat/completions"
-_USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-# So short that words, markers of citations and lines are cut in two.
-_PIECE = 3
+SERVICES = ("openai", "responses", "anthropic", "gemini")
+"""The names of the chat services that `ReplayedModel.every_service` configures, one for each form."""
 
 
 class ReplayedModel(RecordedServer):
@@ -64,73 +59,54 @@ base_url = "{self.url}/v1"
 api_key = {{ env = "{KEY}" }}
 """
 
+    def every_service(self, used: str) -> str:
+        """Return the tables of a configuration that names a service of each form, of which one is used."""
+        key = f'model = "replayed"\napi_key = {{ env = "{KEY}" }}'
+        return f"""
+[chat]
+use = "{used}"
+
+[chat.openai]
+{key}
+base_url = "{self.url}/v1"
+
+[chat.responses]
+use = "openai"
+{key}
+base_url = "{self.url}/v1"
+api = "responses"
+
+[chat.anthropic]
+{key}
+base_url = "{self.url}"
+
+[chat.gemini]
+{key}
+base_url = "{self.url}"
+"""
+
     def offered(self, number: int) -> list[str]:
         """Return the names of the tools that request ``number`` offered, counted from 0."""
         return [tool["function"]["name"] for tool in self.asked[number].get("tools", ())]
 
     def answer(self, exchange: Exchange) -> RecordedAnswer:
-        """Return what the model says; any other request than a POST to ``/v1/chat/completions`` is 404."""
-        if (exchange.method, exchange.path) != ("POST", _PATH):
+        """Return what the model says, in the form of the service whose path is asked; any other path is 404."""
+        form = next((form for form in FORMS if form.path.fullmatch(exchange.path)), None)
+        if exchange.method != "POST" or form is None:
             return super().answer(exchange)
         self.exchanges.append(exchange)
         body = json.loads(exchange.body)
         with self._turn:
-            said = self._said(body)
+            said = self._said(body, form.last(body))
             number = len(self.asked)
         if said is None:
             message = f"The model has {len(self.sayings)} sayings; this is request {number}."
             return RecordedAnswer(json.dumps({"error": {"message": message}}).encode(), status=400)
-        return _streamed(said, number) if body.get("stream") else _whole(said, number)
+        return RecordedAnswer(*form.answer(exchange.path, body, said, number))
 
-    def _said(self, body: dict[str, Any]) -> Saying | None:
-        last = body["messages"][-1]["content"]
+    def _said(self, body: dict[str, Any], last: object) -> Saying | None:
         if self.apart is not None and isinstance(last, str) and (written := self.apart(last)) is not None:
             self.prompts.append(last)
             return written
         self.asked.append(body)
         return self.sayings[len(self.asked) - 1] if len(self.asked) <= len(self.sayings) else None
-
-
-def _calls(said: Saying) -> list[dict[str, Any]]:
-    """Return the calls of a reply in the service's form, of which there are none in words."""
-    calls = () if isinstance(said, str) else (said,) if isinstance(said, ToolCall) else said
-    return [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in calls
-    ]
-
-
-def _whole(said: Saying, number: int) -> RecordedAnswer:
-    message: dict[str, Any] = {"role": "assistant", "content": said if isinstance(said, str) else None}
-    if calls := _calls(said):
-        message["tool_calls"] = calls
-    choice = {"index": 0, "message": message, "finish_reason": _finish(said)}
-    return RecordedAnswer(
-        json.dumps({**_head(number, "chat.completion"), "choices": [choice], "usage": _USAGE}).encode()
-    )
-
-
-def _streamed(said: Saying, number: int) -> RecordedAnswer:
-    head = _head(number, "chat.completion.chunk")
-    lines = [f"data: {json.dumps({**head, **chunk})}\n\n" for chunk in _chunks(said)]
-    return RecordedAnswer("".join([*lines, "data: [DONE]\n\n"]).encode(), "text/event-stream")
-
-
-def _chunks(said: Saying) -> Iterator[dict[str, Any]]:
-    deltas: list[dict[str, Any]] = [{"role": "assistant"}]
-    if isinstance(said, str):
-        deltas += [{"content": said[start : start + _PIECE]} for start in range(0, len(said), _PIECE)]
-    else:
-        deltas.append({"tool_calls": [{"index": index, **call} for index, call in enumerate(_calls(said))]})
-    for delta in deltas:
-        yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": _finish(said)}]}
-    yield {"choices": [], "usage": _USAGE}
-
-
-def _head(number: int, kind: str) -> dict[str, Any]:
-    return {"id": f"reply-{number}", "object": kind, "created": 0, "model": "replayed-1"}
-
-
-def _finish(said: Saying) -> str:
-    return "stop" if isinstance(said, str) else "tool_calls"
