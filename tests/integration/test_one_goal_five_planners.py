@@ -1,4 +1,4 @@
-"""The poem of the planner article, run by five planners: nothing changes but one word of the configuration.
+"""The poem of the planner article, run by five planners over every service: one word of the configuration changes.
 
 Everything is real but the model: the configuration file, prompts from a folder, the OpenAI adapter, HTTP, the command
 line. A server on loopback replays what a model says to each planner, in the form that this
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.replayed_model import ReplayedModel, Saying
+from tests.support.replayed_model import SERVICES, ReplayedModel, Saying
 
 import portico_host
 from portico import Run, ToolCall
@@ -22,7 +22,6 @@ from portico_cli.main import main
 
 ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
 CHINESE = "写一首关于John Doe的诗，然后把它翻译成中文。"
-GOALS = pytest.mark.parametrize("goal", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 
 POEM = 'John Doe, "nobody" & everyone,\nwalks <alone> beneath the sun.'
 TRANSLATED = "约翰·多伊，“无人”亦众人，\n独行于日光之下。"
@@ -103,8 +102,8 @@ def written(prompt: str) -> str | None:
 
 
 @pytest.fixture
-def application(tmp_path: Path, model: ReplayedModel) -> Callable[[str], Path]:
-    """Return what writes the application: for every planner the same, but for the word that names it."""
+def application(tmp_path: Path, model: ReplayedModel) -> Callable[..., Path]:
+    """Return what writes the application: for every planner and service the same, but for the word that names it."""
     model.apart = written
     for name, prompt, inputs in (
         ("ShortPoem", POEM_PROMPT, {"input": "What the poem is about."}),
@@ -119,9 +118,9 @@ def application(tmp_path: Path, model: ReplayedModel) -> Callable[[str], Path]:
             lines += ["is_required = true"]
         (folder / "prompt.toml").write_text("\n".join(lines))
 
-    def write(planner: str) -> Path:
+    def write(planner: str, service: str = "openai") -> Path:
         file = tmp_path / "portico.toml"
-        file.write_text(f"""{model.configuration}
+        file.write_text(f"""{model.every_service(service)}
 [functions.WriterPlugin]
 use = "prompts"
 path = "prompts"
@@ -135,13 +134,13 @@ use = "{planner}"
 
 
 @PLANNERS
-@GOALS
+@pytest.mark.parametrize(("service", "goal"), [("openai", CHINESE), *((service, ENGLISH) for service in SERVICES)])
 async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
-    application: Callable[[str], Path], model: ReplayedModel, planner: str, goal: str
+    application: Callable[..., Path], model: ReplayedModel, planner: str, goal: str, service: str
 ) -> None:
     model.sayings = SAYINGS[planner]
     events: list[RunEvent] = []
-    async with portico_host.open(application(planner)) as kernel:
+    async with portico_host.open(application(planner, service)) as kernel:
         run = await kernel.run_goal(goal, emit=events.append)
     assert isinstance(run.outcome, Answer), run.outcome
     assert run.outcome.text.strip() == TRANSLATED
@@ -150,12 +149,12 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
         "a prompt was asked otherwise than once, in this order, with exactly the poem"
     )
     assert len(model.asked) == len(SAYINGS[planner]), "a reply of the planner was not used, or mended"
-    assert any(goal in message["content"] for message in model.asked[0]["messages"] if message["content"])
+    assert json.dumps(goal, ensure_ascii=False)[1:-1] in json.dumps(model.asked[0], ensure_ascii=False)
     called = [record.step.function for record in run.steps if isinstance(record.step.function, str)]
     assert called == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
     assert all(record.error is None for record in run.steps)
     assert run.usage.output_tokens == 7 * len(SAYINGS[planner])
-    assert run.services == ("openai",)
+    assert run.services == ("openai" if service == "responses" else service,)
     shown = "".join(event.text for event in events if isinstance(event, Event.TextDelta))
     assert shown in ("", run.outcome.text), "what is shown while it comes is the answer"
 

@@ -6,12 +6,26 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from portico import ToolCall
 
-Saying: TypeAlias = str | ToolCall | Sequence[ToolCall]
+Said: TypeAlias = str | ToolCall | Sequence[ToolCall]
 """What the model says in one reply: its words, its tool call, or several calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """What the model says after it has thought; ``seal`` is what has to go back to the service as it came."""
+
+    said: Said
+    thought: str = "Let me see."
+    seal: str = "c2VhbCBvZiB0aGUgdGhvdWdodA=="
+
+
+Saying: TypeAlias = Said | Thinking
+"""One reply of the model."""
 
 MODEL = "replayed-1"
 READ, WRITTEN = 11, 7
@@ -24,7 +38,19 @@ _STREAM = "text/event-stream"
 
 def calls_of(said: Saying) -> Sequence[ToolCall]:
     """Return the calls of a reply, of which there are none in words."""
+    said = words_or_calls(said)
     return () if isinstance(said, str) else (said,) if isinstance(said, ToolCall) else said
+
+
+def words_or_calls(saying: Saying) -> Said:
+    """Return a reply without the thinking before it."""
+    return saying.said if isinstance(saying, Thinking) else saying
+
+
+def text_of(saying: Saying) -> str | None:
+    """Return the words of a reply, None for one of calls."""
+    said = words_or_calls(saying)
+    return said if isinstance(said, str) else None
 
 
 def pieces_of(text: str) -> Iterator[str]:
@@ -82,8 +108,11 @@ class Completions(ModelForm):
             for call in calls_of(said)
         ]
 
+    def _thought(self, said: Saying) -> dict[str, Any]:
+        return {"reasoning_content": said.seal} if isinstance(said, Thinking) else {}
+
     def whole(self, said: Saying, number: int) -> Any:
-        message: dict[str, Any] = {"role": "assistant", "content": said if isinstance(said, str) else None}
+        message: dict[str, Any] = {"role": "assistant", "content": text_of(said), **self._thought(said)}
         if calls := self._calls(said):
             message["tool_calls"] = calls
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
@@ -91,14 +120,14 @@ class Completions(ModelForm):
 
     def events(self, said: Saying, number: int) -> Iterator[dict[str, Any] | str]:
         head = self._head(number, "chat.completion.chunk")
-        deltas: list[dict[str, Any]] = [{"role": "assistant"}]
-        if isinstance(said, str):
-            deltas += [{"content": piece} for piece in pieces_of(said)]
+        deltas: list[dict[str, Any]] = [{"role": "assistant"}, *([thought] if (thought := self._thought(said)) else [])]
+        if (text := text_of(said)) is not None:
+            deltas += [{"content": piece} for piece in pieces_of(text)]
         else:
             deltas.append({"tool_calls": [{"index": index, **call} for index, call in enumerate(self._calls(said))]})
         for delta in deltas:
             yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-        finish = "stop" if isinstance(said, str) else "tool_calls"
+        finish = "tool_calls" if calls_of(said) else "stop"
         yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
         yield {**head, "choices": [], "usage": self.usage}
         yield "[DONE]"
@@ -114,19 +143,29 @@ class Responses(ModelForm):
         return last[0].get("text") if isinstance(last, list) and len(last) == 1 else last
 
     def _output(self, said: Saying) -> list[dict[str, Any]]:
-        if isinstance(said, str):
-            content = [{"type": "output_text", "text": said, "annotations": [], "logprobs": []}]
-            return [{"type": "message", "id": "msg_0", "status": "completed", "role": "assistant", "content": content}]
+        summary = [{"type": "summary_text", "text": said.thought}] if isinstance(said, Thinking) else []
+        thought = [
+            {"type": "reasoning", "id": "rs_0", "summary": summary, "encrypted_content": said.seal}
+            for said in (said,)
+            if isinstance(said, Thinking)
+        ]
+        if (text := text_of(said)) is not None:
+            content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
+            message = {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant", "content": content}
+            return [*thought, message]
         return [
-            {
-                "type": "function_call",
-                "id": f"fc_{index}",
-                "call_id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                "status": "completed",
-            }
-            for index, call in enumerate(calls_of(said))
+            *thought,
+            *(
+                {
+                    "type": "function_call",
+                    "id": f"fc_{index}",
+                    "call_id": call.id,
+                    "name": call.name,
+                    "arguments": call.arguments,
+                    "status": "completed",
+                }
+                for index, call in enumerate(calls_of(said))
+            ),
         ]
 
     def whole(self, said: Saying, number: int) -> Any:
@@ -142,25 +181,31 @@ class Responses(ModelForm):
 
     def events(self, said: Saying, number: int) -> Iterator[dict[str, Any] | str]:
         whole = self.whole(said, number)
-        counted = enumerate(self._events(said, whole))
+        counted = enumerate(self._events(whole))
         yield from ({**event, "sequence_number": sequence} for sequence, event in counted)
 
-    def _events(self, said: Saying, whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _events(self, whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
         begun = {**whole, "status": "in_progress", "output": [], "usage": None}
         yield {"type": "response.created", "response": begun}
         for index, item in enumerate(whole["output"]):
             at = {"item_id": item["id"], "output_index": index}
-            empty = {"content": []} if item["type"] == "message" else {"arguments": ""}
+            empty: dict[str, Any] = {"message": {"content": []}, "function_call": {"arguments": ""}}.get(
+                item["type"], {}
+            )
             yield {
                 "type": "response.output_item.added",
                 "output_index": index,
                 "item": {**item, **empty, "status": "in_progress"},
             }
-            if isinstance(said, str):
-                part = {"content_index": 0, **at}
-                for piece in pieces_of(said):
+            if item["type"] == "message":
+                part, text = {"content_index": 0, **at}, item["content"][0]["text"]
+                for piece in pieces_of(text):
                     yield {"type": "response.output_text.delta", "delta": piece, "logprobs": [], **part}
-                yield {"type": "response.output_text.done", "text": said, "logprobs": [], **part}
+                yield {"type": "response.output_text.done", "text": text, "logprobs": [], **part}
+            elif item["type"] == "reasoning":
+                part = {"summary_index": 0, **at}
+                for piece in pieces_of(item["summary"][0]["text"]):
+                    yield {"type": "response.reasoning_summary_text.delta", "delta": piece, **part}
             else:
                 for piece in pieces_of(item["arguments"]):
                     yield {"type": "response.function_call_arguments.delta", "delta": piece, **at}
@@ -179,9 +224,12 @@ class Messages(ModelForm):
         return last[0].get("text") if isinstance(last, list) and len(last) == 1 else last
 
     def _content(self, said: Saying) -> list[dict[str, Any]]:
-        if isinstance(said, str):
-            return [{"type": "text", "text": said}]
-        return [
+        thought: list[dict[str, Any]] = []
+        if isinstance(said, Thinking):
+            thought = [{"type": "thinking", "thinking": said.thought, "signature": said.seal}]
+        if (text := text_of(said)) is not None:
+            return [*thought, {"type": "text", "text": text}]
+        return thought + [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
             for call in calls_of(said)
         ]
@@ -193,7 +241,7 @@ class Messages(ModelForm):
             "role": "assistant",
             "model": MODEL,
             "content": self._content(said),
-            "stop_reason": "end_turn" if isinstance(said, str) else "tool_use",
+            "stop_reason": "tool_use" if calls_of(said) else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": READ, "output_tokens": WRITTEN},
         }
@@ -203,15 +251,20 @@ class Messages(ModelForm):
         usage = {"input_tokens": READ, "output_tokens": 1}
         yield {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None, "usage": usage}}
         for index, block in enumerate(whole["content"]):
-            at = {"index": index}
-            if block["type"] == "text":
-                begun, kind, member, text = {**block, "text": ""}, "text_delta", "text", block["text"]
-            else:
-                begun, kind, member, text = {**block, "input": {}}, "input_json_delta", "partial_json", ""
+            at, begun = {"index": index}, dict(block)
+            if block["type"] == "tool_use":
+                begun["input"], kind, member = {}, "input_json_delta", "partial_json"
                 text = json.dumps(block["input"], ensure_ascii=False)
+            else:
+                member = block["type"]
+                kind, text, begun[member] = "text_delta" if member == "text" else "thinking_delta", block[member], ""
+            if seal := begun.get("signature"):
+                begun["signature"] = ""
             yield {"type": "content_block_start", "content_block": begun, **at}
             for piece in pieces_of(text):
                 yield {"type": "content_block_delta", "delta": {"type": kind, member: piece}, **at}
+            if seal:
+                yield {"type": "content_block_delta", "delta": {"type": "signature_delta", "signature": seal}, **at}
             yield {"type": "content_block_stop", **at}
         ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
         yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": WRITTEN}}
@@ -243,15 +296,23 @@ class Gemini(ModelForm):
         ]
 
     def whole(self, said: Saying, number: int) -> Any:
-        parts = [{"text": said}] if isinstance(said, str) else self._calls(said)
-        return self._piece(parts, number, finishReason="STOP")
+        return self._piece([*self._thought(said), *self._sealed(said)], number, finishReason="STOP")
+
+    def _thought(self, said: Saying) -> list[dict[str, Any]]:
+        return [{"text": said.thought, "thought": True}] if isinstance(said, Thinking) else []
+
+    def _sealed(self, said: Saying) -> list[dict[str, Any]]:
+        parts = self._calls(said) if (text := text_of(said)) is None else [{"text": text}]
+        return [{**parts[0], "thoughtSignature": said.seal}, *parts[1:]] if isinstance(said, Thinking) else parts
 
     def events(self, said: Saying, number: int) -> Iterator[dict[str, Any] | str]:
-        if isinstance(said, str):
-            yield from (self._piece([{"text": piece}], number) for piece in pieces_of(said))
-        else:
-            yield self._piece(self._calls(said), number)
-        yield self._piece([{"text": ""}], number, finishReason="STOP")
+        if thought := self._thought(said):
+            yield self._piece(thought, number)
+        parts = self._sealed(said)
+        if "text" in parts[0] and "thoughtSignature" not in parts[0]:
+            yield from (self._piece([{"text": piece}], number) for piece in pieces_of(parts[0]["text"]))
+            parts = [{"text": ""}]
+        yield self._piece(parts, number, finishReason="STOP")
 
 
 FORMS: tuple[ModelForm, ...] = (Completions(), Responses(), Messages(), Gemini())

@@ -417,7 +417,7 @@ def _attachment(path: Path) -> Attached:
 def words_of(data: bytes) -> str | None:
     """Return what the bytes say if they are text."""
     try:
-        return None if b"\0" in data else data.decode("utf-8-sig")
+        return None if b"\0" in data or data.startswith(b"%PDF-") else data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
 
