@@ -20,6 +20,8 @@ from portico._chat.messages import (
     SUMMARY_HEAD,
     SUMMARY_LABEL,
     ChatCapabilities,
+    ChatReply,
+    ChatRequest,
     File,
     Image,
     Message,
@@ -33,10 +35,13 @@ from portico._flows.policy import Policy
 from portico._functions.functions import Function, FunctionSpec, function
 from portico._functions.middleware import ToolCallInvocation
 from portico._kernel import Kernel
-from portico._plans.task import context_of
+from portico._planning.asking import Asking
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Emit, Task, context_of
 from portico._ports.chat_service import ChatService
 from portico._prompts.functions import prompt_function
 from portico._prompts.prompt import Prompt
+from portico._runs.outcome import Paused
 from portico._tool_loop.values import ToolLoopLimits
 from portico.errors import LimitExceeded, PorticoError
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
@@ -603,3 +608,24 @@ def test_a_conversation_before_a_goal_says_what_had_a_part_in_it() -> None:
 
 def test_sources_as_text_leave_a_message_its_label() -> None:
     assert Message.render_sources([READ]) == (READ,)
+
+
+async def test_what_a_service_found_on_the_web_itself_was_read_before_its_call() -> None:
+    web = ("the web, searched by acme",)
+    found = ChatReply(Message("assistant", (Text("Found."), OBEYS), untrusted=web), "tool_calls")
+    kernel, post = kernel_of(found, "Done.")
+    turn = await kernel.complete([GO], functions=["Post"])
+    assert post.sent == []
+    assert turn.reply.message.untrusted == web
+
+    class Planner:
+        name, asks_model = "asking", True
+
+        async def propose(self, task: Task, *, emit: Emit) -> Plan:
+            await Asking.ask(ScriptedChat(found), ChatRequest([GO]), emit)
+            return Plan("Go on.", (Step("s1", "Post-send", {"to": Value(EVE)}),))
+
+    run = await kernel.run_goal("Go on.", planner=Planner())
+    assert isinstance(run.outcome, Paused)
+    assert "the web" in run.outcome.reason
+    assert post.sent == []

@@ -141,13 +141,10 @@ class Asking:
         returned. A reply that was cut short raises ``PlanError``, since half a plan may mean another plan; with ``cut``
         it is returned, for planners that look at ``finish``. Errors of the service are raised as they are.
         """
-        money = purse()
-        if money is not None:
+        if (money := purse()) is not None:
             money.open_for(chat)
         reply = await chat.complete(_fitted(chat, request))
-        emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
-        if money is not None:
-            money.pay(chat, reply)
+        _account(chat, reply, emit)
         reply = expand_calls(reply)
         return reply if cut else Asking.require_whole(reply, chat, request.max_tokens)
 
@@ -181,8 +178,7 @@ class Asking:
         Raises ``PlanError`` for a reply of more than ``longest`` characters, tool calls included, and
         ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
         """
-        money = purse()
-        if money is not None:
+        if (money := purse()) is not None:
             money.open_for(chat)
         reply: ChatReply | None = None
         length = 0
@@ -204,9 +200,7 @@ class Asking:
                 await close()
         if reply is None:
             raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
-        emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
-        if money is not None:
-            money.pay(chat, reply)
+        _account(chat, reply, emit)
         return expand_calls(reply)
 
     @staticmethod
@@ -276,6 +270,14 @@ def _compile(prompt: Path | str, services: Services, variables: Collection[str])
         if variable.casefold() not in variables:
             raise ConfigurationError(f"{name}: there is no variable {variable!r}; there are {', '.join(variables)}.")
     return template
+
+
+def _account(chat: ChatService, reply: ChatReply, emit: Emit) -> None:
+    """Tell what a reply cost, and pay for it."""
+    read = reply.message.untrusted or ()
+    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage, read))
+    if (money := purse()) is not None:
+        money.pay(chat, reply)
 
 
 def _fitted(chat: ChatService, request: ChatRequest) -> ChatRequest:

@@ -374,11 +374,15 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class ChatUsed:
-        """A planner or a function asked a chat service: who answered, and what it cost."""
+        """A planner or a function asked a chat service: who answered, what it cost, and what the service read itself.
+
+        ``untrusted`` are the places that it looked into, such as the web.
+        """
 
         service: str
         model: str
         usage: Usage
+        untrusted: tuple[str, ...] = ()
 
     @dataclass(frozen=True, slots=True)
     class Warned:

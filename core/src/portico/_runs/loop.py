@@ -547,6 +547,8 @@ class Loop:
         """Take an event of the planner or the loop, and pass it to the listener."""
         if isinstance(event, Event.ChatUsed):
             self.usage += event.usage
+            if event.untrusted and self.execution.guard is not None:
+                self.execution.guard.had_read.update(event.untrusted)
             self.services.append(event.service)
         elif isinstance(event, Event.Warned):
             self.execution.warnings.append(event.warning)

@@ -279,6 +279,8 @@ class TurnState:
             raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
         reply = expand_calls(reply)
         if self.guard is not None:
+            # A service that searches the web itself says so.
+            self.guard.read.update(reply.message.untrusted or ())
             reply = replace(reply, message=replace(reply.message, untrusted=self.guard.untrusted))
         self.usage += reply.usage
         self.added.append(reply.message)
