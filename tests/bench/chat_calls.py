@@ -8,6 +8,7 @@ stands the ratio by processor time, which other work on the machine does not mov
 
 - *one reply*, *one reply of 100 tools offered*: ``chat.completions.create``;
 - *200 streamed pieces*: ``create(stream=True)``, every chunk looked at;
+- *one reply by Responses*, *200 pieces by Responses*: the same of ``responses.create``;
 - *64 replies at once*: the same under ``asyncio.gather``; here the ratio is of replies per second;
 - *a structured reply*: ``chat.completions.parse`` into a pydantic model, against the service and a JSON decoder;
 - *a typed reply*: the same, against ``Kernel.complete(returns=...)`` into a dataclass;
@@ -27,7 +28,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from portico import ChatService
 
 ROUNDS = 41
 AT_ONCE = 64
@@ -135,6 +139,91 @@ def stream() -> bytes:
     return b"".join((head, begin, *words, end, b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
 
 
+def response(output: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
+    """Return a response with all the fields that OpenAI's have."""
+    return {
+        "id": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+        "object": "response",
+        "created_at": 1741569952,
+        "status": status,
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "max_tool_calls": None,
+        "model": "gpt-4o-mini-2024-07-18",
+        "output": output,
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "prompt_cache_key": None,
+        "reasoning": {"effort": None, "summary": None},
+        "safety_identifier": None,
+        "service_tier": "default",
+        "store": False,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_logprobs": 0,
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": {
+            "input_tokens": 19,
+            "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 29,
+        },
+        "user": None,
+        "metadata": {},
+    }
+
+
+def message(text: str, status: str = "completed") -> dict[str, Any]:
+    """Return the item of a response that is its text."""
+    content = [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}] if text else []
+    return {"id": "msg_67ccd2bf17f0", "type": "message", "status": status, "content": content, "role": "assistant"}
+
+
+def whole_response(text: str) -> bytes:
+    """Write a whole answer of Responses."""
+    body = json.dumps(response([message(text)])).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def streamed_response() -> bytes:
+    """Write a streamed answer of Responses, of `PIECES` pieces."""
+    count = iter(range(10 * PIECES))
+
+    def event(kind: str, **members: Any) -> bytes:
+        data = json.dumps({"type": kind, "sequence_number": next(count), **members})
+        line = f"event: {kind}\ndata: {data}\n\n".encode()
+        return b"%x\r\n%s\r\n" % (len(line), line)
+
+    begun = response([], "in_progress")
+    words = [f" word{number}" for number in range(PIECES)]
+    item = message("".join(words))
+    part = item["content"][0]
+    at: dict[str, Any] = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    pieces = [
+        event("response.output_text.delta", **at, delta=word, logprobs=[], obfuscation="Ab3dE9fGh1") for word in words
+    ]
+    events = [
+        event("response.created", response=begun),
+        event("response.in_progress", response=begun),
+        event("response.output_item.added", output_index=0, item=message("", "in_progress")),
+        event("response.content_part.added", **at, part={**part, "text": ""}),
+        *pieces,
+        event("response.output_text.done", **at, text=part["text"], logprobs=[]),
+        event("response.content_part.done", **at, part=part),
+        event("response.output_item.done", output_index=0, item=item),
+        event("response.completed", response=response([item])),
+    ]
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    return b"".join((head, *events, b"0\r\n\r\n"))
+
+
 def calls(count: int) -> bytes:
     """Write an answer that asks for ``count`` calls."""
     made = [
@@ -155,6 +244,8 @@ ANSWERS = {
     b"/structured": completion({"content": json.dumps(SOLUTION)}),
     b"/one-call": calls(1),
     b"/three-calls": calls(3),
+    b"/response": whole_response("Hello! How can I assist you today?"),
+    b"/response-stream": streamed_response(),
 }
 
 
@@ -220,9 +311,9 @@ class Ours:
         from portico_openai.chat import OpenAIChat
         from portico_openai.config import OpenAIChatSettings
 
-        def service(path: str) -> OpenAIChat:
+        def service(path: str, api: Literal["chat", "responses"] = "chat") -> OpenAIChat:
             settings = OpenAIChatSettings(
-                model="gpt-4o-mini", base_url=f"{address}/{path}", api_key=Secret("sk-0"), strict=True
+                model="gpt-4o-mini", base_url=f"{address}/{path}", api_key=Secret("sk-0"), strict=True, api=api
             )
             self.services.append(OpenAIChat(settings))
             return self.services[-1]
@@ -238,15 +329,28 @@ class Ours:
         self.kernel.add_function(temperature)
         self.reply, self.streamed, self.structured = service("reply"), service("stream"), service("structured")
         self.one_call, self.three_calls = service("one-call"), service("three-calls")
+        self.response = service("response", "responses")
+        self.response_stream = service("response-stream", "responses")
 
     async def one_reply(self) -> None:
         """Complete once."""
         await self.reply.complete(self.question)
 
+    async def one_response(self) -> None:
+        """Complete once by Responses."""
+        await self.response.complete(self.question)
+
     async def stream(self) -> None:
         """Read a stream to its end."""
+        await self._count(self.streamed)
+
+    async def stream_response(self) -> None:
+        """Read a stream of Responses to its end."""
+        await self._count(self.response_stream)
+
+    async def _count(self, chat: ChatService) -> None:
         count = 0
-        async for delta in self.streamed.stream(self.question):
+        async for delta in chat.stream(self.question):
             count += bool(delta.text)
         assert count == PIECES
 
@@ -307,10 +411,24 @@ class Raw:
         self.form = PydanticMathReasoning
         self.reply, self.streamed, self.structured = client("reply"), client("stream"), client("structured")
         self.one_call, self.three_calls = client("one-call"), client("three-calls")
+        self.response, self.response_stream = client("response"), client("response-stream")
 
     async def one_reply(self) -> None:
         """Complete once."""
         await self.reply.chat.completions.create(model="gpt-4o-mini", messages=self.messages)
+
+    async def one_response(self) -> None:
+        """Complete once by Responses."""
+        await self.response.responses.create(model="gpt-4o-mini", input=self.messages, store=False)
+
+    async def stream_response(self) -> None:
+        """Read a stream of Responses to its end."""
+        count = 0
+        async for event in await self.response_stream.responses.create(
+            model="gpt-4o-mini", input=self.messages, store=False, stream=True
+        ):
+            count += event.type == "response.output_text.delta" and bool(event.delta)
+        assert count == PIECES
 
     async def stream(self) -> None:
         """Read a stream to its end."""
@@ -399,6 +517,8 @@ def rows(ours: Ours, raw: Raw) -> list[Row]:
     return [
         Row("one reply", ours.one_reply, raw.one_reply, 0.5),
         Row(f"{PIECES} streamed pieces", ours.stream, raw.stream, 0.15, repeats=2),
+        Row("one reply by Responses", ours.one_response, raw.one_response, 0.6),
+        Row(f"{PIECES} pieces by Responses", ours.stream_response, raw.stream_response, 0.25, repeats=2),
         Row(f"{AT_ONCE} replies at once", at_once(ours.one_reply), at_once(raw.one_reply), 3.5, 1, throughput=True),
         Row("one reply of 100 tools offered", ours.offer_tools, raw.offer_tools, 0.3, repeats=3),
         Row("a structured reply, decoded", ours.decode, raw.typed, 0.5),

@@ -23,3 +23,23 @@ class TestOpenAIChatOnLlamaCpp(ChatServiceKit):
         )
         yield service
         await service.aclose()
+
+
+class TestOpenAIChatOnLlamaCppByResponses(ChatServiceKit):
+    calls_tools = False  # the model's chat template drops tools
+    reports_usage = True
+    max_output = 10
+
+    @pytest.fixture
+    async def chat_service(self, connection: dict[str, Any]) -> Any:
+        # llama.cpp takes a schema at Chat Completions only.
+        settings = OpenAIChatSettings(
+            **connection,
+            api="responses",
+            images=False,
+            response_schema=False,
+            body={"temperature": 0, "repeat_penalty": 1.1},
+        )
+        service = OpenAIChat(settings)
+        yield service
+        await service.aclose()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import pytest
 from tests.support.loopback import Form
 
-from portico import ChatRequest, Message
+from portico import ChatRequest, Message, Tool, ToolChoice
 from portico.errors import RateLimited, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
 
 REQUEST = ChatRequest([Message.of("user", "Say hello.")])
@@ -36,14 +36,14 @@ STRANGE = {
 WAYS = pytest.mark.parametrize("way", ["complete", "stream"])
 
 
-async def run(chat, way: str):
+async def run(chat, way: str, request: ChatRequest = REQUEST):
     """Ask, and hold the call to leave no task behind and not to take for ever."""
     before = asyncio.all_tasks()
     try:
         async with asyncio.timeout(20):
             if way == "complete":
-                return await chat.complete(REQUEST)
-            deltas = [delta async for delta in chat.stream(REQUEST)]
+                return await chat.complete(request)
+            deltas = [delta async for delta in chat.stream(request)]
             return deltas[-1].reply
     finally:
         for _ in range(5):
@@ -164,6 +164,15 @@ class WireFaults:
             loopback.will(loopback.whole(body))
             error = await self.failure(make_chat(), way, ResponseInvalid)
             assert said in str(error)
+
+    @WAYS
+    async def test_a_service_that_must_call_a_tool_and_answers_with_text(self, way, loopback, make_chat):
+        loopback.will(loopback.whole(self.form.reply("It is noon.")))
+        dice = Tool("Dice-Roll", "Rolls a die.", {"type": "object", "properties": {}})
+        request = ChatRequest(REQUEST.messages, tools=(dice,), tool_choice=ToolChoice("required"))
+        with pytest.raises(ResponseInvalid, match=r"ignored tool_choice 'required'.*text: It is noon") as caught:
+            await run(make_chat(), way, request)
+        assert caught.value.text == "It is noon."
 
     async def test_a_stream_of_nothing(self, loopback, make_chat):
         for events in (b"", b": only comments\n\n"):

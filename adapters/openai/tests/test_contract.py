@@ -44,6 +44,14 @@ class TestOpenAIChat(ChatServiceKit):
         await super().test_a_reply_is_held_to_its_schema(chat_service)
 
 
+class TestOpenAIChatByResponses(TestOpenAIChat):
+    @pytest.fixture
+    async def chat_service(self, llmock_url: str) -> AsyncIterator[OpenAIChat]:
+        chat = OpenAIChat(OpenAIChatSettings(model="gpt-4o-mini", base_url=llmock_url, api="responses"))
+        yield chat
+        await chat.aclose()
+
+
 class TestOpenAIChatWithoutTheNewerOptions(ChatServiceKit):
     deterministic = True
     reports_usage = True

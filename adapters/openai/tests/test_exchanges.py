@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.exchanges import check_pieces, made_by
 
-from portico import ChatReply, ChatRequest, Message, Part, Reasoning, Text, ToolCall, Usage
+from portico import ChatReply, ChatRequest, Citation, Message, Part, Reasoning, Text, ToolCall, Usage
 from portico.errors import (
     AuthenticationFailed,
     ContentRefused,
     ContextOverflow,
     RateLimited,
+    ResponseInvalid,
     ServiceError,
     ServiceUnavailable,
 )
@@ -35,6 +37,12 @@ STEPS = '{"steps":[{"explanation":"Subtract 7","output":"8x = -30"}],"final_answ
 
 def reply(model: str, finish: str, usage: Usage, *parts: Part) -> ChatReply:
     return ChatReply(Message("assistant", parts), finish, usage, model, "openai")
+
+
+def searched(*members: Any) -> ChatReply:
+    """Return a reply for which the service searched the web."""
+    made = reply(*members)
+    return replace(made, message=replace(made.message, untrusted=("the web, searched by openai",)))
 
 
 REPLIES = {
@@ -71,10 +79,28 @@ REPLIES = {
     "openrouter-reasoning": reply(
         "anthropic/claude-sonnet-4",
         "stop",
-        Usage(40, 30, 12, 20),
+        Usage(40, 30, 12, 20, cost=0.0001),
         Reasoning({"reasoning": "Noon or not?"}, "Noon or not?"),
         Text("It is noon."),
     ),
+    # The usage of a stream is under a name of Groq's.
+    "groq-text": reply(
+        "openai/gpt-oss-120b",
+        "stop",
+        Usage(80, 24, 64, 12),
+        Reasoning({"reasoning": "A greeting."}, "A greeting."),
+        Text("Hello there."),
+    ),
+    "openrouter-search": replace(
+        searched(
+            "openai/gpt-4.1-mini",
+            "stop",
+            Usage(1204, 32, cache_written_tokens=100, cost=0.0205),
+            Text("The clock tower opens at noon [visitoslo.com](https://www.visitoslo.com/en/)."),
+        ),
+        citations=(Citation(1, "Visit Oslo", "https://www.visitoslo.com/en/", "The tower is open from noon to six."),),
+    ),
+    "openai-logprobs": reply(GPT, "stop", Usage(12, 2), Text("Yes.")),
     # The content is a list of parts, the thinking first.
     "mistral-thinking": reply(
         "magistral-medium-2509",
@@ -103,17 +129,10 @@ def files(folder: str) -> list[str]:
     return sorted(path.name for path in (EXCHANGES / folder).iterdir())
 
 
-def made_at(loopback: Any, reply: ChatReply) -> ChatReply:
-    """Return a reply whose reasoning says that the service on loopback made it."""
-    maker = f"openai at 127.0.0.1:{loopback.port}"
-    parts = (replace(part, service=maker) if isinstance(part, Reasoning) else part for part in reply.message.content)
-    return replace(reply, message=replace(reply.message, content=tuple(parts)))
-
-
 @pytest.mark.parametrize("name", [name for name in files("replies") if Path(name).stem in REPLIES])
 async def test_a_reply_is_read(name, loopback, make_chat):
     body = (EXCHANGES / "replies" / name).read_bytes()
-    expected = made_at(loopback, REPLIES[Path(name).stem])
+    expected = made_by(f"openai at 127.0.0.1:{loopback.port}", REPLIES[Path(name).stem])
     if name.endswith(".json"):
         loopback.will(loopback.whole(body))
         assert await make_chat().complete(REQUEST) == expected
@@ -122,17 +141,17 @@ async def test_a_reply_is_read(name, loopback, make_chat):
     else:
         loopback.will(loopback.streamed(body))
         deltas = [delta async for delta in make_chat().stream(REQUEST)]
-    assert deltas[-1].reply == expected
-    assert [delta for delta in deltas[:-1] if delta.reply] == []
-    assert "".join(delta.text for delta in deltas) == expected.text
-    thoughts = [part.summary for part in expected.message.content if isinstance(part, Reasoning)]
-    assert "".join(delta.reasoning for delta in deltas) == "".join(thoughts)
-    calls: dict[int, ToolCall] = {}
-    for piece in (delta.tool_call for delta in deltas if delta.tool_call):
-        begun = calls.get(piece.index, ToolCall(piece.id, piece.name, ""))
-        assert piece.index in calls or (piece.id and piece.name), "the first piece of a call has its id and name"
-        calls[piece.index] = ToolCall(begun.id, begun.name, begun.arguments + piece.arguments)
-    assert tuple(calls.values()) == expected.tool_calls
+    check_pieces(deltas, expected)
+
+
+@pytest.mark.parametrize("name", ["openai-logprobs.json", "openai-logprobs.sse"])
+async def test_the_details_have_log_probabilities_and_the_service_tier(name, loopback, make_chat):
+    body = (EXCHANGES / "replies" / name).read_bytes()
+    loopback.will(loopback.whole(body) if name.endswith(".json") else loopback.streamed(body))
+    deltas = [delta async for delta in make_chat().stream(REQUEST)]
+    details = deltas[-1].reply.details
+    assert details["service_tier"] == "priority"
+    assert [(each["token"], each["logprob"]) for each in details["logprobs"]] == [("Yes", -0.01), (".", -0.2)]
 
 
 @pytest.mark.parametrize(("service", "sent"), [("", True), ("openai at api.openai.com", False), ("anthropic", False)])
@@ -184,6 +203,7 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "400-azure-filter.json": (ContentRefused, "filtered the request: The response was filtered"),
     "400-deepseek-image.json": (ServiceError, "no images with this model (400): Failed to deserialize"),
     "400-gemini-list.json": (ServiceError, "refused the request (400): Request contains an invalid argument"),
+    "400-groq-tool.json": (ResponseInvalid, "details. It wrote: It is noon in Oslo"),
     "400-groq-image.json": (ServiceError, "no images with this model (400): messages[0].content must be"),
     "400-llamacpp-context.json": (ContextOverflow, "exceeds the available context size"),
     "400-llamacpp-old-context.json": (ContextOverflow, "enable context shift"),
@@ -218,6 +238,7 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "404-vllm-model.json": (ServiceError, "has no model 'm-1'"),
     "413-proxy-text.json": (ContextOverflow, "request entity too large"),
     "422-deepseek-old-image.json": (ServiceError, "no images with this model (422): Failed to deserialize"),
+    "422-mistral-field.json": (ServiceError, '"loc":["body","top_k"],"msg":"Extra inputs are not permitted"'),
     "422-fastapi.json": (ServiceError, '"loc":["body","messages"]'),
     "429-azure.json": (RateLimited, "retry after 7 seconds. Try again in 7 s."),
     "429-openai-quota.json": (RateLimited, "Waiting does not help"),

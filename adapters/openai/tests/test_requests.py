@@ -1,4 +1,4 @@
-"""What is sent: each request of core becomes exactly this body."""
+"""What is sent to Chat Completions: each request of core becomes exactly this body."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import ChatRequest, File, Image, Message, Reasoning, Source, Text, Tool, ToolCall, ToolChoice, ToolResult
+from portico import (
+    Audio,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    Reasoning,
+    Source,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
 from portico.errors import UnsupportedOption
-from portico_openai._wire import EXTRAS, capabilities, request_body
+from portico_openai._completions.requests import EXTRAS, capabilities, request_body
 from portico_openai.config import OpenAIChatSettings
 
+RESPONSES_ITEM = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]}
 CLOCK = Tool("Clock-Now", "Tells the time.", {"type": "object", "properties": {"town": {"type": "string"}}})
 DICE = Tool("Dice-Roll", "Rolls a die.", {"type": "object", "properties": {}}, strict=True)
 CLOCK_SENT = {
@@ -36,6 +50,7 @@ DICE_SENT = {
 HELLO = [Message.of("user", "Hello")]
 HELLO_SENT = [{"role": "user", "content": "Hello"}]
 LOCAL = "http://127.0.0.1:8080/v1"
+ROUTER = "https://openrouter.ai/api/v1"
 
 
 def sent(request: ChatRequest, *, stream: bool = False, **settings: Any) -> Any:
@@ -149,6 +164,50 @@ def test_each_kind_of_message_has_its_form():
     ]
 
 
+def test_sound_is_sent_as_bytes_with_its_format():
+    parts = [Audio(b"RIFF"), Audio(b"RIFF", media_type="audio/x-wav"), Audio(b"ID3", media_type="audio/mpeg")]
+    (written,) = sent(ChatRequest([Message.of("user", "What is said?", *parts)]))["messages"]
+    assert written["content"] == [
+        {"type": "text", "text": "What is said?"},
+        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}},
+    ]
+    for hears in (True, False):
+        assert capabilities(OpenAIChatSettings(model="m", audio=hears)).audio is hears
+
+
+def test_a_link_to_a_file_is_sent_where_it_is_taken():
+    report = File(None, "report.pdf", "application/pdf", "https://example.org/report.pdf")
+    (written,) = sent(ChatRequest([Message.of("user", report)]), base_url=ROUTER)["messages"]
+    file = {"filename": "report.pdf", "file_data": "https://example.org/report.pdf"}
+    assert written["content"] == [{"type": "file", "file": file}]
+    for address, links in ((ROUTER, {"Image", "File"}), (LOCAL, {"Image"})):
+        assert capabilities(OpenAIChatSettings(model="m", base_url=address)).links == links
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({}, {"web_search_options": {}}),
+        ({"base_url": ROUTER}, {"plugins": [{"id": "web"}]}),
+        ({"body": {"web_search_options": {"search_context_size": "low"}}}, None),
+    ],
+)
+def test_a_search_of_the_web_is_asked_for_by_the_setting_or_the_request(settings: dict[str, Any], field: Any):
+    field = settings.get("body", field)
+    plain = {"model": "m-1", "messages": HELLO_SENT}
+    asked, not_asked = (ChatRequest(HELLO, extras={"web_search": wanted}) for wanted in (True, False))
+    assert sent(ChatRequest(HELLO), web_search=True, **settings) == plain | field
+    assert sent(asked, **settings) == plain | field
+    assert sent(not_asked, web_search=True, **settings) == plain | settings.get("body", {})
+
+
+def test_predicted_output_goes_as_it_is():
+    prediction = {"type": "content", "content": "class User: ..."}
+    assert sent(ChatRequest(HELLO, extras={"prediction": prediction}))["prediction"] == prediction
+
+
 def test_calls_without_words_have_no_content():
     message = Message.of("assistant", ToolCall("c1", "Clock-Now"))
     (written,) = sent(ChatRequest([message]))["messages"]
@@ -160,7 +219,7 @@ def test_reasoning_goes_back_as_it_came_unless_it_is_of_another_kind_of_service(
     request = ChatRequest([Message.of("assistant", thought, "Yes.")])
     plain = {"role": "assistant", "content": "Yes."}
     assert sent(request)["messages"] == [{**plain, **thought.data}]
-    for foreign in (object(), "words", {"thinking": "Hm.", "signature": b"x"}):
+    for foreign in (object(), "words", {"thinking": "Hm.", "signature": b"x"}, RESPONSES_ITEM):
         other = ChatRequest([Message.of("assistant", Reasoning(foreign), "Yes.")])
         assert sent(other)["messages"] == [plain]
 
@@ -181,7 +240,18 @@ def test_reasoning_goes_back_as_it_came_unless_it_is_of_another_kind_of_service(
 def test_the_tools_that_are_offered_are_sent_and_no_others(choice: ToolChoice, tools: Any, word: Any):
     request = ChatRequest(HELLO, tools=(CLOCK, DICE), tool_choice=choice)
     expected = {"model": "m-1", "messages": HELLO_SENT, "tools": tools, "tool_choice": word}
-    assert sent(request) == {key: value for key, value in expected.items() if value is not None}
+    assert sent(request, base_url=LOCAL) == {key: value for key, value in expected.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"), [({}, True), ({"base_url": LOCAL}, False), ({"base_url": LOCAL, "tool_by_name": True}, True)]
+)
+def test_a_single_tool_that_must_be_called_is_named_where_that_is_taken(settings: dict[str, Any], named: bool):
+    alone = ChatRequest(HELLO, tools=(CLOCK, DICE), tool_choice=ToolChoice("required", include=("Clock-Now",)))
+    by_name = {"type": "function", "function": {"name": "Clock-Now"}}
+    assert sent(alone, **settings)["tool_choice"] == (by_name if named else "required")
+    several = ChatRequest(HELLO, tools=(CLOCK, DICE), tool_choice=ToolChoice("required"))
+    assert sent(several, **settings)["tool_choice"] == "required"
 
 
 def test_a_call_that_is_required_of_no_tool_is_a_mistake():
@@ -281,6 +351,8 @@ def test_what_only_openais_models_take_is_declared_at_their_addresses_only(addre
         Message("tool", ()),
         Message.of("tool", ToolResult("c1", "x", "y"), Text("words")),
         Message.of("user", Image()),
+        Message.of("user", File(None, "a.txt", "text/plain")),
+        Message.of("user", Audio()),
         Message.of("user", Image(data=b"x", url="https://example.org/")),
         Message.of("user", ToolCall("c1", "x")),
         Message.of("user", "words", Reasoning({})),

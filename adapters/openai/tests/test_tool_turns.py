@@ -21,9 +21,9 @@ QUESTION = Message.of("user", "Roll the dice, please.")
 WAYS = pytest.mark.parametrize("way", ["complete", "stream"])
 
 
-@pytest.fixture
-async def chat(llmock_url: str) -> AsyncIterator[OpenAIChat]:
-    service = OpenAIChat(OpenAIChatSettings(model="gpt-4o", base_url=llmock_url))
+@pytest.fixture(params=["chat", "responses"])
+async def chat(llmock_url: str, request: pytest.FixtureRequest) -> AsyncIterator[OpenAIChat]:
+    service = OpenAIChat(OpenAIChatSettings(model="gpt-4o", base_url=llmock_url, api=request.param))
     yield service
     await service.aclose()
 

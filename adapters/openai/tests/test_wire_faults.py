@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, ClassVar
 
+import pytest
 from tests.support.loopback import Form
 from tests.support.wire_connections import WireConnections
 from tests.support.wire_faults import WireFaults, run
@@ -44,8 +46,44 @@ class Completions(Form):
         return body["messages"][0]["content"]
 
 
+def event(kind: str, **members: Any) -> bytes:
+    body = json.dumps({"type": kind, "sequence_number": 1, **members}).encode()
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), body)
+
+
+class Responses(Completions):
+    path = "/responses"
+    begin = event("response.created", response={"status": "in_progress", "output": []})
+    end = event("response.completed", response={"status": "completed", "model": "m-1", "output": []})
+    strange = (
+        (b"{}", "without a message"),
+        (b'{"output": "none"}', "`$.output`"),
+        (b'{"output": [5]}', "`$.output[0]`"),
+        (b'{"output": [], "usage": 5}', "`$.usage`"),
+    )
+
+    def reply(self, text: str = "Hello.") -> Any:
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        message = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
+        return {"model": "m-1", "status": "completed", "error": None, "output": [message]}
+
+    def piece(self, text: str) -> bytes:
+        return event("response.output_text.delta", item_id="msg_1", output_index=0, content_index=0, delta=text)
+
+    def question(self, body: Any) -> str:
+        return body["input"][0]["content"]
+
+
 class TestCompletions(WireFaults, WireConnections):
     form = Completions()
+
+
+class TestResponses(WireFaults, WireConnections):
+    form = Responses()
+
+    @pytest.fixture
+    def make_chat(self, make_chat: Any) -> Any:
+        return partial(make_chat, api="responses")
 
 
 async def test_a_stream_that_ends_with_either_sign_of_its_end(loopback, make_chat):

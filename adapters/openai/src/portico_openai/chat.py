@@ -1,14 +1,18 @@
-"""The ChatService on OpenAI's chat completions."""
+"""The ChatService on OpenAI's two APIs: Responses, and Chat Completions, which other servers speak too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from portico import ChatRequest
+from portico.errors import UnsupportedOption
 from portico.plugins import Services
+from portico_openai._completions import requests as completions
+from portico_openai._completions.replies import CompletionReader
 from portico_openai._connection import OpenAIConnection
-from portico_openai._replies import CompletionReader
-from portico_openai._wire import capabilities, maker_of, request_body
+from portico_openai._responses import requests as responses
+from portico_openai._responses.replies import ResponseReader
+from portico_openai._shared_forms import maker_of
 from portico_openai.config import OpenAIChatSettings
 from portico_wire.chat import ReplyReader, WireChat
 
@@ -40,14 +44,32 @@ class OpenAIChat(WireChat):
         http_client: httpx2.AsyncClient | None = None,
     ) -> None:
         super().__init__(OpenAIConnection(settings, "Chat service", http_client), settings.stream_timeout)
-        self.capabilities = capabilities(settings)
         self._settings = settings
+        if settings.takes_responses:
+            self.capabilities, self._write = responses.capabilities(settings), responses.request_body
+        else:
+            self.capabilities, self._write = completions.capabilities(settings), completions.request_body
+
+    def _check(self, request: ChatRequest) -> None:
+        try:
+            super()._check(request)
+        except UnsupportedOption as error:
+            if self._settings.takes_responses:
+                try:
+                    request.check(completions.capabilities(self._settings), self.name)
+                except UnsupportedOption:
+                    raise error from None
+                raise UnsupportedOption(f"{error} It does by Chat Completions: set api to 'chat'.") from None
+            raise
 
     def _path(self, *, stream: bool) -> str:
-        return "/chat/completions"
+        return "/responses" if self._settings.takes_responses else "/chat/completions"
 
     def _body(self, request: ChatRequest, *, stream: bool) -> bytes:
-        return request_body(request, self._settings, stream=stream)
+        return self._write(request, self._settings, stream=stream)
 
     def _reader(self, request: ChatRequest) -> ReplyReader:
-        return CompletionReader(self._connection.peer, self.name, maker_of(self._settings))
+        peer, maker = self._connection.peer, maker_of(self._settings)
+        if self._settings.takes_responses:
+            return ResponseReader(peer, self.name, maker)
+        return CompletionReader(peer, self.name, maker, searched=completions.searches(request, self._settings))

@@ -51,8 +51,10 @@ class OpenAISettings(ConnectionSettings):
     @cached_property
     def is_openai(self) -> bool:
         """Whether OpenAI's own models answer: at OpenAI itself, or at Azure."""
-        host = f".{urlsplit(self.base_url).hostname}"
-        return host.endswith((".api.openai.com", ".openai.azure.com", ".services.ai.azure.com"))
+        return self._is_at("api.openai.com", "openai.azure.com", "services.ai.azure.com")
+
+    def _is_at(self, *domains: str) -> bool:
+        return f".{urlsplit(self.base_url).hostname}".endswith(tuple(f".{domain}" for domain in domains))
 
 
 @frozen(kw_only=True)
@@ -63,6 +65,13 @@ class OpenAIChatSettings(OpenAISettings):
     False
     """
 
+    api: Literal["auto", "responses", "chat"] = field(
+        default="auto",
+        metadata={
+            "doc": "Which API is called: Responses or Chat Completions. `auto`: Responses at OpenAI's own address, "
+            "Chat Completions elsewhere."
+        },
+    )
     stream_timeout: float = field(
         default=120.0,
         validator=POSITIVE,
@@ -85,6 +94,20 @@ class OpenAIChatSettings(OpenAISettings):
     files: bool | None = field(
         default=None, metadata={"doc": "Whether it reads files. Not set: only at OpenAI's and Azure's addresses."}
     )
+    audio: bool = field(
+        default=False, metadata={"doc": "Whether the model hears sound. Chat Completions only; Responses has none."}
+    )
+    web_search: bool = field(
+        default=False,
+        metadata={"doc": "Whether the service searches the web itself. A request's extra `web_search` wins."},
+    )
+    tool_by_name: bool | None = field(
+        default=None,
+        metadata={
+            "doc": "Whether a single tool that must be called is asked for by its name. Not set: only at OpenAI's and "
+            "Azure's addresses."
+        },
+    )
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] | None = field(
         default=None,
         metadata={
@@ -97,6 +120,26 @@ class OpenAIChatSettings(OpenAISettings):
         validator=check_further,
         metadata={"doc": "Names of further options that a request may carry, for servers with their own."},
     )
+
+    @cached_property
+    def takes_responses(self) -> bool:
+        """Whether Responses is called."""
+        return self.api == "responses" or (self.api == "auto" and self._is_at("api.openai.com"))
+
+    @cached_property
+    def is_openrouter(self) -> bool:
+        """Whether OpenRouter answers, which has its own form of web search and takes links to files."""
+        return self._is_at("openrouter.ai")
+
+    @cached_property
+    def is_mistral(self) -> bool:
+        """Whether Mistral answers, which refuses fields that it does not know."""
+        return self._is_at("api.mistral.ai")
+
+    @property
+    def calls_by_name(self) -> bool:
+        """Whether a single tool that must be called is named: llama.cpp takes an object as "auto"."""
+        return self.is_openai if self.tool_by_name is None else self.tool_by_name
 
     @property
     def takes_strict(self) -> bool:

@@ -65,6 +65,10 @@ class WireChat(ABC):
         """Whether the price of the model is known, so that replies say what they cost."""
         return self._prices.known
 
+    def _check(self, request: ChatRequest) -> None:
+        """Raise ``UnsupportedOption`` for what the capabilities do not allow."""
+        request.check(self.capabilities, self.name)
+
     @abstractmethod
     def _path(self, *, stream: bool) -> str:
         """Return what follows ``base_url``."""
@@ -79,17 +83,17 @@ class WireChat(ABC):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
-        request.check(self.capabilities, self.name)
+        self._check(request)
         reader = self._reader(request)
         with self._connection.peer.hiding():
             body = self._body(request, stream=False)
             reader.read(await self._connection.fetch(self._path(stream=False), body))
             reader.end()
-            return self._priced(reader.reply())
+            return self._finish(request, reader.reply())
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
-        request.check(self.capabilities, self.name)
+        self._check(request)
         reader = self._reader(request)
         with self._connection.peer.hiding():
             body = self._body(request, stream=True)
@@ -118,11 +122,18 @@ class WireChat(ABC):
                         raise _cut_off(reader, incoming)
                 for delta in reader.end():
                     yield delta
-                reply = self._priced(reader.reply())
+                reply = self._finish(request, reader.reply())
                 await incoming.drain()
         yield ChatDelta(reply=reply)
 
-    def _priced(self, reply: ChatReply) -> ChatReply:
+    def _finish(self, request: ChatRequest, reply: ChatReply) -> ChatReply:
+        """Check a reply for a call that was required, and add what it cost."""
+        if request.tool_choice.mode == "required" and reply.finish == "stop" and not reply.tool_calls:
+            peer = self._connection.peer
+            answer = f"answered with text: {peer.shorten(reply.text)}" if reply.text else "did not answer"
+            advice = "Choose a model or a service that honours the option, or leave the choice to the model (auto)."
+            said = peer.says(f"ignored tool_choice 'required', called no tool and {answer}. {advice}")
+            raise ResponseInvalid(said, text=reply.text)
         if reply.usage.cost is not None:
             return reply
         return replace(reply, usage=self._prices.add(reply.usage, reply.model))

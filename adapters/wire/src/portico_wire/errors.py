@@ -31,7 +31,15 @@ TRANSPORT_ERRORS = (httpx2.HTTPError, aiohttp.ClientError, OSError)
 """Errors of the transports of SDKs; ``TimeoutError`` is an ``OSError``."""
 
 _SHOWN = 300
-_FILTERED = {"content_filter", "content_policy_violation", "invalid_prompt", "responsibleaipolicyviolation"}
+_FILTERED = {
+    "bio_policy",
+    "content_filter",
+    "content_policy_violation",
+    "image_content_policy_violation",
+    "invalid_prompt",
+    "misalignment_policy_violation",
+    "responsibleaipolicyviolation",
+}
 _OVERFLOWN = {
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -39,6 +47,8 @@ _OVERFLOWN = {
     "string_above_max_length",
 }
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+# A response that failed has only a code: these are of what was sent.
+_MISTAKEN = re.compile(r"(invalid|unsupported|empty|failed_to_download)_.*|image_.*")
 # Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings give no code for it.
 _OVERFLOW_WORDS = re.compile(
     r"max(imum)? (context|model|input) (length|tokens)|exceed\w* (the )?(available |max )?context"
@@ -165,6 +175,8 @@ def reported_error(peer: Peer, error: Any) -> ServiceError:
     status = next((int(name) for name in names if name.isdecimal() and len(name) == 3), 500)
     if names & {"rate_limit_exceeded", *_OUT_OF_CREDIT}:
         status = 429
+    elif status == 500 and any(map(_MISTAKEN.fullmatch, names)):
+        status = 400
     return _classify(peer, status, error, {})
 
 
@@ -197,6 +209,8 @@ def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
     words = error
     if isinstance(error, dict):
         words = error.get("message") or error.get("detail") or error.get("error") or error
+        if wrote := error.get("failed_generation"):
+            words = f"{words} It wrote: {wrote}"
         # Azure and OpenRouter tell of their filters beside the code.
         inner, metadata = error.get("innererror"), error.get("metadata")
         codes = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
@@ -234,6 +248,8 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
         if "model_not_found" in names or _NO_MODEL_WORDS.search(words):
             return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Correct model."))
         return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in /v1."))
+    if "tool_use_failed" in names:  # Groq reads the calls itself, and finds none where one must be.
+        return ResponseInvalid(peer.says(f"could not read what the model wrote as a tool's call ({status}): {words}"))
     if status == 408:
         return ServiceTimeout(peer.says(f"took too long: {words}"))
     if status in {500, 501} and _UNSUPPORTED_WORDS.search(words):

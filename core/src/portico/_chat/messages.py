@@ -302,7 +302,9 @@ class ChatReply:
     """What a service answered. ``finish`` is "length" where it was cut short.
 
     A refusal is not a reply: it is raised as ``ContentRefused``. ``citations`` are those that the service itself
-    makes; most make none, and the caller reads the marks. ``model`` and ``service`` say who answered.
+    makes; most make none, and the caller reads the marks. ``model`` and ``service`` say who answered. ``details`` is
+    what the service says besides, in its own form, such as ``logprobs`` and ``service_tier``; it does not count where
+    replies are compared.
     """
 
     message: Message
@@ -311,6 +313,7 @@ class ChatReply:
     model: str = ""
     service: str = ""
     citations: tuple[Citation, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Replies of the service, whole or streamed, as core's values."""
+"""Replies of Chat Completions, whole or streamed, as core's values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
-from portico_openai._wire import REASONING_FIELDS, THOUGHT_PARTS
+from portico_openai._completions.requests import REASONING_FIELDS, THOUGHT_PARTS
+from portico_openai._shared_forms import citations_of, web_label
 from portico_wire.answers import Answer, decode_answer
 from portico_wire.chat import ReplyReader
 from portico_wire.errors import Peer, invalid, reported_error
@@ -34,17 +35,16 @@ class _Message(msgspec.Struct):
     tool_calls: list[_Call] | None = None
     reasoning_content: Any = None
     reasoning: Any = None
+    annotations: list[Any] | None = None
 
 
-class _Choice(msgspec.Struct):
-    index: int | None = 0
-    message: _Message | None = None
-    delta: _Message | None = None
-    finish_reason: str | None = None
+class _Logprobs(msgspec.Struct):
+    content: list[Any] | None = None
 
 
 class _InputDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _OutputDetails(msgspec.Struct):
@@ -56,6 +56,20 @@ class _Usage(msgspec.Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _InputDetails | None = None
     completion_tokens_details: _OutputDetails | None = None
+    cost: float | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = 0
+    message: _Message | None = None
+    delta: _Message | None = None
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+    usage: _Usage | None = None
+
+
+class _OfGroq(msgspec.Struct):
+    usage: _Usage | None = None
 
 
 class Piece(Answer):
@@ -65,6 +79,8 @@ class Piece(Answer):
     usage: _Usage | None = None
     model: str | None = None
     message: Any = None
+    service_tier: Any = None
+    x_groq: _OfGroq | None = None
 
 
 _PIECES = msgspec.json.Decoder(Piece)
@@ -94,10 +110,14 @@ _DONE = b"[DONE]"
 class CompletionReader(ReplyReader):
     """Put a reply together from its pieces: one piece for a whole reply, many for a streamed one."""
 
-    def __init__(self, peer: Peer, service: str, maker: str = "") -> None:
+    def __init__(self, peer: Peer, service: str, maker: str = "", *, searched: bool = False) -> None:
+        """Take what the reply says of itself; ``searched`` tells that the service was asked to search the web."""
         super().__init__(peer)
         self._service = service
         self._maker = maker
+        self._searched = searched
+        self._annotations: list[Any] = []
+        self._details: dict[str, Any] = {}
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._reasoning: dict[str, str] = {}
@@ -121,10 +141,14 @@ class CompletionReader(ReplyReader):
         return self._add(decode_piece(event, self.peer, "a piece of a stream"))
 
     def _add(self, piece: Piece) -> list[ChatDelta]:
-        if piece.usage is not None:
-            self._usage = piece.usage
+        # Groq puts it under its own name into the last piece of a stream, Moonshot into the choice.
+        usage = piece.x_groq.usage if piece.x_groq and not piece.usage else piece.usage
+        if usage is not None:
+            self._usage = usage
         if piece.model:
             self._model = piece.model
+        if piece.service_tier:
+            self._details["service_tier"] = piece.service_tier
         deltas: list[ChatDelta] = []
         for choice in piece.choices or ():
             if choice.index:
@@ -144,6 +168,11 @@ class CompletionReader(ReplyReader):
                     self._refusals.append(said.refusal)
                 if said.tool_calls:
                     self._add_calls(said.tool_calls, deltas)
+                if said.annotations:
+                    self._annotations += said.annotations
+            if choice.logprobs and choice.logprobs.content:
+                self._details.setdefault("logprobs", []).extend(choice.logprobs.content)
+            self._usage = choice.usage or self._usage
             if choice.finish_reason:
                 self._finish = choice.finish_reason
                 self.complete = True
@@ -183,13 +212,17 @@ class CompletionReader(ReplyReader):
         if text or not self._calls:
             parts.append(Text(text))
         parts += [ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+        citations = citations_of(self._annotations)
+        searched = self._searched or bool(citations)
         return ChatReply(
-            Message("assistant", tuple(parts)),
+            Message("assistant", tuple(parts), untrusted=web_label(self._service) if searched else None),
             # OpenAI itself says "stop" of a call that was asked for by name.
             "length" if self._finish == "length" else "tool_calls" if self._calls else "stop",
             _read_usage(self._usage),
             self._model or self.peer.model,
             self._service,
+            citations,
+            self._details,
         )
 
     def _add_reasoning(self, said: _Message) -> str:
@@ -273,4 +306,6 @@ def _read_usage(usage: _Usage | None) -> Usage:
         usage.completion_tokens or 0,
         (read and read.cached_tokens) or 0,
         (written and written.reasoning_tokens) or 0,
+        (read and read.cache_write_tokens) or 0,
+        usage.cost,
     )

@@ -1,0 +1,1 @@
+"""The Chat Completions API: what OpenAI and every server of its protocol speaks."""

@@ -1,0 +1,134 @@
+"""What the requests and replies of Chat Completions and of Responses have in common."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from portico import ChatRequest, Citation, File, Image, Message, Part, Text, ToolResult
+from portico_openai.config import OpenAIChatSettings
+
+EXTRAS = frozenset(
+    {
+        "logprobs",
+        "metadata",
+        "parallel_tool_calls",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning_effort",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "top_logprobs",
+        "user",
+        "verbosity",
+        "web_search",
+    }
+)
+"""Options of OpenAI that both APIs have."""
+
+_UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
+
+
+def maker_of(settings: OpenAIChatSettings) -> str:
+    """Return who makes the reasoning in replies: services of one protocol do not take each other's."""
+    return f"openai at {settings.host}"
+
+
+def fit_name(name: str) -> str:
+    """Write a name with the letters that services allow in one, at most 64."""
+    return _UNFIT_IN_NAMES.sub("_", name)[:64]
+
+
+def fit_description(description: str, settings: OpenAIChatSettings) -> str:
+    """Write a tool's description at the length that OpenAI takes."""
+    cut = settings.is_openai and len(description) > 1_024
+    return f"{description[:1_023]}…" if cut else description
+
+
+def url_of(part: Image | File) -> str:
+    """Return the link to a part, or a URL that holds its bytes; raises ``ValueError`` for both, and for neither."""
+    if (part.data is None) == (part.url is None):
+        raise ValueError(f"{type(part).__name__} has either data or a url")
+    return part.url or f"data:{part.media_type};base64,{base64.b64encode(part.data or b'').decode('ascii')}"
+
+
+def no_place_for(part: Part, role: str) -> ValueError:
+    """Return the error for a part that has no form in a message of this role."""
+    return ValueError(f"a message of the role {role!r} cannot hold the part {type(part).__name__}")
+
+
+def split_results(message: Message) -> tuple[list[ToolResult], Message | None]:
+    """Return the tool results in a message, and the message without them; raises ``ValueError`` for what cannot be."""
+    results = [part for part in message.content if isinstance(part, ToolResult)]
+    rest = message
+    if results:
+        rest = replace(message, content=tuple(part for part in message.content if not isinstance(part, ToolResult)))
+    if message.role == "tool" and (rest.content or not results):
+        raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
+    return results, rest if rest.content or not results else None
+
+
+def content_of(message: Message, write: Callable[[Part, str], dict[str, Any]]) -> Any:
+    """Write the content of a message: words as one text, anything else as a list of parts."""
+    if all(isinstance(part, Text) for part in message.content):
+        return message.text
+    return [write(part, message.role) for part in message.content]
+
+
+def must_call(request: ChatRequest) -> bool:
+    """Tell whether the model must call a tool; raises ``ValueError`` where none is offered."""
+    if request.tool_choice.mode != "required":
+        return False
+    if not request.offered:
+        raise ValueError("the tool choice is 'required', but no tool is offered")
+    return True
+
+
+def reply_format(request: ChatRequest, settings: OpenAIChatSettings) -> tuple[str, dict[str, Any]] | None:
+    """Return the type of the format of the reply, and what belongs to it; None for plain text."""
+    if request.response_schema is None:
+        return None
+    # OpenAI refuses json_object where no message has the word.
+    asks = settings.takes_json_object and any("json" in message.text.lower() for message in request.messages)
+    if asks and request.response_schema == {"type": "object"}:
+        return "json_object", {}
+    about: dict[str, Any] = {"name": fit_name(request.response_name) or "reply", "schema": request.response_schema}
+    return "json_schema", about | ({"strict": True} if request.response_strict else {})
+
+
+def add_sampling(fields: dict[str, Any], options: Mapping[str, Any]) -> None:
+    """Add those options that are set; raises ``ValueError`` for a number that JSON cannot hold."""
+    for name, option in options.items():
+        if isinstance(option, float) and not math.isfinite(option):
+            raise ValueError(f"{name} is a finite number, not {option}")
+        if option is not None:
+            fields[name] = option
+
+
+def citations_of(annotations: Iterable[Any]) -> tuple[Citation, ...]:
+    """Return the pages that annotations of the type ``url_citation`` name, numbered by link.
+
+    OpenRouter has the words of the page too; OpenAI has none.
+    """
+    numbers: dict[str, int] = {}
+    found: dict[Citation, None] = {}
+    for annotation in annotations:
+        if isinstance(annotation, dict) and annotation.get("type") == "url_citation":
+            # Chat Completions puts the members into an object of the same name.
+            about = annotation.get("url_citation") or annotation
+            link = about.get("url")
+            if isinstance(link, str):
+                number = numbers.setdefault(link, len(numbers) + 1)
+                found[Citation(number, about.get("title") or None, link, about.get("content") or "")] = None
+    return tuple(found)
+
+
+def web_label(service: str) -> tuple[str, ...]:
+    """Return what had a part in a reply for which the service searched the web."""
+    return (f"the web, searched by {service}",)
