@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from attrs import field, frozen, validators
+from attrs import field, frozen
 
 from portico.plugins import ValueForm
 from portico_wire.settings import HEADER, POSITIVE, BatchSettings, ConnectionSettings, check_further

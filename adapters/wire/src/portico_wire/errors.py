@@ -267,7 +267,9 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
     if status == 404:
         if "model_not_found" in names or _NO_MODEL_WORDS.search(words):
             return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Correct model."))
-        return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in {peer.ending}."))
+        return ServiceError(
+            peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in {peer.ending}.")
+        )
     if status == 408:
         return ServiceTimeout(peer.says(f"took too long: {words}"))
     if status in {500, 501} and _UNSUPPORTED_WORDS.search(words):

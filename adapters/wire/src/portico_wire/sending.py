@@ -51,29 +51,26 @@ class Poster:
 
     def __init__(self, connect_timeout: float, http_client: httpx2.AsyncClient | None = None) -> None:
         self._timeout = connect_timeout
-        self._client = http_client
-        self._session: aiohttp.ClientSession | None = None
-        if http_client is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=1_000, ssl=httpx2.create_ssl_context()),
-                # `Incoming` bounds the waiting.
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
-                auto_decompress=False,
-                trust_env=True,
-            )
+        self._client: httpx2.AsyncClient | aiohttp.ClientSession = http_client or aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=1_000, ssl=httpx2.create_ssl_context()),
+            # `Incoming` bounds the waiting.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
+            auto_decompress=False,
+            trust_env=True,
+        )
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> httpx2.Response:
         """Post ``body`` and return the response unread, whatever its status; redirects are not followed."""
-        if self._client is not None:
+        client = self._client
+        if isinstance(client, httpx2.AsyncClient):
             timeout = httpx2.Timeout(None, connect=self._timeout)
-            request = self._client.build_request("POST", url, headers=headers, content=body, timeout=timeout)
-            return await self._client.send(request, stream=True, follow_redirects=False)
-        assert self._session is not None
+            request = client.build_request("POST", url, headers=headers, content=body, timeout=timeout)
+            return await client.send(request, stream=True, follow_redirects=False)
         data: bytes | Portions = body
         if len(body) > AT_ONCE:
             data, headers = Portions(body), {**headers, "Content-Length": str(len(body))}
         try:
-            response = await self._session.post(url, headers=headers, data=data, allow_redirects=False)
+            response = await client.post(url, headers=headers, data=data, allow_redirects=False)
         except aiohttp.ServerTimeoutError as error:
             # It is a ``TimeoutError``, which is what ends a whole call.
             raise httpx2.ConnectTimeout("the connection was not made in time") from error
@@ -81,8 +78,8 @@ class Poster:
 
     async def close(self) -> None:
         """Close the connections; a second time does nothing."""
-        if self._session is not None:
-            await self._session.close()
+        if isinstance(self._client, aiohttp.ClientSession):
+            await self._client.close()
 
 
 class PostingConnection(Connection):
