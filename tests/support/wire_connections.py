@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import pytest
-from tests.support.loopback import KEY, Form, Loopback
+from tests.support.loopback import KEY, Answer, Form, Loopback
 
 from portico import ChatRequest, Image, Message
 from portico.errors import AuthenticationFailed, ServiceError
@@ -27,7 +27,7 @@ LONG_KEY = "sk-" + "Ab12" * 15
 
 
 @contextmanager
-def elsewhere(answer: bytes) -> Iterator[Loopback]:
+def elsewhere(answer: Answer) -> Iterator[Loopback]:
     """Run a server in a thread, with an event loop of that thread."""
     server, started, stop = Loopback(), threading.Event(), asyncio.Event()
     server.will(answer)

@@ -107,14 +107,15 @@ class GeminiConnection(PostingConnection):
         """Return the headers of Google Cloud's credentials, which the SDK finds and renews."""
         try:
             token = await sdk._async_access_token()  # noqa: SLF001
-        except google.auth.exceptions.TransportError as error:
-            said = self.peer.shorten(str(error))
-            raise ServiceUnavailable(self.peer.says(f"cannot be asked: Google gave no credentials: {said}.")) from error
         except google.auth.exceptions.GoogleAuthError as error:
-            said = self.peer.shorten(str(error))
+            # Google adds what its server sent as a second argument.
+            said = self.peer.shorten(str(error.args[0] if error.args else error))
+            if isinstance(error, google.auth.exceptions.TransportError):
+                raise ServiceUnavailable(
+                    self.peer.says(f"was not asked: Google gave no credentials: {said}.")
+                ) from error
             advice = "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
-            raise AuthenticationFailed(
-                self.peer.says(f"has no credentials of Google Cloud: {said}. {advice}")
-            ) from error
+            what = f"was not asked for want of Google Cloud's credentials: {said}. {advice}"
+            raise AuthenticationFailed(self.peer.says(what)) from error
         quota = getattr(sdk._credentials, "quota_project_id", None)  # noqa: SLF001
         return {"Authorization": f"Bearer {token}", **({"x-goog-user-project": quota} if quota else {})}

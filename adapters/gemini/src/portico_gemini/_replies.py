@@ -100,7 +100,8 @@ _REFUSALS = {
     "SAFETY",
     "SPII",
 }
-_FINISHED = {None, "", "STOP", "FINISH_REASON_UNSPECIFIED"}
+_FINISHED = {None, "", "STOP", "FINISH_REASON_UNSPECIFIED", "FUNCTION_CALL"}
+"""The last is that of servers other than Google's."""
 _CUT = {"MAX_TOKENS", "CONTINUATION"}
 
 
