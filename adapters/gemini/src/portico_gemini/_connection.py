@@ -41,7 +41,7 @@ class GeminiConnection(PostingConnection):
             tuple(secrets_of(settings)),
             TRANSPORT_ERRORS,
             ("google_genai", "google.auth"),
-            "/v1beta1" if settings.through == "vertex" else "/v1beta",
+            ending="/v1beta1" if settings.through == "vertex" else "/v1beta",
         )
         super().__init__(settings, peer, partial(Poster, settings.connect_timeout, http_client), http_client)
         self._gemini = settings

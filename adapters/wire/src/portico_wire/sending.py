@@ -6,9 +6,13 @@ import asyncio
 import random
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
+from yarl import URL
 
 from portico_wire.connection import Connection, deadline, look_at
 from portico_wire.errors import TRANSPORT_ERRORS, wait_asked
@@ -56,8 +60,8 @@ class Poster:
             # `Incoming` bounds the waiting.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
             auto_decompress=False,
-            trust_env=True,
         )
+        self._proxies: dict[str, dict[str, Any]] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> httpx2.Response:
         """Post ``body`` and return the response unread, whatever its status; redirects are not followed."""
@@ -69,8 +73,12 @@ class Poster:
         data: bytes | Portions = body
         if len(body) > AT_ONCE:
             data, headers = Portions(body), {**headers, "Content-Length": str(len(body))}
+        proxy = self._proxies.get(url)
+        if proxy is None:
+            # aiohttp would look in a thread, each time, and read the user's .netrc too.
+            proxy = self._proxies[url] = _proxy_of(url)
         try:
-            response = await client.post(url, headers=headers, data=data, allow_redirects=False)
+            response = await client.post(url, headers=headers, data=data, allow_redirects=False, **proxy)
         except aiohttp.ServerTimeoutError as error:
             # It is a ``TimeoutError``, which is what ends a whole call.
             raise httpx2.ConnectTimeout("the connection was not made in time") from error
@@ -80,6 +88,18 @@ class Poster:
         """Close the connections; a second time does nothing."""
         if isinstance(self._client, aiohttp.ClientSession):
             await self._client.close()
+
+
+def _proxy_of(url: str) -> dict[str, Any]:
+    """Return aiohttp's options for the proxy that the environment has for a URL."""
+    parts = urlsplit(url)
+    address = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    if not address:
+        return {}
+    proxy = URL(address)
+    if proxy.user is None:
+        return {"proxy": proxy}
+    return {"proxy": proxy.with_user(None), "proxy_auth": aiohttp.BasicAuth(proxy.user, proxy.password or "")}
 
 
 class PostingConnection(Connection):
