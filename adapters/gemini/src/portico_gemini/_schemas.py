@@ -108,7 +108,7 @@ def _narrow(schema: Any) -> Any:
         elif key in {"exclusiveMinimum", "exclusiveMaximum"} and isinstance(value, int | float):
             whole = 0 if isinstance(value, bool) or schema.get("type") != "integer" else 1
             narrow.setdefault(f"m{key[10:]}", value + (whole if key.endswith("nimum") else -whole))
-        elif name in _TAKEN and (key != "format" or value in _FORMATS):
+        elif name in _TAKEN and (key != "format" or str(value) in _FORMATS):
             narrow[name] = value
     return narrow
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen, validators
 
@@ -72,11 +71,6 @@ class GeminiSettings(ConnectionSettings):
         else:
             host = f"{self.location}-aiplatform.googleapis.com"
         return f"https://{host}/v1beta1"
-
-    @property
-    def host(self) -> str:
-        """The service's host, with the port where there is one."""
-        return urlsplit(self.address).netloc
 
 
 @frozen(kw_only=True)

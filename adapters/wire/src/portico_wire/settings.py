@@ -110,9 +110,14 @@ class ConnectionSettings:
     )
 
     @property
+    def address(self) -> str:
+        """The service's address: ``base_url``, unless a service has others of its own."""
+        return self.base_url
+
+    @property
     def host(self) -> str:
         """The service's host, with the port where there is one."""
-        return urlsplit(self.base_url).netloc
+        return urlsplit(self.address).netloc
 
 
 @frozen(kw_only=True, slots=False)
