@@ -138,7 +138,7 @@ def quick(session: nox.Session) -> None:
     run_in_workspace(session, "mypy", *SOURCES)
     leaves = dict.fromkeys([Path("core"), *changed_leaves(session)])
     folders = [str(leaf / "tests") for leaf in leaves]
-    which = "not slow and not real and not mcp and not packaging and not process"
+    which = "not slow and not real and not mcp and not models and not packaging and not process"
     env = {"PORTICO_HYPOTHESIS": "quick"}
     run_pytest(session, "-m", which, *IN_PARALLEL, *session.posargs, *folders, env=env)
 
@@ -146,7 +146,7 @@ def quick(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run the tests in several processes; what follows `--` goes to pytest, which is one process then."""
-    run_pytest(session, "-m", "not slow and not real and not mcp", *(session.posargs or IN_PARALLEL))
+    run_pytest(session, "-m", "not slow and not real and not mcp and not models", *(session.posargs or IN_PARALLEL))
 
 
 @nox.session(venv_backend="none")
@@ -167,6 +167,12 @@ def mcp(session: nox.Session) -> None:
     run_pytest(session, "-m", "mcp", "-s", *(session.posargs or ["tests/mcp_servers", "adapters/mcp"]))
     if not session.posargs:
         run_in_workspace(session, "python", "-m", "tests.bench.mcp_calls")
+
+
+@nox.session(venv_backend="none")
+def models(session: nox.Session) -> None:
+    """Ask servers that stand in for services of models, which npm installs."""
+    run_pytest(session, "-m", "models", *(session.posargs or ["adapters"]))
 
 
 @nox.session(venv_backend="none")
