@@ -196,7 +196,7 @@ async def serve() -> None:
 
 @contextmanager
 def served(module: str = "tests.bench.chat_calls") -> Iterator[str]:
-    """Run the server in a process of its own, as ``module serve`` does, and give its address."""
+    """Run the server in another process, as ``module serve`` does, and give its address."""
     process = subprocess.Popen([sys.executable, "-m", module, "serve"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -24,7 +24,7 @@ class Loopback(AnyLoopback):
 
 
 class Embedder:
-    """Answers as batchEmbedContents does: each text has a direction of its own, of any length."""
+    """Answers as batchEmbedContents does: each text has another direction, of any length."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

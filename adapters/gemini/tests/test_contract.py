@@ -55,7 +55,7 @@ class TestGeminiChat(ChatServiceKit):
 
 @asynccontextmanager
 async def embeddings_elsewhere(**settings: Any) -> AsyncIterator[GeminiEmbeddings]:
-    """Give a generator whose server has an event loop of its own: the kit looks at the tasks of this one."""
+    """Give a generator whose server has another event loop: the kit looks at the tasks of this one."""
     with elsewhere(Embedder()) as server:
         address = f"http://127.0.0.1:{server.port}/v1beta"
         generator = GeminiEmbeddings(GeminiEmbeddingsSettings(model="e-1", base_url=address, **settings))

@@ -37,7 +37,7 @@ async def test_a_model_that_takes_no_task_gets_a_prefix(embedder, make_embedding
     ]
     assert "taskType" not in str(embedder.asked)
     names = {make_embeddings(**more).model for more in ({}, plain, {"query_task": "QUESTION_ANSWERING"})}
-    assert len({embeddings.model, *names}) == 4, "each makes vectors of its own"
+    assert len({embeddings.model, *names}) == 4, "each makes other vectors"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ class ConnectionSettings:
 
     @property
     def address(self) -> str:
-        """The service's address: ``base_url``, unless a service has others of its own."""
+        """The service's address: ``base_url``, unless a service names another."""
         return self.base_url
 
     @property
