@@ -171,8 +171,8 @@ def mcp(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def models(session: nox.Session) -> None:
-    """Ask LiteLLM's proxy, which speaks the forms of several vendors, by each adapter; uv installs it."""
-    run_pytest(session, "-m", "models", *(session.posargs or ["tests/model_servers"]))
+    """Ask servers that speak the forms of several vendors by each adapter: LiteLLM's proxy and aimock."""
+    run_pytest(session, "-m", "models", *(session.posargs or ["tests/model_servers", "adapters"]))
 
 
 @nox.session(venv_backend="none")

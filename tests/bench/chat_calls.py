@@ -286,9 +286,9 @@ async def serve() -> None:
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Run the server in a process of its own and give its address."""
-    process = subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True)
+def served(module: str = "tests.bench.chat_calls") -> Iterator[str]:
+    """Run the server in another process, as ``module serve`` does, and give its address."""
+    process = subprocess.Popen([sys.executable, "-m", module, "serve"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"

@@ -19,7 +19,7 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico_openai.embeddings import batches_of, normalize, pieces_of
+from portico_wire.embeddings import batches_of, normalize, pieces_of
 
 
 def vector(text: str) -> list[float]:

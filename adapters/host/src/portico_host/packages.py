@@ -25,6 +25,7 @@ SHIPPED: dict[str, str] = {
     "portico-documents": "",
     "portico-faiss": "",
     "portico-function-calling-planner": "",
+    "portico-gemini": "",
     "portico-google": "",
     "portico-host": "",
     "portico-llamacpp": "",

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from attrs import field, frozen, validators
+from attrs import field, frozen
 
 from portico.plugins import ValueForm
-from portico_wire.settings import HEADER, POSITIVE, ConnectionSettings, check_further
+from portico_wire.settings import HEADER, POSITIVE, BatchSettings, ConnectionSettings, check_further
 
 _OWN_FIELDS: frozenset[str] = frozenset(
     {
@@ -163,34 +163,9 @@ class OpenAIChatSettings(OpenAISettings):
 
 
 @frozen(kw_only=True)
-class OpenAIEmbeddingsSettings(OpenAISettings):
+class OpenAIEmbeddingsSettings(OpenAISettings, BatchSettings):
     """What can be set under ``[embeddings.openai]``.
 
     >>> OpenAIEmbeddingsSettings(model="text-embedding-3-small", dimensions=512).dimensions
     512
     """
-
-    dimensions: int | None = field(
-        default=None,
-        validator=validators.optional(POSITIVE),
-        metadata={"doc": "Length of a vector, for models that can shorten theirs. Not set: the model's own."},
-    )
-    batch_size: int = field(default=128, validator=POSITIVE, metadata={"doc": "Texts of one request at most."})
-    batch_characters: int = field(
-        default=200_000, validator=POSITIVE, metadata={"doc": "Characters of one request at most, all texts together."}
-    )
-    max_text_characters: int = field(
-        default=8_000,
-        validator=POSITIVE,
-        metadata={"doc": "Characters embedded at once. The vector of a longer text is the mean of its pieces'."},
-    )
-    concurrency: int = field(
-        default=4, validator=POSITIVE, metadata={"doc": "Requests under way at once, for one call."}
-    )
-    document_prefix: str = field(
-        default="",
-        metadata={"doc": 'Put before each text that is searched, for models that want it: "search_document: ".'},
-    )
-    query_prefix: str = field(
-        default="", metadata={"doc": 'Put before each text that is asked, for models that want it: "search_query: ".'}
-    )

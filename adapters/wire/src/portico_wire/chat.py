@@ -7,11 +7,15 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
-from portico.errors import ResponseInvalid
+from portico.errors import ResponseInvalid, ServiceTimeout
 from portico_wire.connection import Connection, Incoming
 from portico_wire.errors import Peer, invalid
 from portico_wire.events import EventReader
 from portico_wire.prices import Prices
+
+_ENDING = 2.0
+"""Seconds to wait for the end of a stream whose reply is complete, where the service does not say that nothing follows:
+tokens may still be counted."""
 
 
 class ReplyReader(ABC):
@@ -105,7 +109,14 @@ class WireChat(ABC):
                 else:
                     events = EventReader()
                     while True:
-                        data = await incoming.read(self._stream_timeout)
+                        try:
+                            data = await incoming.read(
+                                min(self._stream_timeout, _ENDING) if reader.complete else self._stream_timeout
+                            )
+                        except ServiceTimeout:
+                            if not reader.complete:
+                                raise
+                            data = b""
                         at_end = not data
                         for event in filter(None, events.end() if at_end else events.feed(data)):
                             try:

@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -53,7 +53,7 @@ _MISTAKEN = re.compile(r"(invalid|unsupported|empty|failed_to_download)_.*|image
 _OVERFLOW_WORDS = re.compile(
     r"max(imum)? (context|model|input) (length|tokens)|exceed\w* (the )?(available |max )?context"
     r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
-    r"|too (large|long) to process|prompt (is )?too long|reduce the length of",
+    r"|token count .{0,40}exceeds the maximum|too (large|long) to process|prompt (is )?too long|reduce the length of",
     re.IGNORECASE,
 )
 # llama.cpp fails with 500 where a model lacks something.
@@ -68,7 +68,7 @@ _NO_IMAGES_WORDS = re.compile(
     r"|content must be a string",
     re.IGNORECASE,
 )
-_NO_MODEL_WORDS = re.compile(r"\b(model|deployment)\b", re.IGNORECASE)
+_NO_MODEL_WORDS = re.compile(r"\b(models?|deployment)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,8 @@ class Peer:
     secrets: tuple[Secret | None, ...] = ()
     errors: tuple[type[BaseException], ...] = TRANSPORT_ERRORS
     loggers: tuple[str, ...] = ()
+    ending: str = "/v1"
+    """How ``base_url`` usually ends."""
 
     def says(self, what: str) -> str:
         """Return a sentence about the service."""
@@ -198,13 +200,42 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+def wait_asked(body: bytes, headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait that an answer asks for: in its headers, or as Google does, in its body."""
+    wait = retry_after(headers)
+    if wait is None and b'"retryDelay"' in body:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return _retry_delay(msgspec.json.decode(body))
+    return wait
+
+
+def _retry_delay(body: Any) -> float | None:
+    for detail in _details(_inner(body)):
+        with suppress(ValueError, TypeError):
+            seconds = float(str(detail["retryDelay"]).removesuffix("s")) if "retryDelay" in detail else math.nan
+            if math.isfinite(seconds):
+                return max(0.0, seconds)
+    return None
+
+
+def _details(error: Any) -> list[dict[str, Any]]:
+    """Return what Google writes beside the message: the reason, the quota, the time to wait."""
+    details = error.get("details") if isinstance(error, dict) else None
+    return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+
+
+def _inner(body: Any) -> Any:
+    """Return the error itself: some servers put it into a list of one, most into a member ``error``."""
+    body = body[0] if isinstance(body, list) and body else body
+    return (body.get("error") or body) if isinstance(body, dict) else body
+
+
 def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
     """Return the message of an error, and its codes and types in lower case.
 
-    Servers use several forms: OpenAI's, a bare text, FastAPI's ``detail``, a list of one.
+    Servers use several forms: OpenAI's, Google's, a bare text, FastAPI's ``detail``, a list of one.
     """
-    body = body[0] if isinstance(body, list) and body else body
-    error = (body.get("error") or body) if isinstance(body, dict) else body
+    error = _inner(body)
     codes: list[Any] = []
     words = error
     if isinstance(error, dict):
@@ -214,6 +245,7 @@ def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
         # Azure and OpenRouter tell of their filters beside the code.
         inner, metadata = error.get("innererror"), error.get("metadata")
         codes = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
+        codes += [error.get("status"), *(detail.get("reason") for detail in _details(error))]
         if isinstance(metadata, dict) and "flagged_input" in metadata:
             codes.append("content_filter")
     names = frozenset(str(code).lower() for code in codes if isinstance(code, str | int))
@@ -230,9 +262,11 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
     if status == 429:
         wait = retry_after(headers)
+        wait = _retry_delay(error) if wait is None else wait
         advice = "later" if wait is None else f"in {wait:,.0f} s" if wait >= 10 else f"in {wait:g} s"
         return RateLimited(peer.says(f"asks for fewer requests: {words}. Try again {advice}."), retry_after=wait)
-    if status in {401, 403}:
+    # Google says so with status 400.
+    if status in {401, 403} or "api_key_invalid" in names:
         advice = "Look at api_key." if peer.has_key else "No api_key is set."
         return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
     if status == 413 or names & _OVERFLOWN or _OVERFLOW_WORDS.search(words):
@@ -247,7 +281,9 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
     if status == 404:
         if "model_not_found" in names or _NO_MODEL_WORDS.search(words):
             return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Correct model."))
-        return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in /v1."))
+        return ServiceError(
+            peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in {peer.ending}.")
+        )
     if "tool_use_failed" in names:  # Groq reads the calls itself, and finds none where one must be.
         return ResponseInvalid(peer.says(f"could not read what the model wrote as a tool's call ({status}): {words}"))
     if status == 408:

@@ -55,7 +55,7 @@ class Prices:
             cache_write_tokens=usage.cache_written_tokens,
         )
         try:
-            found = genai_prices.calc_price(tokens, model, provider_api_url=self._settings.base_url)
+            found = genai_prices.calc_price(tokens, model, provider_api_url=self._settings.address)
         except (LookupError, ValueError):
             self._unknown.add(model)
             return None

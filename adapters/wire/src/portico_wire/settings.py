@@ -110,6 +110,45 @@ class ConnectionSettings:
     )
 
     @property
+    def address(self) -> str:
+        """The service's address: ``base_url``, unless a service names another."""
+        return self.base_url
+
+    @property
     def host(self) -> str:
         """The service's host, with the port where there is one."""
-        return urlsplit(self.base_url).netloc
+        return urlsplit(self.address).netloc
+
+
+@frozen(kw_only=True, slots=False)
+class BatchSettings:
+    """How texts go out to be embedded. It has no slots, so that it can stand beside a service's own settings.
+
+    >>> BatchSettings(dimensions=512).batch_size
+    128
+    """
+
+    dimensions: int | None = field(
+        default=None,
+        validator=validators.optional(POSITIVE),
+        metadata={"doc": "Length of a vector, for models that can shorten theirs. Not set: the model's own."},
+    )
+    batch_size: int = field(default=128, validator=POSITIVE, metadata={"doc": "Texts of one request at most."})
+    batch_characters: int = field(
+        default=200_000, validator=POSITIVE, metadata={"doc": "Characters of one request at most, all texts together."}
+    )
+    max_text_characters: int = field(
+        default=8_000,
+        validator=POSITIVE,
+        metadata={"doc": "Characters embedded at once. The vector of a longer text is the mean of its pieces'."},
+    )
+    concurrency: int = field(
+        default=4, validator=POSITIVE, metadata={"doc": "Requests under way at once, for one call."}
+    )
+    document_prefix: str = field(
+        default="",
+        metadata={"doc": 'Put before each text that is searched, for models that want it: "search_document: ".'},
+    )
+    query_prefix: str = field(
+        default="", metadata={"doc": 'Put before each text that is asked, for models that want it: "search_query: ".'}
+    )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
 
 from portico_wire.connection import Connection
-
-_AT_ONCE = 1024 * 1024
-"""Bytes of a body that is sent at once; aiohttp warns of more."""
-_PORTION = 256 * 1024
+from portico_wire.sending import AT_ONCE, Portions
 
 
 class CopiedRequests:
@@ -43,24 +40,13 @@ class CopiedRequests:
             model = build(options, **rest)
             del model.headers["Content-Length"]
             self._models.setdefault(kind, model)
-        if len(body) <= _AT_ONCE:
+        if len(body) <= AT_ONCE:
             sent: dict[str, Any] = {"headers": model.headers, "content": body}
         else:
             headers = model.headers.copy()
             headers["Content-Length"] = str(len(body))
-            sent = {"headers": headers, "stream": _Portions(body)}
+            sent = {"headers": headers, "stream": Portions(body)}
         return httpx2.Request(model.method, model.url, extensions=model.extensions, **sent)
-
-
-class _Portions(httpx2.AsyncByteStream):
-    """A large body in portions, so that it does not block the event loop."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self._body), _PORTION):
-            yield self._body[start : start + _PORTION]
 
 
 class StainlessConnection(Connection):

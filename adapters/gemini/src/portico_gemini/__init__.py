@@ -1,0 +1,1 @@
+"""Chat and embeddings of Google's Gemini, for Portico."""
