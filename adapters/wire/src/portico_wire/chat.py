@@ -77,14 +77,24 @@ class WireChat(ABC):
     def _reader(self, request: ChatRequest) -> ReplyReader:
         """Return what reads the reply to a request."""
 
+    def _events(self) -> EventReader:
+        """Return what reads the events of a stream."""
+        return EventReader()
+
+    def _further(self, request: ChatRequest, reader: ReplyReader, *, stream: bool) -> bytes | None:
+        """Return the body of a further request, where the service wants one before its reply is whole."""
+        return None
+
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
         request.check(self.capabilities, self.name)
         reader = self._reader(request)
         with self._connection.peer.hiding():
-            body = self._body(request, stream=False)
-            reader.read(await self._connection.fetch(self._path(stream=False), body))
-            reader.end()
+            body: bytes | None = self._body(request, stream=False)
+            while body is not None:
+                reader.read(await self._connection.fetch(self._path(stream=False), body))
+                reader.end()
+                body = self._further(request, reader, stream=False)
             return self._priced(reader.reply())
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
@@ -92,34 +102,36 @@ class WireChat(ABC):
         request.check(self.capabilities, self.name)
         reader = self._reader(request)
         with self._connection.peer.hiding():
-            body = self._body(request, stream=True)
-            async with self._connection.open(self._path(stream=True), body) as incoming:
-                if incoming.content_type == "application/json":
-                    # A server that does not stream answers whole.
-                    for delta in reader.read(await incoming.rest()):
-                        yield delta
-                else:
-                    events = EventReader()
-                    while True:
-                        data = await incoming.read(self._stream_timeout)
-                        at_end = not data
-                        for event in filter(None, events.end() if at_end else events.feed(data)):
-                            try:
-                                deltas = reader.add(event)
-                            except ResponseInvalid as error:
-                                raise (_cut_off(reader, incoming) if at_end else error) from error.__cause__
-                            for delta in deltas:
-                                yield delta
-                            if reader.over:
+            body: bytes | None = self._body(request, stream=True)
+            while body is not None:
+                async with self._connection.open(self._path(stream=True), body) as incoming:
+                    if incoming.content_type == "application/json":
+                        # A server that does not stream answers whole.
+                        for delta in reader.read(await incoming.rest()):
+                            yield delta
+                    else:
+                        events = self._events()
+                        while True:
+                            data = await incoming.read(self._stream_timeout)
+                            at_end = not data
+                            for event in filter(None, events.end() if at_end else events.feed(data)):
+                                try:
+                                    deltas = reader.add(event)
+                                except ResponseInvalid as error:
+                                    raise (_cut_off(reader, incoming) if at_end else error) from error.__cause__
+                                for delta in deltas:
+                                    yield delta
+                                if reader.over:
+                                    break
+                            if at_end or reader.over:
                                 break
-                        if at_end or reader.over:
-                            break
-                    if not reader.complete:
-                        raise _cut_off(reader, incoming)
-                for delta in reader.end():
-                    yield delta
-                reply = self._priced(reader.reply())
-                await incoming.drain()
+                        if not reader.complete:
+                            raise _cut_off(reader, incoming)
+                    for delta in reader.end():
+                        yield delta
+                    body = self._further(request, reader, stream=True)
+                    reply = None if body else self._priced(reader.reply())
+                    await incoming.drain()
         yield ChatDelta(reply=reply)
 
     def _priced(self, reply: ChatReply) -> ChatReply:

@@ -38,12 +38,35 @@ _OVERFLOWN = {
     "max_tokens_per_request",
     "string_above_max_length",
 }
-_OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_OUT_OF_CREDIT = {
+    "billing_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "insufficient_quota",
+    "linked_organization_spend_limit_reached",
+}
+_NO_CREDIT_WORDS = re.compile(r"credit balance is too low", re.IGNORECASE)
+_STATUS = {
+    "invalid_request_error": 400,
+    "validationexception": 400,
+    "authentication_error": 401,
+    "accessdeniedexception": 403,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "modeltimeoutexception": 408,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "throttlingexception": 429,
+}
+"""The statuses that errors would have, Anthropic's and Bedrock's among them, had they come before the reply."""
 # Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings give no code for it.
 _OVERFLOW_WORDS = re.compile(
     r"max(imum)? (context|model|input) (length|tokens)|exceed\w* (the )?(available |max )?context"
     r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
-    r"|too (large|long) to process|prompt (is )?too long|reduce the length of",
+    r"|too (large|long) to process|(prompt|input) (is )?too long|reduce the length of",
     re.IGNORECASE,
 )
 # llama.cpp fails with 500 where a model lacks something.
@@ -66,7 +89,7 @@ class Peer:
     """The service, for messages; they never show ``secrets``.
 
     ``protocol`` is whose form its answers have, ``errors`` are those of its SDK and of the transports, ``loggers``
-    those of the SDK.
+    those of the SDK, ``key`` is what to look at where it does not know who asks.
     """
 
     kind: str
@@ -79,6 +102,7 @@ class Peer:
     secrets: tuple[Secret | None, ...] = ()
     errors: tuple[type[BaseException], ...] = TRANSPORT_ERRORS
     loggers: tuple[str, ...] = ()
+    key: str = "api_key"
 
     def says(self, what: str) -> str:
         """Return a sentence about the service."""
@@ -163,7 +187,8 @@ def reported_error(peer: Peer, error: Any) -> ServiceError:
     """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
     _, names = _words_and_names(error)
     status = next((int(name) for name in names if name.isdecimal() and len(name) == 3), 500)
-    if names & {"rate_limit_exceeded", *_OUT_OF_CREDIT}:
+    status = next((_STATUS[name] for name in sorted(names & _STATUS.keys())), status)
+    if names & _OUT_OF_CREDIT:
         status = 429
     return _classify(peer, status, error, {})
 
@@ -198,8 +223,10 @@ def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
     if isinstance(error, dict):
         words = error.get("message") or error.get("detail") or error.get("error") or error
         # Azure and OpenRouter tell of their filters beside the code.
-        inner, metadata = error.get("innererror"), error.get("metadata")
+        inner, details, metadata = error.get("innererror"), error.get("details"), error.get("metadata")
         codes = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
+        # Anthropic's type is broad, and its code says more.
+        codes += [details.get("error_code")] if isinstance(details, dict) else []
         if isinstance(metadata, dict) and "flagged_input" in metadata:
             codes.append("content_filter")
     names = frozenset(str(code).lower() for code in codes if isinstance(code, str | int))
@@ -211,7 +238,7 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
     words = peer.shorten(said) or f"status {status}"
     if names & _FILTERED:
         return ContentRefused(peer.says(f"filtered the request: {words}"))
-    if names & _OUT_OF_CREDIT or status == 402:
+    if names & _OUT_OF_CREDIT or status == 402 or _NO_CREDIT_WORDS.search(words):
         advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
     if status == 429:
@@ -219,7 +246,7 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
         advice = "later" if wait is None else f"in {wait:,.0f} s" if wait >= 10 else f"in {wait:g} s"
         return RateLimited(peer.says(f"asks for fewer requests: {words}. Try again {advice}."), retry_after=wait)
     if status in {401, 403}:
-        advice = "Look at api_key." if peer.has_key else "No api_key is set."
+        advice = f"Look at {peer.key}." if peer.has_key else "No api_key is set."
         return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
     if status == 413 or names & _OVERFLOWN or _OVERFLOW_WORDS.search(words):
         return ContextOverflow(peer.says(f"cannot take a request of this length: {words}. Send less at once."))
