@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from llmock.testing import LLMockServer
 from tests.support.loopback import Loopback as AnyLoopback, making
 
 from portico_anthropic.chat import AnthropicChat
@@ -48,3 +49,10 @@ async def make_chat(loopback: Loopback) -> AsyncIterator[Callable[..., Anthropic
     """Make chat services on the loopback server."""
     async with making(AnthropicChat, AnthropicChatSettings, loopback.base_url) as make:
         yield make
+
+
+@pytest.fixture(scope="session")
+def llmock_url() -> Iterator[str]:
+    """Run llmock, a fake of Anthropic's service too, on loopback for all tests of the session."""
+    with LLMockServer() as server:
+        yield server.base_url("anthropic")

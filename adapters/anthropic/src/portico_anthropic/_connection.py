@@ -98,15 +98,16 @@ class AnthropicConnection(StainlessConnection):
             own = http_client or anthropic.DefaultAioHttpClient(event_hooks={"response": [look_at]})
             return sdk(own_headers, http_client=own, **options)
 
-        self._unable = _unable(through) if library else ()
+        self._looks_for_credentials = library is not None
         super().__init__(settings, peer, make, http_client)
 
     async def send(self, sdk: Any, path: str, body: bytes, headers: dict[str, str]) -> httpx2.Response:
         """Post ``body``; raises ``AuthenticationFailed`` where Amazon's or Google's library finds no credentials."""
         try:
             return await super().send(sdk, path, body, headers)
-        except self._unable as error:
-            if self._clients.closed:
+        except Exception as error:
+            # What Amazon's and Google's libraries raise have no class in common.
+            if not self._looks_for_credentials or self._clients.closed or isinstance(error, self.peer.errors):
                 raise
             said = self.peer.shorten(str(error))
             raise AuthenticationFailed(self.peer.says(f"was not asked: {said}. Look at {self.peer.key}.")) from error
@@ -141,19 +142,6 @@ def _client_class(through: str) -> Any:
     elif through == "vertex":
         base = anthropic.AsyncAnthropicVertex
     return type("Client", (_Sdk, base), {})
-
-
-def _unable(through: str) -> tuple[type[Exception], ...]:
-    """Return what is raised where there are no credentials."""
-    if through == "bedrock":
-        from botocore.exceptions import BotoCoreError
-
-        return BotoCoreError, RuntimeError
-    if through == "vertex":
-        from google.auth.exceptions import GoogleAuthError
-
-        return GoogleAuthError, ValueError, RuntimeError
-    return ()
 
 
 def _is_installed(library: str) -> bool:

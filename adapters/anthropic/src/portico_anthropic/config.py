@@ -17,7 +17,8 @@ _LEAST_BUDGET = 1_024
 def _usual_address(settings: AnthropicChatSettings) -> str:
     match settings.through:
         case "bedrock":
-            return f"https://bedrock-runtime.{settings.aws_region}.amazonaws.com"
+            # That there is no region is said once, below.
+            return f"https://bedrock-runtime.{settings.aws_region or 'none'}.amazonaws.com"
         case "vertex" if settings.region == "global":
             return "https://aiplatform.googleapis.com/v1"
         case "vertex" if settings.region in {"us", "eu"}:
