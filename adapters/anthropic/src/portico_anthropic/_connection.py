@@ -125,7 +125,7 @@ def _who_asks(settings: AnthropicChatSettings, key: str) -> dict[str, Any]:
             names = ("aws_access_key", "aws_secret_key", "aws_session_token")
             who = {name: revealed(name) for name in names}
             return {
-                "api_key": key or None,
+                "api_key": key or revealed("auth_token"),
                 "aws_region": settings.aws_region,
                 "aws_profile": settings.aws_profile,
                 **who,

@@ -277,9 +277,10 @@ class _Conversation:
                 raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
 
     def _is_ours(self, part: Reasoning) -> bool:
-        return part.service == self._maker or (
-            not part.service and _THOUGHTS.get(str(part.data.get("type")), "") in part.data
-        )
+        if part.service:
+            return part.service == self._maker
+        proof = _THOUGHTS.get(str(part.data.get("type")))
+        return proof is not None and proof in part.data
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         # The service wants an identifier once in a conversation; others count their calls anew in each reply.
