@@ -231,8 +231,8 @@ class MessageReader(ReplyReader):
                 arguments = msgspec.json.encode(data["input"]).decode() if data.get("input") else ""
                 block.pieces.append(arguments)
                 yield ChatDelta(tool_call=ToolCallDelta(block.call, data["id"], name, arguments))
-            case {"type": "text", "text": str(text)}:
-                yield from self._say(block, text)
+            case {"type": "text", "text": str(text)} if text:
+                yield self._say(block, text)
             case {"type": "thinking", "thinking": str(thought)}:
                 block.pieces.append(thought)
                 if thought:
@@ -246,11 +246,10 @@ class MessageReader(ReplyReader):
         block.data["id"] = wanted
         self._calls.append(block)
 
-    def _say(self, block: _Block, text: str) -> Iterator[ChatDelta]:
+    def _say(self, block: _Block, text: str) -> ChatDelta:
         block.pieces.append(text)
         self.characters += len(text)
-        if text:
-            yield ChatDelta(text)
+        return ChatDelta(text)
 
     def _add_delta(self, number: int, delta: _Delta) -> list[ChatDelta]:
         block = self._open.get(number)
@@ -258,7 +257,7 @@ class MessageReader(ReplyReader):
             list(self._begin(number, {"type": "thinking" if delta.thinking is not None else "text"}))
             block = self._open[number]
         if delta.text:
-            return list(self._say(block, delta.text))
+            return [self._say(block, delta.text)]
         if delta.thinking:
             block.pieces.append(delta.thinking)
             return [ChatDelta(reasoning=delta.thinking)]
