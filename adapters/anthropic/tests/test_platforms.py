@@ -102,7 +102,7 @@ async def test_an_injected_client_is_used_and_stays_open():
 
 
 @pytest.mark.parametrize("key", ["api_key", "auth_token"])
-async def test_bedrock_is_asked_with_a_key_of_its_own(key, loopback, make_chat):
+async def test_bedrock_is_asked_with_a_bearer_key(key, loopback, make_chat):
     loopback.will(
         loopback.whole((EXCHANGES / "tools.json").read_bytes()), amazons(*map(chunk, EVENTS), loopback=loopback)
     )

@@ -29,8 +29,8 @@ class AnthropicChat(WireChat):
 
     Nothing is opened before the first call. Calls may run concurrently; cancelling one, or closing a stream, closes
     its connection at once. Failed connections and answers of 408, 409, 429 and 5xx are tried again as the settings
-    say, a stream never once some of it was delivered. A turn that the service pauses, as long searches do, is gone on
-    with, eight times at most. Whoever makes a service closes it with `aclose`; an injected HTTP client stays open.
+    say, a stream never once some of it was delivered. A turn that the service pauses, as long searches do, is
+    continued, eight times at most. Whoever makes a service closes it with `aclose`; an injected HTTP client stays open.
     Raises ``ConfigurationError`` where a library for Bedrock or Vertex is missing, ``UnsupportedOption`` and the
     ``ServiceError`` that fits.
     """
