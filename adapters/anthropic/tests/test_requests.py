@@ -297,7 +297,7 @@ def test_a_schema_is_sent_in_the_form_that_is_held_or_told_in_words():
 def test_thinking_is_as_set_unless_a_call_is_required_or_the_request_says_otherwise(settings, thinking):
     assert sent(ChatRequest(HELLO), **settings).get("thinking") == thinking
     required = ChatRequest(HELLO, tools=(CLOCK,), tool_choice=ToolChoice("required"))
-    assert "thinking" not in sent(required, **settings)
+    assert sent(required, **settings).get("thinking") in (None, {"type": "disabled"})
     own = ChatRequest(HELLO, extras={"thinking": {"type": "disabled"}})
     assert sent(own, **settings)["thinking"] == {"type": "disabled"}
 
@@ -392,6 +392,7 @@ def test_a_number_that_is_none_is_a_mistake():
         ({"through": "bedrock", "aws_region": "r", "api_key": "a", "aws_profile": "p"}, "instead of aws_access_key"),
         ({"thinking": "budget", "max_tokens": 4_096}, "less than max_tokens, which is 4096"),
         ({"thinking_budget": 100}, "thinking_budget"),
+        ({"through": "bedrock", "aws_region": "r", "web_search": True}, "no web_search"),
         ({"body": {"system": "x"}}, "may not name system"),
     ],
 )

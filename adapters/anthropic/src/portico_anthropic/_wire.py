@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -64,7 +65,8 @@ def capabilities(settings: AnthropicChatSettings) -> ChatCapabilities:
         media_types=(_IMAGES if settings.images else frozenset())
         | ({_PDF, *_TEXTS} if settings.files else frozenset()),
         sampling=frozenset({"max_tokens", "stop", *(("temperature", "top_p") if sampled else ())}),
-        extras=_PASSED | _OWN | frozenset(settings.extras) | ({"top_k"} if sampled else frozenset()),
+        extras=(_PASSED | _OWN | frozenset(settings.extras) | ({"top_k"} if sampled else frozenset()))
+        - ({"web_search"} if settings.through == "bedrock" else frozenset()),
     )
 
 
@@ -90,9 +92,9 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
         fields["anthropic_version"] = VERSION[settings.through]
     fields["max_tokens"] = settings.max_tokens if request.max_tokens is None else request.max_tokens
     _add_tools(fields, request, settings, own, written.called)
-    output = {"effort": own.get("effort", settings.effort)}
+    output: dict[str, Any] = {"effort": own.get("effort", settings.effort)}
     if request.response_schema is not None:
-        schema = held_form(request.response_schema)
+        schema = _held(encode_json(request.response_schema))
         if schema is None:
             written.system.append(
                 "Answer with one JSON value and nothing else: no words around it, no code fence. It must be valid "
@@ -104,7 +106,7 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     if output:
         fields["output_config"] = output
     # A call that must be made leaves no room for thinking.
-    if settings.thinking and request.tool_choice.mode != "required":
+    if settings.thinking == "off" or (settings.thinking and request.tool_choice.mode != "required"):
         fields["thinking"] = _thinking(settings)
     options = {"temperature": request.temperature, "top_p": request.top_p, "stop_sequences": request.stop or None}
     for name, option in options.items():
@@ -172,9 +174,15 @@ def _add_tools(
 
 
 def _tool(tool: Tool, *, strict: bool) -> dict[str, Any]:
-    schema = held_form(tool.parameters) if tool.strict and strict else None
+    schema = _held(encode_json(tool.parameters)) if tool.strict and strict else None
     written = {"name": tool.name, "description": tool.description, "input_schema": schema or tool.parameters}
     return {**written, "strict": True} if schema else written
+
+
+@lru_cache(1_000)
+def _held(schema: bytes) -> msgspec.Raw | None:
+    form = held_form(msgspec.json.decode(schema))
+    return None if form is None else msgspec.Raw(msgspec.json.encode(form))
 
 
 def _mark(fields: dict[str, Any], mark: dict[str, Any], *, itself: bool) -> None:

@@ -163,6 +163,8 @@ class AnthropicChatSettings(ConnectionSettings):
             )
         if self.through == "bedrock" and self.api_key and (self.aws_access_key or self.aws_profile):
             raise ValueError("api_key, a key of Bedrock's, is given instead of aws_access_key and aws_profile")
+        if self.through == "bedrock" and self.web_search:
+            raise ValueError("Bedrock has no web_search")
         if self.thinking == "budget" and self.thinking_budget >= self.max_tokens:
             raise ValueError(f"thinking_budget is less than max_tokens, which is {self.max_tokens}")
 
