@@ -17,7 +17,7 @@ CALL = ToolCall("call_1", "Clock-Now", '{"city": "Rome"}')
 
 @pytest.fixture
 async def chat(connection: dict[str, Any]) -> Any:
-    service = AnthropicChat(AnthropicChatSettings(**connection, sampling=True, response_schema=False, strict=False))
+    service = AnthropicChat(AnthropicChatSettings(**connection, response_schema=False, strict=False))
     yield service
     await service.aclose()
 

@@ -37,7 +37,6 @@ class TestAnthropicChatOnLlamaCpp(ChatServiceKit):
         service = AnthropicChat(
             AnthropicChatSettings(
                 **connection,
-                sampling=True,
                 response_schema=False,  # it does not read output_config
                 images=False,
                 files=False,

@@ -26,7 +26,7 @@ from portico import (
 )
 from portico.errors import UnsupportedOption
 from portico.plugins import Secret
-from portico_anthropic._wire import request_body
+from portico_anthropic._wire import capabilities, request_body
 from portico_anthropic.config import AnthropicChatSettings
 
 CLOCK = Tool("Clock-Now", "Tells the time.", {"type": "object", "properties": {"town": {"type": "string"}}})
@@ -80,7 +80,7 @@ def test_every_option_has_its_field():
         stop=("END", "STOP"),
         extras={"top_k": 3, "metadata": {"user_id": "u"}, "service_tier": "standard_only", "effort": "low"},
     )
-    assert sent(request, sampling=True, effort="high") == {
+    assert sent(request, effort="high") == {
         **PLAIN,
         "max_tokens": 9,
         "temperature": 0.0,
@@ -328,7 +328,7 @@ def test_a_search_is_offered_as_set_and_a_request_may_say_otherwise():
 
 async def test_what_is_not_taken_is_refused_by_name_and_nothing_is_sent(loopback, make_chat):
     loopback.will(loopback.whole(loopback.message()))
-    bare = make_chat(tools=False, response_schema=False, images=False, files=False, strict=False)
+    bare = make_chat(sampling=False, tools=False, response_schema=False, images=False, files=False, strict=False)
     odd = ChatRequest(
         [Message.of("user", Image(data=b"x"), File(b"x", "a", "text/plain"), Source(1, "passage"), Audio(b"x"))],
         tools=(DICE,),
@@ -374,6 +374,29 @@ async def test_what_is_not_taken_is_refused_by_name_and_nothing_is_sent(loopback
 def test_a_message_that_has_no_form_on_the_wire_is_a_mistake(message: Message):
     with pytest.raises(ValueError, match=r"holds|hold|either|is a PDF"):
         sent(ChatRequest([message]))
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        ("claude-opus-4-6", True),
+        ("claude-haiku-4-5-20251001", True),
+        ("claude-sonnet-4-20250514", True),
+        ("claude-3-5-sonnet-20241022", True),
+        ("anthropic.claude-opus-4-6-v1", True),
+        ("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
+        ("SmolLM2-135M-Instruct", True),
+        ("claude-opus-4-7", False),
+        ("claude-sonnet-5", False),
+        ("claude-sonnet-5-5@20260601", False),
+        ("anthropic.claude-fable-5-1", False),
+        ("claude-mythos-preview", False),
+    ],
+)
+def test_only_older_models_take_a_temperature(model: str, takes: bool):
+    assert ("temperature" in capabilities(AnthropicChatSettings(model=model)).sampling) is takes
+    told = capabilities(AnthropicChatSettings(model=model, sampling=not takes))
+    assert ("temperature" in told.sampling) is not takes
 
 
 def test_a_number_that_is_none_is_a_mistake():

@@ -52,7 +52,7 @@ _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def capabilities(settings: AnthropicChatSettings) -> ChatCapabilities:
     """Return what a service of these settings honours."""
-    sampled = settings.sampling
+    sampled = settings.takes_sampling
     attached = {"Image": settings.images, "File": settings.files}
     return ChatCapabilities(
         tools=settings.tools,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -12,6 +13,9 @@ from portico_wire.settings import POSITIVE, ConnectionSettings, check_further
 
 _ADDRESS = "https://api.anthropic.com"
 _LEAST_BUDGET = 1_024
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?")
+"""The version in a model's name; a longer number is a date."""
+_WITHOUT_SAMPLING = (4, 7)
 
 
 def _usual_address(settings: AnthropicChatSettings) -> str:
@@ -130,10 +134,11 @@ class AnthropicChatSettings(ConnectionSettings):
             "take, and not on Bedrock or Vertex. Otherwise it is put behind the first ones."
         },
     )
-    sampling: bool = field(
-        default=False,
+    sampling: bool | None = field(
+        default=None,
         metadata={
-            "doc": "Whether the model takes `temperature`, `top_p` and `top_k`: Claude up to 4.6, other servers."
+            "doc": "Whether the model takes `temperature`, `top_p` and `top_k`. Not set: by its name; Claude does not "
+            "from 4.7 on."
         },
     )
     tools: bool = field(default=True, metadata={"doc": "Whether the model can call tools."})
@@ -167,6 +172,16 @@ class AnthropicChatSettings(ConnectionSettings):
             raise ValueError("Bedrock has no web_search")
         if self.thinking == "budget" and self.thinking_budget >= self.max_tokens:
             raise ValueError(f"thinking_budget is less than max_tokens, which is {self.max_tokens}")
+
+    @property
+    def takes_sampling(self) -> bool:
+        """Whether temperature and the like are sent."""
+        if self.sampling is not None:
+            return self.sampling
+        version = _VERSION.search(self.model)
+        if version is None:
+            return "claude" not in self.model
+        return (int(version[1]), int(version[2] or 0)) < _WITHOUT_SAMPLING
 
     def path(self, *, stream: bool) -> str:
         """Return what follows ``base_url``: where it has the model in it, bodies do not."""
