@@ -197,11 +197,12 @@ def pages(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def differential(session: nox.Session) -> None:
-    """Ask handlebars.js, Mermaid and Prism, by npm: recorded answers again, random templates, plans and requests."""
+    """Ask handlebars.js, Mermaid, Prism and aimock, by npm: recorded answers again, random templates and plans."""
     run_in_workspace(session, "python", "-m", "tests.differential.handlebars.live", *session.posargs)
     if not session.posargs:
         run_in_workspace(session, "python", "-m", "tests.differential.mermaid.live")
         run_in_workspace(session, "python", "-m", "tests.differential.openapi.live")
+        run_in_workspace(session, "python", "-m", "tests.differential.messages.live")
 
 
 @nox.session

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from llmock.testing import LLMockServer
 from tests.support.postgres_server import postgres_server
 from tests.support.replayed_model import ReplayedModel
 
@@ -77,6 +78,15 @@ def model(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
+def claude(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have a server of Anthropic's protocol."""
+    patch.setenv("ANTHROPIC_API_KEY", "any")
+    with LLMockServer() as server:
+        name = 'model="claude-sonnet-5-5"'
+        yield {name: f'{name}, base_url="{server.base_url("anthropic")}"'}
+
+
+@contextmanager
 def web_service(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """Have a service that says something."""
     with RecordedServer({"/find": b'{"found": []}'}) as server:
@@ -100,6 +110,7 @@ def postgres(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 PREPARED: dict[str, Prepared] = {
     "adapters/host": documents,
     "adapters/web": web_service,
+    "adapters/anthropic": claude,
     "adapters/openai": model,
     "adapters/postgres": postgres,
     "connectors/bing": recorded("bing", "what_is_the_semantic_kernel.json"),

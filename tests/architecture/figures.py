@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 76_500,
+    "source lines": 77_900,
     "core lines": 26_250,
     "testkit lines, with its tests": 12_080,
     "public names of core": 227,

@@ -237,6 +237,50 @@ def calls(count: int) -> bytes:
     return completion({"tool_calls": made}, "tool_calls")
 
 
+def message() -> bytes:
+    """Write a whole answer of Anthropic's, with all the fields that they have."""
+    body = {**MESSAGE, "content": [{"type": "text", "text": "Hello! How can I assist you today?"}]}
+    text = json.dumps({**body, "stop_reason": "end_turn"}).encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
+    return head.encode() + text
+
+
+def message_stream() -> bytes:
+    """Write a streamed answer of Anthropic's, of `PIECES` pieces."""
+
+    def event(kind: str, **data: Any) -> bytes:
+        text = f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
+        return b"%x\r\n%s\r\n" % (len(text), text)
+
+    def piece(number: int) -> bytes:
+        return event("content_block_delta", index=0, delta={"type": "text_delta", "text": f" word{number}"})
+
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    begin = event("message_start", message=MESSAGE)
+    begin += event("content_block_start", index=0, content_block={"type": "text", "text": ""}) + event("ping")
+    delta = {"stop_reason": "end_turn", "stop_sequence": None, "stop_details": None}
+    end = event("content_block_stop", index=0) + event("message_delta", delta=delta, usage={"output_tokens": 10})
+    return b"".join((head, begin, *map(piece, range(PIECES)), end, event("message_stop"), b"0\r\n\r\n"))
+
+
+MESSAGE: dict[str, Any] = {
+    "model": "claude-sonnet-5-5",
+    "id": "msg_013Zva2CMHLNnXjNJJKqJ2EF",
+    "type": "message",
+    "role": "assistant",
+    "content": [],
+    "stop_reason": None,
+    "stop_sequence": None,
+    "stop_details": None,
+    "usage": {
+        "input_tokens": 19,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": 10,
+        "service_tier": "standard",
+    },
+}
 WHOLE = completion({"content": "Hello! How can I assist you today?"})
 ANSWERS = {
     b"/reply": WHOLE,
@@ -246,6 +290,8 @@ ANSWERS = {
     b"/three-calls": calls(3),
     b"/response": whole_response("Hello! How can I assist you today?"),
     b"/response-stream": streamed_response(),
+    b"/claude-reply": message(),
+    b"/claude-stream": message_stream(),
 }
 
 

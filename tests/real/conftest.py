@@ -45,7 +45,7 @@ def local_chat() -> Iterator[LlamaCppChat]:
 
 @pytest.fixture
 def connection(server: LlamaCppServer) -> dict[str, Any]:
-    """Say how adapters/openai reaches the server."""
+    """Say how adapters/openai and adapters/anthropic reach the server."""
     return {"model": server.model, "base_url": server.base_url, "api_key": server.api_key}
 
 

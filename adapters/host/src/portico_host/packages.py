@@ -16,6 +16,7 @@ State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", 
 _LONGEST = 300
 SHIPPED: dict[str, str] = {
     "portico-ai": "",
+    "portico-anthropic": "",
     "portico-basics": "answers attrs cached contextual extractive folder fused jsonschema local msgspec plans prompts "
     "pydantic recorded retrieval sqlite vectors",
     "portico-bing": "",

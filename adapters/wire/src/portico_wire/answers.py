@@ -12,7 +12,7 @@ from portico_wire.errors import Peer, invalid, reported_error
 _encode = msgspec.json.Encoder().encode
 
 
-def encode_json(value: dict[str, Any]) -> bytes:
+def encode_json(value: Mapping[str, Any]) -> bytes:
     """Write an object; half a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD."""
     try:
         return _encode(value)

@@ -14,8 +14,7 @@ from portico_wire.events import EventReader
 from portico_wire.prices import Prices
 
 _ENDING = 2.0
-"""Seconds to wait for the end of a stream whose reply is complete, where the service does not say that nothing follows:
-tokens may still be counted."""
+"""Seconds to wait for the end of a stream whose reply is complete, where the service does not say that it is over."""
 
 
 class ReplyReader(ABC):
@@ -85,14 +84,24 @@ class WireChat(ABC):
     def _reader(self, request: ChatRequest) -> ReplyReader:
         """Return what reads the reply to a request."""
 
+    def _events(self) -> EventReader:
+        """Return what reads the events of a stream."""
+        return EventReader()
+
+    def _further(self, request: ChatRequest, reader: ReplyReader, *, stream: bool) -> bytes | None:
+        """Return the body of a further request, where the service wants one before its reply is whole."""
+        return None
+
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
         self._check(request)
         reader = self._reader(request)
         with self._connection.peer.hiding():
-            body = self._body(request, stream=False)
-            reader.read(await self._connection.fetch(self._path(stream=False), body))
-            reader.end()
+            body: bytes | None = self._body(request, stream=False)
+            while body is not None:
+                reader.read(await self._connection.fetch(self._path(stream=False), body))
+                reader.end()
+                body = self._further(request, reader, stream=False)
             return self._finish(request, reader.reply())
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
@@ -100,42 +109,46 @@ class WireChat(ABC):
         self._check(request)
         reader = self._reader(request)
         with self._connection.peer.hiding():
-            body = self._body(request, stream=True)
-            async with self._connection.open(self._path(stream=True), body) as incoming:
-                if incoming.content_type == "application/json":
-                    # A server that does not stream answers whole.
-                    for delta in reader.read(await incoming.rest()):
-                        yield delta
-                else:
-                    events = EventReader()
-                    while True:
-                        try:
-                            data = await incoming.read(
-                                min(self._stream_timeout, _ENDING) if reader.complete else self._stream_timeout
-                            )
-                        except ServiceTimeout:
-                            if not reader.complete:
-                                raise
-                            data = b""
-                        at_end = not data
-                        for event in filter(None, events.end() if at_end else events.feed(data)):
-                            try:
-                                deltas = reader.add(event)
-                            except ResponseInvalid as error:
-                                raise (_cut_off(reader, incoming) if at_end else error) from error.__cause__
-                            for delta in deltas:
-                                yield delta
-                            if reader.over:
+            body: bytes | None = self._body(request, stream=True)
+            while body is not None:
+                async with self._connection.open(self._path(stream=True), body) as incoming:
+                    if incoming.content_type == "application/json":
+                        # A server that does not stream answers whole.
+                        for delta in reader.read(await incoming.rest()):
+                            yield delta
+                    else:
+                        events = self._events()
+                        while True:
+                            data = await self._next(incoming, reader)
+                            at_end = not data
+                            for event in filter(None, events.end() if at_end else events.feed(data)):
+                                try:
+                                    deltas = reader.add(event)
+                                except ResponseInvalid as error:
+                                    raise (_cut_off(reader, incoming) if at_end else error) from error.__cause__
+                                for delta in deltas:
+                                    yield delta
+                                if reader.over:
+                                    break
+                            if at_end or reader.over:
                                 break
-                        if at_end or reader.over:
-                            break
-                    if not reader.complete:
-                        raise _cut_off(reader, incoming)
-                for delta in reader.end():
-                    yield delta
-                reply = self._finish(request, reader.reply())
-                await incoming.drain()
+                        if not reader.complete:
+                            raise _cut_off(reader, incoming)
+                    for delta in reader.end():
+                        yield delta
+                    body = self._further(request, reader, stream=True)
+                    reply = None if body else self._finish(request, reader.reply())
+                    await incoming.drain()
         yield ChatDelta(reply=reply)
+
+    async def _next(self, incoming: Incoming, reader: ReplyReader) -> bytes:
+        """Return the next piece of a stream; after a complete reply, tokens may still be counted, and that is all."""
+        if not reader.complete:
+            return await incoming.read(self._stream_timeout)
+        try:
+            return await incoming.read(min(self._stream_timeout, _ENDING))
+        except ServiceTimeout:
+            return b""
 
     def _finish(self, request: ChatRequest, reply: ChatReply) -> ChatReply:
         """Check a reply for a call that was required, and add what it cost."""

@@ -46,14 +46,38 @@ _OVERFLOWN = {
     "max_tokens_per_request",
     "string_above_max_length",
 }
-_OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 # A response that failed has only a code: these are of what was sent.
 _MISTAKEN = re.compile(r"(invalid|unsupported|empty|failed_to_download)_.*|image_.*")
+_OUT_OF_CREDIT = {
+    "billing_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "insufficient_quota",
+    "linked_organization_spend_limit_reached",
+}
+_NO_CREDIT_WORDS = re.compile(r"credit balance is too low", re.IGNORECASE)
+_STATUS = {
+    "invalid_request_error": 400,
+    "validationexception": 400,
+    "authentication_error": 401,
+    "accessdeniedexception": 403,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "modeltimeoutexception": 408,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "throttlingexception": 429,
+}
+"""The statuses that errors would have, Anthropic's and Bedrock's among them, had they come before the reply."""
 # Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings give no code for it.
 _OVERFLOW_WORDS = re.compile(
     r"max(imum)? (context|model|input) (length|tokens)|exceed\w* (the )?(available |max )?context"
     r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
-    r"|token count .{0,40}exceeds the maximum|too (large|long) to process|prompt (is )?too long|reduce the length of",
+    r"|token count .{0,40}exceeds the maximum|too (large|long) to process|(prompt|input) (is )?too long"
+    r"|reduce the length of",
     re.IGNORECASE,
 )
 # llama.cpp fails with 500 where a model lacks something.
@@ -76,7 +100,7 @@ class Peer:
     """The service, for messages; they never show ``secrets``.
 
     ``protocol`` is whose form its answers have, ``errors`` are those of its SDK and of the transports, ``loggers``
-    those of the SDK.
+    those of the SDK, ``key`` is what to look at where it does not know who asks.
     """
 
     kind: str
@@ -91,6 +115,7 @@ class Peer:
     loggers: tuple[str, ...] = ()
     ending: str = "/v1"
     """How ``base_url`` usually ends."""
+    key: str = "api_key"
 
     def says(self, what: str) -> str:
         """Return a sentence about the service."""
@@ -175,7 +200,8 @@ def reported_error(peer: Peer, error: Any) -> ServiceError:
     """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
     _, names = _words_and_names(error)
     status = next((int(name) for name in names if name.isdecimal() and len(name) == 3), 500)
-    if names & {"rate_limit_exceeded", *_OUT_OF_CREDIT}:
+    status = next((_STATUS[name] for name in sorted(names & _STATUS.keys())), status)
+    if names & _OUT_OF_CREDIT:
         status = 429
     elif status == 500 and any(map(_MISTAKEN.fullmatch, names)):
         status = 400
@@ -243,9 +269,11 @@ def _words_and_names(body: Any) -> tuple[str, frozenset[str]]:
         if wrote := error.get("failed_generation"):
             words = f"{words} It wrote: {wrote}"
         # Azure and OpenRouter tell of their filters beside the code.
-        inner, metadata = error.get("innererror"), error.get("metadata")
+        inner, details, metadata = error.get("innererror"), error.get("details"), error.get("metadata")
         codes = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
         codes += [error.get("status"), *(detail.get("reason") for detail in _details(error))]
+        # Anthropic's type is broad, and its code says more.
+        codes += [details.get("error_code")] if isinstance(details, dict) else []
         if isinstance(metadata, dict) and "flagged_input" in metadata:
             codes.append("content_filter")
     names = frozenset(str(code).lower() for code in codes if isinstance(code, str | int))
@@ -257,7 +285,7 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
     words = peer.shorten(said) or f"status {status}"
     if names & _FILTERED:
         return ContentRefused(peer.says(f"filtered the request: {words}"))
-    if names & _OUT_OF_CREDIT or status == 402:
+    if names & _OUT_OF_CREDIT or status == 402 or _NO_CREDIT_WORDS.search(words):
         advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
     if status == 429:
@@ -267,7 +295,7 @@ def _classify(peer: Peer, status: int, error: Any, headers: Mapping[str, str]) -
         return RateLimited(peer.says(f"asks for fewer requests: {words}. Try again {advice}."), retry_after=wait)
     # Google says so with status 400.
     if status in {401, 403} or "api_key_invalid" in names:
-        advice = "Look at api_key." if peer.has_key else "No api_key is set."
+        advice = f"Look at {peer.key}." if peer.has_key else "No api_key is set."
         return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
     if status == 413 or names & _OVERFLOWN or _OVERFLOW_WORDS.search(words):
         return ContextOverflow(peer.says(f"cannot take a request of this length: {words}. Send less at once."))

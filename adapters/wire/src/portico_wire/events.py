@@ -43,10 +43,11 @@ class EventReader:
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
         events: list[bytes] = []
+        data = self._data
         for line in lines:
-            if line.startswith(b"data:"):
-                self._data.append(line[6 if line.startswith(b"data: ") else 5 :].rstrip(b"\r\n"))
-            elif line in {b"\n", b"\r\n", b"\r"} and self._data:
-                events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
-                self._data.clear()
+            if line[:5] == b"data:":
+                data.append(line[6 if line[5:6] == b" " else 5 :].rstrip(b"\r\n"))
+            elif data and line in {b"\n", b"\r\n", b"\r"}:
+                events.append(data[0] if len(data) == 1 else b"\n".join(data))
+                data.clear()
         return events

@@ -1,0 +1,1 @@
+"""Chat with Anthropic's Claude, at Anthropic, on Bedrock and on Vertex AI, for Portico."""
