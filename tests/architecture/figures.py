@@ -19,7 +19,7 @@ LIMITS = {
     "core lines": 26_250,
     "testkit lines, with its tests": 12_080,
     "public names of core": 227,
-    "distributions": 29,
+    "distributions": 30,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }

@@ -180,7 +180,7 @@ def response(output: list[dict[str, Any]], status: str = "completed") -> dict[st
     }
 
 
-def message(text: str, status: str = "completed") -> dict[str, Any]:
+def message_item(text: str, status: str = "completed") -> dict[str, Any]:
     """Return the item of a response that is its text."""
     content = [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}] if text else []
     return {"id": "msg_67ccd2bf17f0", "type": "message", "status": status, "content": content, "role": "assistant"}
@@ -188,7 +188,7 @@ def message(text: str, status: str = "completed") -> dict[str, Any]:
 
 def whole_response(text: str) -> bytes:
     """Write a whole answer of Responses."""
-    body = json.dumps(response([message(text)])).encode()
+    body = json.dumps(response([message_item(text)])).encode()
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
 
 
@@ -203,7 +203,7 @@ def streamed_response() -> bytes:
 
     begun = response([], "in_progress")
     words = [f" word{number}" for number in range(PIECES)]
-    item = message("".join(words))
+    item = message_item("".join(words))
     part = item["content"][0]
     at: dict[str, Any] = {"item_id": item["id"], "output_index": 0, "content_index": 0}
     pieces = [
@@ -212,7 +212,7 @@ def streamed_response() -> bytes:
     events = [
         event("response.created", response=begun),
         event("response.in_progress", response=begun),
-        event("response.output_item.added", output_index=0, item=message("", "in_progress")),
+        event("response.output_item.added", output_index=0, item=message_item("", "in_progress")),
         event("response.content_part.added", **at, part={**part, "text": ""}),
         *pieces,
         event("response.output_text.done", **at, text=part["text"], logprobs=[]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.model_servers.conftest import KEY
 
 from portico.plugins import Secret
 from portico_anthropic.chat import AnthropicChat
@@ -14,7 +15,6 @@ from portico_gemini.config import GeminiChatSettings
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings
 from portico_testkit.chat_service import ChatServiceKit
-from tests.model_servers.conftest import KEY
 
 
 class TestCompletions(ChatServiceKit):

@@ -82,7 +82,7 @@ base_url = "{self.url}"
 
 [chat.gemini]
 {key}
-base_url = "{self.url}"
+base_url = "{self.url}/v1beta"
 """
 
     def offered(self, number: int) -> list[str]:

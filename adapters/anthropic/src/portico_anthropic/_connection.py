@@ -79,7 +79,7 @@ class AnthropicConnection(StainlessConnection):
             secrets,
             (anthropic.AnthropicError, *TRANSPORT_ERRORS),
             ("anthropic", "anthropic._base_client"),
-            "api_key" if key else "auth_token" if token else _CREDENTIALS.get(through, "api_key"),
+            key="api_key" if key else "auth_token" if token else _CREDENTIALS.get(through, "api_key"),
         )
         options = {
             # A signature belongs to one body; an injected HTTP client may add to each request.

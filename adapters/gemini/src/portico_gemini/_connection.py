@@ -37,10 +37,11 @@ class GeminiConnection(PostingConnection):
             settings.model,
             settings.address,
             settings.host,
-            settings.api_key is not None,
+            settings.api_key is not None or settings.through == "vertex",
             tuple(secrets_of(settings)),
             TRANSPORT_ERRORS,
             ("google_genai", "google.auth"),
+            key="api_key" if settings.api_key is not None else "the credentials of Google Cloud",
             ending="/v1beta1" if settings.through == "vertex" else "/v1beta",
         )
         super().__init__(settings, peer, partial(Poster, settings.connect_timeout, http_client), http_client)

@@ -267,14 +267,17 @@ class Configuration:
         return next((entry for entry in self.entries(port) if entry.name == name), None)
 
     def single(self, port: PortInfo, name: str) -> Entry:
-        """Return the entry of a plugin in a port's one table, with empty settings where there are none."""
+        """Return the entry of that name in a port's one table, with empty settings where there are none.
+
+        The name is the plugin's, unless the entry names another with ``use``.
+        """
         table = self.values.get(port.table, {})
         if is_beside(port):
             beside = {key: value for key, value in loose(table).items() if key != port.key}
             return Entry(port, name, name, (port.table,), beside)
         # A variable cannot hold the hyphen that a plugin's name may have.
-        settings = {**_table(table.get(name.replace("-", "_"))), **_table(table.get(name))}
-        return Entry(port, name, name, (port.table, name), settings)
+        values = {**_table(table.get(name.replace("-", "_"))), **_table(table.get(name))}
+        return self._make_entry(port, name, values)
 
     def place(self, key: Key) -> str:
         """Return the file or variable that a key is from; the file where it is from none."""

@@ -271,7 +271,7 @@ class HostServices:
     def _refuse_misspelt(self, info: PortInfo, wanted: str) -> None:
         """Refuse a table ``[chat.opnai]`` beside ``use = "openai"``: its settings would be passed over."""
         for entry in self._configuration.entries(info):
-            if entry.name != wanted and entry.name not in self._plugins.names(info.name):
+            if entry.name != wanted and entry.use == entry.name not in self._plugins.names(info.name):
                 written = entry.name.replace("_", "-") == wanted.replace("_", "-")
                 if not written and entry.settings and nearest(entry.name, [wanted]):
                     cause = f"is not an installed {info.noun}. Nearest: {wanted}."
@@ -300,8 +300,14 @@ class HostServices:
             entries = self._configuration.entries(info)
             problem: Any = error.args[0]
             if entry.key in [known.key for known in entries]:
-                chosen = entry.use == self._configuration.use(info)
-                key = (*entry.key, "use") if info.many else (info.table, info.key) if chosen else entry.key
+                chosen = entry.name == self._configuration.use(info)
+                key = (
+                    (*entry.key, "use")
+                    if info.many or entry.use != entry.name
+                    else (info.table, info.key)
+                    if chosen
+                    else entry.key
+                )
                 place = self._configuration.place(key)
                 if place != "override":
                     problem = replace(problem, key=key, place=place)
