@@ -32,13 +32,13 @@ async def test_none_switches_the_journal_off() -> None:
     assert application.check() == []
     (use,) = [setting for setting in application.settings() if setting.key.startswith("runs")]
     assert (use.key, use.value) == ("runs.use", "none")
-    assert "none" in application.schema()["properties"]["runs"]["properties"]["use"]["enum"]
+    assert "none" in application.schema()["properties"]["runs"]["properties"]["use"]["anyOf"][0]["enum"]
 
 
 def test_none_is_no_choice_where_a_kernel_needs_one() -> None:
     with pytest.raises(PluginNotInstalled, match="none"):
         configured(planner={"use": "none"}).services().prepare_all()
-    assert "none" not in portico_host.load().schema()["properties"]["planner"]["properties"]["use"]["enum"]
+    assert "none" not in portico_host.load().schema()["properties"]["planner"]["properties"]["use"]["anyOf"][0]["enum"]
 
 
 def test_none_is_a_choice_of_every_port_that_may_be_missing() -> None:

@@ -273,8 +273,9 @@ def test_each_choice_has_the_names_that_are_installed(schema: dict[str, Any]) ->
             continue
         place = table["additionalProperties"] if port.many else table
         choice = place["properties"][port.key]
+        enum = choice["enum"] if "enum" in choice else choice["anyOf"][0]["enum"]
         names = [*plugins.names(port.name), *(["none"] if can_be_none(port) else [])]
-        assert choice["enum"] == names
+        assert enum == names
         assert choice.get("default") == (port.default if port.default in names and not port.many else None)
 
 
@@ -326,9 +327,9 @@ def test_a_configuration_that_the_schema_takes_the_host_takes(data: st.DataObjec
             values[table] = data.draw(values_of(schema["properties"][table]))
             values[table].pop("only", None)
         else:
-            values[table] = {
-                "use": data.draw(st.sampled_from(schema["properties"][table]["properties"]["use"]["enum"]))
-            }
+            choices = schema["properties"][table]["properties"]["use"]["anyOf"][0]["enum"]
+            named = {"mine": {"use": "extractive"}} if table == "chat" and data.draw(st.booleans()) else {}
+            values[table] = {"use": data.draw(st.sampled_from([*choices, *named, "gone"])), **named}
     if not Draft202012Validator(schema).is_valid(values):
         return
     application = portico_host.load(overrides=values)

@@ -54,6 +54,17 @@ def test_one_plugin_may_serve_several_sources(acme: Any) -> None:
         made.get(TextSearch)
 
 
+def test_a_port_with_one_choice_may_have_several_services_of_one_plugin(acme: Any) -> None:
+    tables = {"use": "short", "short": {"use": "extractive", "maximum_quotes": 1}, "long": {"use": "extractive"}}
+    made = services({"chat": tables})
+    assert made.names(ChatService) == ("short", "long")
+    assert made.get(ChatService) is made.get(ChatService, "short")
+    assert made.get(ChatService, "short") is not made.get(ChatService, "long")
+    wrong = services({"chat": {"use": "short", "short": {"use": "extractiv"}}})
+    with pytest.raises(PluginNotInstalled, match=r"Did you mean extractive"):
+        wrong.get(ChatService)
+
+
 def test_an_installed_source_without_settings_is_used_when_named_and_never_by_itself(acme: Any) -> None:
     made = services()
     assert made.names(TextSearch) == ()

@@ -431,7 +431,7 @@ def _effective_settings(configuration: Configuration, plugins: Plugins) -> Itera
         if chosen is None and default and not off and default not in [entry.name for entry in entries]:
             entries.insert(0, configuration.single(port, default))
         for entry in entries:
-            if port.many:
+            if port.many or entry.use != entry.name:
                 key = (*entry.key, "use")
                 yield EffectiveSetting(write_key(key), entry.use, configuration.place(key))
             yield from _of_entry(configuration, plugins, entry)

@@ -91,30 +91,38 @@ def offered_schema(offer: Offer) -> dict[str, Any] | None:
 
 def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
     choices = _choices(port, plugins)
+    required = [] if names_what_it_uses(port) else ["use"]
+    shaping = settings_schema(SourceShape)["properties"] if port.name == "TextSearch" else {}
+    named = [_named_entry(name, summary, schema, required, shaping) for name, (summary, schema) in choices.items()]
+    entry = {
+        "type": "object",
+        "description": f"A {port.noun}: which one to use, and its settings.",
+        # Said by itself too, so that a name that is not installed is reported as such.
+        "properties": {"use": _use(port, choices)},
+        "required": required,
+        "anyOf": named,
+    }
     if port.many:
-        required = [] if names_what_it_uses(port) else ["use"]
-        shaping = settings_schema(SourceShape)["properties"] if port.name == "TextSearch" else {}
-        named = [_named_entry(name, summary, schema, required, shaping) for name, (summary, schema) in choices.items()]
-        entry = {
-            "type": "object",
-            "description": f"A {port.noun}: which one to use, and its settings.",
-            # Said by itself too, so that a name that is not installed is reported as such.
-            "properties": {"use": _use(port, choices)},
-            "required": required,
-            "anyOf": named,
-        }
         return {
             "type": "object",
             "description": f"Any number of [{port.table}.NAME], each with the {port.noun} to use and its settings.",
             "propertyNames": {"pattern": f"^(?:{NAME_PATTERN})$"},
             "additionalProperties": entry if named else False,
         }
+    use = _use(port, choices)
     properties: dict[str, Any] = {
-        "use": _use(port, choices),
+        "use": use,
         **{name: {**schema, "description": summary} for name, (summary, schema) in choices.items()},
     }
     if port.table == "planner":
         properties |= settings_schema(LoopBudget)["properties"]
+    # A name of the user's own has a table with `use` in it.
+    plain = {name: member for name, member in use.items() if name != "enum"}
+    properties["use"] = {**plain, "anyOf": [{"enum": use["enum"]}, {"type": "string"}]}
+    only_plugins = {
+        "if": {"propertyNames": {"enum": list(properties)}},
+        "then": {"properties": {"use": {"enum": use["enum"]}}},
+    }
     # What a service cannot do without stands in its table, which must be there when it is chosen.
     needy = [
         {"if": {"properties": {"use": {"const": name}}, "required": ["use"]}, "then": {"required": [name]}}
@@ -125,8 +133,8 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
         "type": "object",
         "description": f"The {port.noun} to use, and in [{port.table}.NAME] what only that one knows.",
         "properties": properties,
-        "additionalProperties": False,
-        **({"allOf": needy} if needy else {}),
+        "additionalProperties": entry if named else False,
+        "allOf": [only_plugins, *needy],
     }
 
 

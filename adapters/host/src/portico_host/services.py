@@ -300,14 +300,11 @@ class HostServices:
             entries = self._configuration.entries(info)
             problem: Any = error.args[0]
             if entry.key in [known.key for known in entries]:
-                chosen = entry.name == self._configuration.use(info)
-                key = (
-                    (*entry.key, "use")
-                    if info.many or entry.use != entry.name
-                    else (info.table, info.key)
-                    if chosen
-                    else entry.key
-                )
+                key = entry.key
+                if info.many or entry.use != entry.name:
+                    key = (*entry.key, "use")
+                elif entry.name == self._configuration.use(info):
+                    key = (info.table, info.key)
                 place = self._configuration.place(key)
                 if place != "override":
                     problem = replace(problem, key=key, place=place)
