@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 FOLDER = HERE.parent.parent / ".nox" / "models"
 KEY = "sk-test-0123456789"
 """The key of the proxy."""
+MODEL = "gpt-4o-mini"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,9 +56,9 @@ def proxy(litellm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with LLMockServer() as server:
-        behind = {"model": "openai/gpt-4o-mini", "api_base": server.base_url("openai"), "api_key": "sk-behind"}
+        behind = {"model": f"openai/{MODEL}", "api_base": server.base_url("openai"), "api_key": "sk-behind"}
         configuration = {
-            "model_list": [{"model_name": "m-1", "litellm_params": behind}],
+            "model_list": [{"model_name": MODEL, "litellm_params": behind}],
             "general_settings": {"master_key": KEY},
             "litellm_settings": {"drop_params": True, "telemetry": False},
         }

@@ -206,13 +206,21 @@ def _no_constant(constant: str) -> NoReturn:
 
 
 def comparable(reply: ChatReply) -> ChatReply:
-    """Return a reply without what may differ between equal replies: ids of calls, and what came from a cache."""
+    """Return a reply without what may differ between equal ones: ids and blanks of calls, what came from a cache."""
     content = tuple(
-        replace(part, id=f"call {place}") if isinstance(part, ToolCall) else part
+        replace(part, id=f"call {place}", arguments=_spaced(part.arguments)) if isinstance(part, ToolCall) else part
         for place, part in enumerate(reply.message.content)
     )
-    usage = replace(reply.usage, cached_tokens=0)
+    usage = replace(reply.usage, cached_tokens=0, cost=None)
     return replace(reply, message=replace(reply.message, content=content), usage=usage)
+
+
+def _spaced(arguments: str) -> str:
+    """Write JSON in one way: of a whole reply, some vendors give the value and not the model's text."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except ValueError:
+        return arguments
 
 
 async def check_ended_streams(chat_service: ChatService, request: ChatRequest) -> None:
