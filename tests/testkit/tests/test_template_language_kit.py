@@ -54,7 +54,7 @@ class AlwaysAPrompt(Language):
         return Prompt([(str(await super().render(arguments, call=call)), False)])
 
 
-@FAULTS.caught_by("a_value_never_opens_or_ends_a_message", "gave")
+@FAULTS.caught_by("a_value_never_opens_or_ends_a_message", "gave|rendered prompt")
 class WritesValuesIntoTheTemplate(Language):
     async def render(self, arguments: Mapping[str, object], *, call: Any) -> Any:
         source = SemanticKernel.message
