@@ -8,7 +8,6 @@ stands the ratio by processor time, which other work on the machine does not mov
 
 - *one reply*, *one reply of 100 tools offered*: ``chat.completions.create``;
 - *200 streamed pieces*: ``create(stream=True)``, every chunk looked at;
-- *one reply by Responses*, *200 pieces by Responses*: the same of ``responses.create``;
 - *64 replies at once*: the same under ``asyncio.gather``; here the ratio is of replies per second;
 - *a structured reply*: ``chat.completions.parse`` into a pydantic model, against the service and a JSON decoder;
 - *a typed reply*: the same, against ``Kernel.complete(returns=...)`` into a dataclass;
@@ -28,10 +27,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from portico import ChatService
+from typing import Any
 
 ROUNDS = 41
 AT_ONCE = 64
@@ -139,91 +135,6 @@ def stream() -> bytes:
     return b"".join((head, begin, *words, end, b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
 
 
-def response(output: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
-    """Return a response with all the fields that OpenAI's have."""
-    return {
-        "id": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
-        "object": "response",
-        "created_at": 1741569952,
-        "status": status,
-        "background": False,
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": None,
-        "max_tool_calls": None,
-        "model": "gpt-4o-mini-2024-07-18",
-        "output": output,
-        "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "prompt_cache_key": None,
-        "reasoning": {"effort": None, "summary": None},
-        "safety_identifier": None,
-        "service_tier": "default",
-        "store": False,
-        "temperature": 1.0,
-        "text": {"format": {"type": "text"}, "verbosity": "medium"},
-        "tool_choice": "auto",
-        "tools": [],
-        "top_logprobs": 0,
-        "top_p": 1.0,
-        "truncation": "disabled",
-        "usage": {
-            "input_tokens": 19,
-            "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
-            "output_tokens": 10,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 29,
-        },
-        "user": None,
-        "metadata": {},
-    }
-
-
-def message_item(text: str, status: str = "completed") -> dict[str, Any]:
-    """Return the item of a response that is its text."""
-    content = [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}] if text else []
-    return {"id": "msg_67ccd2bf17f0", "type": "message", "status": status, "content": content, "role": "assistant"}
-
-
-def whole_response(text: str) -> bytes:
-    """Write a whole answer of Responses."""
-    body = json.dumps(response([message_item(text)])).encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
-
-
-def streamed_response() -> bytes:
-    """Write a streamed answer of Responses, of `PIECES` pieces."""
-    count = iter(range(10 * PIECES))
-
-    def event(kind: str, **members: Any) -> bytes:
-        data = json.dumps({"type": kind, "sequence_number": next(count), **members})
-        line = f"event: {kind}\ndata: {data}\n\n".encode()
-        return b"%x\r\n%s\r\n" % (len(line), line)
-
-    begun = response([], "in_progress")
-    words = [f" word{number}" for number in range(PIECES)]
-    item = message_item("".join(words))
-    part = item["content"][0]
-    at: dict[str, Any] = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-    pieces = [
-        event("response.output_text.delta", **at, delta=word, logprobs=[], obfuscation="Ab3dE9fGh1") for word in words
-    ]
-    events = [
-        event("response.created", response=begun),
-        event("response.in_progress", response=begun),
-        event("response.output_item.added", output_index=0, item=message_item("", "in_progress")),
-        event("response.content_part.added", **at, part={**part, "text": ""}),
-        *pieces,
-        event("response.output_text.done", **at, text=part["text"], logprobs=[]),
-        event("response.content_part.done", **at, part=part),
-        event("response.output_item.done", output_index=0, item=item),
-        event("response.completed", response=response([item])),
-    ]
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    return b"".join((head, *events, b"0\r\n\r\n"))
-
-
 def calls(count: int) -> bytes:
     """Write an answer that asks for ``count`` calls."""
     made = [
@@ -237,50 +148,6 @@ def calls(count: int) -> bytes:
     return completion({"tool_calls": made}, "tool_calls")
 
 
-def message() -> bytes:
-    """Write a whole answer of Anthropic's, with all the fields that they have."""
-    body = {**MESSAGE, "content": [{"type": "text", "text": "Hello! How can I assist you today?"}]}
-    text = json.dumps({**body, "stop_reason": "end_turn"}).encode()
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
-    return head.encode() + text
-
-
-def message_stream() -> bytes:
-    """Write a streamed answer of Anthropic's, of `PIECES` pieces."""
-
-    def event(kind: str, **data: Any) -> bytes:
-        text = f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
-        return b"%x\r\n%s\r\n" % (len(text), text)
-
-    def piece(number: int) -> bytes:
-        return event("content_block_delta", index=0, delta={"type": "text_delta", "text": f" word{number}"})
-
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    begin = event("message_start", message=MESSAGE)
-    begin += event("content_block_start", index=0, content_block={"type": "text", "text": ""}) + event("ping")
-    delta = {"stop_reason": "end_turn", "stop_sequence": None, "stop_details": None}
-    end = event("content_block_stop", index=0) + event("message_delta", delta=delta, usage={"output_tokens": 10})
-    return b"".join((head, begin, *map(piece, range(PIECES)), end, event("message_stop"), b"0\r\n\r\n"))
-
-
-MESSAGE: dict[str, Any] = {
-    "model": "claude-sonnet-5-5",
-    "id": "msg_013Zva2CMHLNnXjNJJKqJ2EF",
-    "type": "message",
-    "role": "assistant",
-    "content": [],
-    "stop_reason": None,
-    "stop_sequence": None,
-    "stop_details": None,
-    "usage": {
-        "input_tokens": 19,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-        "output_tokens": 10,
-        "service_tier": "standard",
-    },
-}
 WHOLE = completion({"content": "Hello! How can I assist you today?"})
 ANSWERS = {
     b"/reply": WHOLE,
@@ -288,10 +155,6 @@ ANSWERS = {
     b"/structured": completion({"content": json.dumps(SOLUTION)}),
     b"/one-call": calls(1),
     b"/three-calls": calls(3),
-    b"/response": whole_response("Hello! How can I assist you today?"),
-    b"/response-stream": streamed_response(),
-    b"/claude-reply": message(),
-    b"/claude-stream": message_stream(),
 }
 
 
@@ -357,9 +220,9 @@ class Ours:
         from portico_openai.chat import OpenAIChat
         from portico_openai.config import OpenAIChatSettings
 
-        def service(path: str, api: Literal["chat", "responses"] = "chat") -> OpenAIChat:
+        def service(path: str) -> OpenAIChat:
             settings = OpenAIChatSettings(
-                model="gpt-4o-mini", base_url=f"{address}/{path}", api_key=Secret("sk-0"), strict=True, api=api
+                model="gpt-4o-mini", base_url=f"{address}/{path}", api_key=Secret("sk-0"), strict=True
             )
             self.services.append(OpenAIChat(settings))
             return self.services[-1]
@@ -375,28 +238,15 @@ class Ours:
         self.kernel.add_function(temperature)
         self.reply, self.streamed, self.structured = service("reply"), service("stream"), service("structured")
         self.one_call, self.three_calls = service("one-call"), service("three-calls")
-        self.response = service("response", "responses")
-        self.response_stream = service("response-stream", "responses")
 
     async def one_reply(self) -> None:
         """Complete once."""
         await self.reply.complete(self.question)
 
-    async def one_response(self) -> None:
-        """Complete once by Responses."""
-        await self.response.complete(self.question)
-
     async def stream(self) -> None:
         """Read a stream to its end."""
-        await self._count(self.streamed)
-
-    async def stream_response(self) -> None:
-        """Read a stream of Responses to its end."""
-        await self._count(self.response_stream)
-
-    async def _count(self, chat: ChatService) -> None:
         count = 0
-        async for delta in chat.stream(self.question):
+        async for delta in self.streamed.stream(self.question):
             count += bool(delta.text)
         assert count == PIECES
 
@@ -457,24 +307,10 @@ class Raw:
         self.form = PydanticMathReasoning
         self.reply, self.streamed, self.structured = client("reply"), client("stream"), client("structured")
         self.one_call, self.three_calls = client("one-call"), client("three-calls")
-        self.response, self.response_stream = client("response"), client("response-stream")
 
     async def one_reply(self) -> None:
         """Complete once."""
         await self.reply.chat.completions.create(model="gpt-4o-mini", messages=self.messages)
-
-    async def one_response(self) -> None:
-        """Complete once by Responses."""
-        await self.response.responses.create(model="gpt-4o-mini", input=self.messages, store=False)
-
-    async def stream_response(self) -> None:
-        """Read a stream of Responses to its end."""
-        count = 0
-        async for event in await self.response_stream.responses.create(
-            model="gpt-4o-mini", input=self.messages, store=False, stream=True
-        ):
-            count += event.type == "response.output_text.delta" and bool(event.delta)
-        assert count == PIECES
 
     async def stream(self) -> None:
         """Read a stream to its end."""
@@ -563,8 +399,6 @@ def rows(ours: Ours, raw: Raw) -> list[Row]:
     return [
         Row("one reply", ours.one_reply, raw.one_reply, 0.5),
         Row(f"{PIECES} streamed pieces", ours.stream, raw.stream, 0.15, repeats=2),
-        Row("one reply by Responses", ours.one_response, raw.one_response, 0.6),
-        Row(f"{PIECES} pieces by Responses", ours.stream_response, raw.stream_response, 0.25, repeats=2),
         Row(f"{AT_ONCE} replies at once", at_once(ours.one_reply), at_once(raw.one_reply), 3.5, 1, throughput=True),
         Row("one reply of 100 tools offered", ours.offer_tools, raw.offer_tools, 0.3, repeats=3),
         Row("a structured reply, decoded", ours.decode, raw.typed, 0.5),
@@ -604,37 +438,42 @@ async def measured(row: Row) -> tuple[list[Sample], list[Sample]]:
     return ours[2:], raw[2:]
 
 
-async def compare(address: str) -> int:
+async def report(bench: str, rows: list[Row]) -> int:
     """Measure, print the table and one JSON line; return 1 where a limit is broken."""
-    ours, raw = Ours(address), Raw(address)
     broken = []
     figures = {}
     print(f"medians of {ROUNDS} rounds each, milliseconds")
-    print(f"{'':34}{'openai':>10}{'portico':>10}{'ratio':>9}{'limit':>10}{'processor':>12}")
+    print(f"{'':34}{'SDK':>10}{'portico':>10}{'ratio':>9}{'limit':>10}{'processor':>12}")
+    for row in rows:
+        mine, theirs = await measured(row)
+        pairs = list(zip(mine, theirs, strict=True))
+        by_clock = statistics.median(own.wall / other.wall for own, other in pairs)
+        by_processor = statistics.median(own.processor / other.processor for own, other in pairs)
+        ratio = 1 / by_clock if row.throughput else by_clock
+        if ratio < row.limit if row.throughput else ratio > row.limit:
+            broken.append(row.name)
+        sign = ">=" if row.throughput else "<="
+        own, other = (statistics.median(sample.wall for sample in side) for side in (mine, theirs))
+        print(f"{row.name:34}{other:10.2f}{own:10.2f}{ratio:8.2f}x{sign:>5}{row.limit:4.2f}x{by_processor:11.2f}x")
+        figures[row.name] = {
+            "ms": own,
+            "raw_ms": other,
+            "ratio": ratio,
+            "limit": row.limit,
+            "processor_ratio": by_processor,
+        }
+    print(json.dumps({"bench": bench, "broken": broken, "figures": figures}))
+    return 1 if broken else 0
+
+
+async def compare(address: str) -> int:
+    """Compare both sides."""
+    ours, raw = Ours(address), Raw(address)
     try:
-        for row in rows(ours, raw):
-            mine, theirs = await measured(row)
-            pairs = list(zip(mine, theirs, strict=True))
-            by_clock = statistics.median(own.wall / other.wall for own, other in pairs)
-            by_processor = statistics.median(own.processor / other.processor for own, other in pairs)
-            ratio = 1 / by_clock if row.throughput else by_clock
-            if ratio < row.limit if row.throughput else ratio > row.limit:
-                broken.append(row.name)
-            sign = ">=" if row.throughput else "<="
-            own, other = (statistics.median(sample.wall for sample in side) for side in (mine, theirs))
-            print(f"{row.name:34}{other:10.2f}{own:10.2f}{ratio:8.2f}x{sign:>5}{row.limit:4.2f}x{by_processor:11.2f}x")
-            figures[row.name] = {
-                "ms": own,
-                "raw_ms": other,
-                "ratio": ratio,
-                "limit": row.limit,
-                "processor_ratio": by_processor,
-            }
+        return await report("chat_calls", rows(ours, raw))
     finally:
         await ours.aclose()
         await raw.aclose()
-    print(json.dumps({"bench": "chat_calls", "broken": broken, "figures": figures}))
-    return 1 if broken else 0
 
 
 def main() -> int:
