@@ -60,7 +60,7 @@ async def test_a_type_is_filled_in(application: Callable[[str], Path], model: Re
     model.sayings = [WRITTEN]
     async with portico_host.open(application(service)) as kernel:
         event = await kernel.invoke_prompt(
-            "Extract the event: Alice and Bob go to a science fair.", returns=Event, temperature=0, max_tokens=200
+            "Extract the event: Alice and Bob go to a science fair.", returns=Event, max_tokens=200
         )
     assert event == EVENT
     assert "participants" in json.dumps(model.asked[0]), "the service was not given the schema"

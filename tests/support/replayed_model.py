@@ -61,26 +61,30 @@ api_key = {{ env = "{KEY}" }}
 
     def every_service(self, used: str) -> str:
         """Return the tables of a configuration that names a service of each form, of which one is used."""
-        key = f'model = "replayed"\napi_key = {{ env = "{KEY}" }}'
+        key = f'api_key = {{ env = "{KEY}" }}'
         return f"""
 [chat]
 use = "{used}"
 
 [chat.openai]
+model = "gpt-4o"
 {key}
 base_url = "{self.url}/v1"
 
 [chat.responses]
 use = "openai"
+model = "gpt-5.5"
 {key}
 base_url = "{self.url}/v1"
 api = "responses"
 
 [chat.anthropic]
+model = "claude-sonnet-5-5"
 {key}
 base_url = "{self.url}"
 
 [chat.gemini]
+model = "gemini-3.8-flash"
 {key}
 base_url = "{self.url}/v1beta"
 """
