@@ -206,7 +206,7 @@ def built_wheels(place: Path) -> Iterator[Path]:
 
 def main(names: list[str]) -> int:
     """Read the pages of these names or paths, or all; print what went wrong and how many went well."""
-    every = pages_with_code()
+    every = list(pages_with_code())
     pages = [page for page in every if not names or page.stem in {Path(name).stem for name in names}]
     if unknown := {Path(name).stem for name in names} - {page.stem for page in every}:
         sys.exit(f"There is no page with code of the name {', '.join(sorted(unknown))}.")
