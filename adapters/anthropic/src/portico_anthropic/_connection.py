@@ -10,7 +10,7 @@ import anthropic
 import httpx2
 
 from portico.errors import AuthenticationFailed, ConfigurationError
-from portico_anthropic._wire import VERSION
+from portico_anthropic._wire import BINDING, VERSION
 from portico_anthropic.config import AnthropicChatSettings
 from portico_wire.connection import look_at, secrets_of
 from portico_wire.errors import TRANSPORT_ERRORS, Peer
@@ -57,6 +57,9 @@ class AnthropicConnection(StainlessConnection):
             **({"Authorization": f"Bearer {token}"} if token else {}),
             **headers,
         }
+        if settings.preserves_thinking and through != "bedrock":
+            name = next((name for name in own_headers if name.lower() == "anthropic-beta"), "anthropic-beta")
+            own_headers[name] = ",".join(filter(None, (own_headers.get(name), BINDING)))
         self.omitted = dict.fromkeys(_NOT_SENT, anthropic.Omit())
         if not any(name.lower() in {"authorization", "x-api-key"} for name in own_headers):
             # The SDK requires one unless it is omitted explicitly.

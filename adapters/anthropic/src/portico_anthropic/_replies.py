@@ -173,14 +173,15 @@ class MessageReader(ReplyReader):
         parts = list(self.parts())
         if not any(isinstance(part, Text | ToolCall) for part in parts):
             parts.append(Text(""))
-        searched = any(block.kind == "web_search_tool_result" for block in self._blocks)
+        citations = tuple(_citations(self._blocks))
+        searched = citations or any(block.kind == "web_search_tool_result" for block in self._blocks)
         return ChatReply(
             Message("assistant", tuple(parts), untrusted=(_WEB.format(self._service),) if searched else None),
             "length" if self._stop in _CUT else "tool_calls" if self._calls else "stop",
             self._counted + _read_usage(self._usage),
             self._model or self.peer.model,
             self._service,
-            tuple(_citations(self._blocks)),
+            citations,
         )
 
     def parts(self) -> Iterator[Part]:
@@ -256,12 +257,12 @@ class MessageReader(ReplyReader):
         if block is None:
             list(self._begin(number, {"type": "thinking" if delta.thinking is not None else "text"}))
             block = self._open[number]
-        if delta.text:
+        if delta.text and block.kind == "text":
             return [self._say(block, delta.text)]
-        if delta.thinking:
+        if delta.thinking and block.kind == "thinking":
             block.pieces.append(delta.thinking)
             return [ChatDelta(reasoning=delta.thinking)]
-        if delta.partial_json:
+        if delta.partial_json and block.kind not in {"text", "thinking"}:
             block.pieces.append(delta.partial_json)
             if block.call >= 0:
                 return [ChatDelta(tool_call=ToolCallDelta(block.call, arguments=delta.partial_json))]

@@ -47,6 +47,10 @@ _UNMARKED = frozenset(_THOUGHTS)
 CITED = "citations"
 """The type of what stands behind a text in a message and goes back in its block: its citations."""
 _ANYTHING: dict[str, Any] = {"type": "object"}
+BINDING = "thinking-binding-controls-2026-08-01"
+"""The name of the beta that lets a request say what becomes of thinking before which something has changed."""
+_CALL = "Answer with a call of a tool, and nothing else."
+"""What asks for a call that cannot be forced."""
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -90,6 +94,8 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
         fields["model"] = settings.model
     else:
         fields["anthropic_version"] = VERSION[settings.through]
+    if settings.through == "bedrock" and settings.preserves_thinking:
+        fields["anthropic_beta"] = [*fields.get("anthropic_beta", ()), BINDING]
     fields["max_tokens"] = settings.max_tokens if request.max_tokens is None else request.max_tokens
     _add_tools(fields, request, settings, own, written.called)
     output: dict[str, Any] = {"effort": own.get("effort", settings.effort)}
@@ -105,9 +111,12 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     output = {name: value for name, value in output.items() if value is not None}
     if output:
         fields["output_config"] = output
-    # A call that must be made leaves no room for thinking.
-    if settings.thinking == "off" or (settings.thinking and request.tool_choice.mode != "required"):
-        fields["thinking"] = _thinking(settings)
+    required = request.tool_choice.mode == "required"
+    if required and settings.preserves_thinking:
+        written.add([Message.of("user", _CALL)])
+    thinking = _thinking(settings, written.messages, forced=required and not settings.preserves_thinking)
+    if thinking:
+        fields["thinking"] = thinking
     options = {"temperature": request.temperature, "top_p": request.top_p, "stop_sequences": request.stop or None}
     for name, option in options.items():
         if isinstance(option, float) and not math.isfinite(option):
@@ -124,17 +133,40 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     return encode_json(fields | extras)
 
 
-def _thinking(settings: AnthropicChatSettings) -> dict[str, Any]:
-    match settings.thinking:
-        case "off":
-            return {"type": "disabled"}
-        case "adaptive":
-            # Newer models leave their thoughts out of replies otherwise.
-            return {"type": "adaptive", "display": "summarized"}
-        case "budget":
-            return {"type": "enabled", "budget_tokens": settings.thinking_budget}
-        case kind:
-            return {"type": kind}
+def _thinking(
+    settings: AnthropicChatSettings, messages: Iterable[dict[str, Any]], *, forced: bool
+) -> dict[str, Any] | None:
+    kind = settings.thinking
+    if kind == "off":
+        return {"type": "disabled"}
+    # A call that is forced leaves no room for thinking.
+    if forced:
+        return None
+    if kind == "budget":
+        thinks = _begins_with_thinking(messages)
+        return {"type": "enabled", "budget_tokens": settings.thinking_budget} if thinks else None
+    if kind == "between_tools":
+        return {"type": kind}
+    thinking: dict[str, Any] = {}
+    if kind == "adaptive":
+        # Newer models leave their thoughts out of replies otherwise.
+        thinking["display"] = "summarized"
+    if settings.preserves_thinking:
+        # The service would refuse a conversation whose system, tools or earlier messages have changed.
+        thinking["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+    return {"type": "adaptive", **thinking} if thinking else None
+
+
+def _begins_with_thinking(messages: Iterable[dict[str, Any]]) -> bool:
+    """Tell whether the turn to be ended began with thinking, if it has begun: one whose call was forced did not."""
+    first = None
+    for turn in reversed([*messages]):
+        kind = turn["content"][0]["type"]
+        if turn["role"] == "assistant":
+            first = kind
+        elif kind != "tool_result":
+            break
+    return first is None or first in _THOUGHTS
 
 
 def _add_tools(
@@ -165,7 +197,7 @@ def _add_tools(
     choice: dict[str, Any] = {}
     if mode == "none":
         choice = {"type": "none"}
-    elif mode == "required":
+    elif mode == "required" and not settings.preserves_thinking:
         choice = {"type": "tool", "name": tools[0]["name"]} if len(tools) == 1 else {"type": "any"}
     if mode != "none" and (own.get("disable_parallel_tool_use") or own.get("parallel_tool_calls") is False):
         choice = {"type": "auto", **choice, "disable_parallel_tool_use": True}
@@ -219,7 +251,11 @@ class _Conversation:
             if message.role == "system":
                 self._add_system(message)
             elif message.role == "assistant":
-                self._add_turn("assistant", list(self._said(message.content)))
+                said = list(self._said(message.content))
+                # The service takes no message that ends with thinking: of a reply that was cut off.
+                while said and said[-1]["type"] in _THOUGHTS:
+                    said.pop()
+                self._add_turn("assistant", said)
             else:
                 self._add_turn("user", self._asked(message))
 
