@@ -81,8 +81,8 @@ class _Block:
     """Of its text, its thinking or its JSON."""
 
     @property
-    def kind(self) -> Any:
-        return self.data.get("type")
+    def kind(self) -> str:
+        return str(self.data.get("type"))
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -222,6 +222,8 @@ class MessageReader(ReplyReader):
             self._stop, self._stop_details, self.complete = reason, details, True
 
     def _begin(self, number: int, data: dict[str, Any]) -> Iterator[ChatDelta]:
+        if not isinstance(data.get("citations"), list):
+            data.pop("citations", None)
         block = _Block(data)
         self.begun = True
         self._blocks.append(block)
@@ -267,9 +269,9 @@ class MessageReader(ReplyReader):
             if block.call >= 0:
                 return [ChatDelta(tool_call=ToolCallDelta(block.call, arguments=delta.partial_json))]
         elif delta.signature:
-            block.data["signature"] = block.data.get("signature", "") + delta.signature
+            block.data["signature"] = (block.data.get("signature") or "") + delta.signature
         elif delta.citation:
-            block.data["citations"] = [*(block.data.get("citations") or ()), delta.citation]
+            block.data["citations"] = [*block.data.get("citations", ()), delta.citation]
         return []
 
 
@@ -277,7 +279,7 @@ def _citations(blocks: Iterable[_Block]) -> Iterator[Citation]:
     """Yield what the service relied on in its search, numbered by link in the order of first mention."""
     numbers: dict[str, int] = {}
     for block in blocks:
-        for cited in block.data.get("citations") or ():
+        for cited in block.data.get("citations", ()):
             match cited:
                 case {"type": "web_search_result_location", "url": str(link)}:
                     number = numbers.setdefault(link, len(numbers) + 1)

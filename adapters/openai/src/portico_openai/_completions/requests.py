@@ -122,7 +122,7 @@ def _assistant(message: Message, service: str) -> dict[str, Any]:
             # What has a type is an item of Responses.
             if part.service in ("", service) and isinstance(part.data, Mapping) and "type" not in part.data:
                 written.update({name: part.data[name] for name in REASONING_FIELDS if name in part.data})
-                thoughts += part.data.get("content", ())
+                thoughts += part.data.get("content") or ()
         else:
             raise forms.no_place_for(part, "assistant")
     if thoughts:

@@ -25,6 +25,8 @@ _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _NO_REASONING = re.compile(r"(ft:)?(gpt-[34]|gpt-5-chat|chatgpt-)")
 """Models of which OpenAI refuses to encrypt the reasoning, as they have none."""
+_OWN_ITEMS = frozenset({"message", "reasoning", "web_search_call"})
+"""The types of items that go back without a word of who made them."""
 
 
 def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
@@ -93,7 +95,11 @@ def _tool(tool: Tool, settings: OpenAIChatSettings) -> dict[str, Any]:
 def _items(messages: Any, service: str) -> Iterator[dict[str, Any]]:
     for message in messages:
         if message.role == "assistant":
-            yield from _of_assistant(message, service)
+            items = list(_of_assistant(message, service))
+            # The service takes no reasoning that nothing follows: of a reply that was cut off.
+            while items and items[-1]["type"] == "reasoning":
+                items.pop()
+            yield from items
             continue
         results, rest = forms.split_results(message)
         for result in results:
@@ -116,8 +122,9 @@ def _of_assistant(message: Message, service: str) -> Iterator[dict[str, Any]]:
         elif isinstance(part, Reasoning):
             item = part.data
             # What has no type is of Chat Completions.
-            if part.service in ("", service) and isinstance(item, Mapping) and isinstance(item.get("type"), str):
-                if item["type"] == "message":
+            kind = item.get("type") if isinstance(item, Mapping) else None
+            if isinstance(kind, str) and (part.service == service or (not part.service and kind in _OWN_ITEMS)):
+                if kind == "message":
                     about = {"phase": item.get("phase")}
                 else:
                     # The service would look for an id among what it stores.
