@@ -211,6 +211,33 @@ async def test_what_is_signed_goes_back_on_its_own_part_as_it_came(name, loopbac
     )
 
 
+@pytest.mark.parametrize(
+    ("parts", "sent"),
+    [
+        # A signature alone is a part for itself, not that of what follows.
+        (
+            [{"text": "Yes."}, {"thoughtSignature": OTHER}, {"functionCall": {"id": "f", "name": "x", "args": {}}}],
+            [
+                {"text": "Yes."},
+                {"text": "", "thoughtSignature": OTHER},
+                {
+                    "functionCall": {"id": "f", "name": "x", "args": {}},
+                    "thoughtSignature": "skip_thought_signature_validator",
+                },
+            ],
+        ),
+        ([{"text": None, "functionCall": None, "fileData": {"fileUri": "u"}}], [{"fileData": {"fileUri": "u"}}]),
+        ([{"text": None, "thought": None}, {"text": "Yes."}], [{"text": "Yes."}]),
+    ],
+)
+async def test_a_part_of_another_form_keeps_its_place(parts, sent, loopback, make_chat):
+    chat = make_chat()
+    loopback.will(loopback.whole({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}))
+    said = (await chat.complete(REQUEST)).message
+    await chat.complete(ChatRequest([*REQUEST.messages, said, *REQUEST.messages]))
+    assert loopback.visits[1].json["contents"][1]["parts"] == sent
+
+
 async def test_a_call_without_an_identifier_goes_back_without_one(loopback, make_chat):
     chat = make_chat(model="gemini-2.5-flash")
     loopback.will(answer(loopback, "tools.json"), answer(loopback, "text.json"))

@@ -166,7 +166,10 @@ class GeminiReader(ReplyReader):
         if part.function_call is not None:
             self._add_call(part.function_call, signature, deltas)
         elif part.text is None:
-            whole = msgspec.json.decode(raw)
+            whole = {name: value for name, value in msgspec.json.decode(raw).items() if value is not None}
+            if whole.keys() == {SIGNATURE}:
+                # Alone it would stand for the signature of what follows.
+                whole["text"] = ""
             if whole:
                 self._close()
                 self._parts.append(Reasoning(whole, None, self._maker))

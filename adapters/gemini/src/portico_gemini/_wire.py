@@ -69,10 +69,11 @@ _MEDIA_TYPES = frozenset(
 )
 _OWN_ADDRESSES = ("generativelanguage.googleapis.com", "www.youtube.com", "youtube.com", "youtu.be")
 """Hosts whose files have a type that Gemini knows."""
-OPAQUE_PARTS = frozenset({"codeExecutionResult", "executableCode", "inlineData", "toolCall", "toolResponse"})
-"""Parts of a reply that have no form in core, and go back as they came."""
-_SIGNED = {"thought", "thoughtSignature"}
 SIGNATURE = "thoughtSignature"
+_SIGNED = frozenset(
+    {"codeExecutionResult", "executableCode", "inlineData", "thought", SIGNATURE, "toolCall", "toolResponse"}
+)
+"""Members by which a part is known as Gemini's, where it is not known who made it."""
 _UNSIGNED = "skip_thought_signature_validator"
 """What Google's documentation says to send for a call that another model made."""
 _WITHOUT_SIGNATURES = re.compile(r"gemini-[12]\b")
@@ -188,6 +189,10 @@ def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str,
     """The name of the function that was called, by the call's identifier."""
     results: list[dict[str, Any]] = []
     for message in messages:
+        if message.role == "system":
+            if not all(isinstance(part, Text) for part in message.content):
+                raise ValueError("a message of the role 'system' holds text, and nothing else")
+            continue
         if results and message.role != "tool":
             yield {"role": "user", "parts": results}
             results = []
@@ -195,9 +200,6 @@ def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str,
             parts = list(_assistant(message, settings, names))
             if parts:
                 yield {"role": "model", "parts": parts}
-        elif message.role == "system":
-            if not all(isinstance(part, Text) for part in message.content):
-                raise ValueError("a message of the role 'system' holds text, and nothing else")
         else:
             found = [_result(part, names) for part in message.content if isinstance(part, ToolResult)]
             rest = [part for part in message.content if not isinstance(part, ToolResult)]
@@ -220,7 +222,7 @@ def _assistant(message: Message, settings: GeminiChatSettings, names: dict[str, 
     for part in message.content:
         if isinstance(part, Reasoning):
             data = part.data
-            if part.service in ("", maker_of(settings)) and isinstance(data, Mapping) and _is_ours(data):
+            if isinstance(data, Mapping) and _is_ours(part, maker_of(settings)):
                 if data.keys() == {SIGNATURE}:
                     signature = dict(data)
                     continue
@@ -239,8 +241,8 @@ def _assistant(message: Message, settings: GeminiChatSettings, names: dict[str, 
         signature = {}
 
 
-def _is_ours(data: Mapping[str, Any]) -> bool:
-    return not data.keys().isdisjoint(OPAQUE_PARTS | _SIGNED)
+def _is_ours(part: Reasoning, maker: str) -> bool:
+    return part.service == maker if part.service else not _SIGNED.isdisjoint(part.data.keys())
 
 
 def _arguments(arguments: str) -> Any:
