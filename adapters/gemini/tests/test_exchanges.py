@@ -117,7 +117,9 @@ REPLIES = {
         FLASH, "stop", Usage(216, 48, 0, 30), Text("The policy rate is 4.0 %. It was lowered in September."), **FOUND
     ),
     "search-unused": reply(FLASH, "stop", Usage(11, 2), Text("Hello.")),
-    "search-and-tools": reply(NEW, "tool_calls", Usage(290, 80, 0, 50), *SEARCHED),
+    "search-and-tools": reply(
+        NEW, "tool_calls", Usage(290, 80, 0, 50), *SEARCHED, untrusted=("the web, searched by gemini",)
+    ),
     "two-candidates": reply(FLASH, "stop", Usage(5, 8), Text("First.")),
 }
 

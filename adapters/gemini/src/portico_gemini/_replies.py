@@ -123,6 +123,7 @@ class GeminiReader(ReplyReader):
         self._message: str | None = None
         self._blocked: _Feedback | None = None
         self._grounding: _Grounding | None = None
+        self._searched = False
 
     def read(self, text: bytes) -> list[ChatDelta]:
         """Read a whole reply and return what it brings."""
@@ -151,7 +152,7 @@ class GeminiReader(ReplyReader):
                     self._add_part(raw, text, deltas)
             found = candidate.grounding_metadata
             if found is not None and (found.grounding_chunks or found.web_search_queries):
-                self._grounding = found
+                self._grounding, self._searched = found, True
             if candidate.finish_reason:
                 self._finish, self._message = candidate.finish_reason, candidate.finish_message
                 self.begun = self.complete = True
@@ -170,6 +171,8 @@ class GeminiReader(ReplyReader):
             if whole.keys() == {SIGNATURE}:
                 # Alone it would stand for the signature of what follows.
                 whole["text"] = ""
+            # Beside tools of the application, a search may leave nothing else.
+            self._searched = self._searched or "toolCall" in whole
             if whole:
                 self._close()
                 self._parts.append(Reasoning(whole, None, self._maker))
@@ -251,7 +254,7 @@ class GeminiReader(ReplyReader):
         self._close()
         if not self._calls and not any(isinstance(part, Text) for part in self._parts):
             self._parts.append(Text(""))
-        untrusted = None if self._grounding is None else (f"the web, searched by {self._service}",)
+        untrusted = (f"the web, searched by {self._service}",) if self._searched else None
         return ChatReply(
             Message("assistant", tuple(self._parts), None, untrusted),
             "length" if self._finish in _CUT else "tool_calls" if self._calls else "stop",
