@@ -337,6 +337,12 @@ def test_a_turn_that_began_without_thinking_ends_without_it():
         assert ("thinking" in sent(ChatRequest(messages), thinking="budget")) is thinks
 
 
+@pytest.mark.parametrize(("limit", "budget"), [(9_000, 8_192), (4_000, 3_999), (1_024, None)])
+def test_a_request_with_a_lower_limit_thinks_less(limit: int, budget: int | None):
+    body = sent(ChatRequest(HELLO, max_tokens=limit), thinking="budget")
+    assert body.get("thinking", {}).get("budget_tokens") == budget
+
+
 def test_thinking_that_nothing_follows_is_not_sent():
     thought = Reasoning(THOUGHT, "Hm.", MAKER)
     cut = [*HELLO, Message.of("assistant", thought, ""), Message.of("user", "And?")]
@@ -457,6 +463,8 @@ def test_a_number_that_is_none_is_a_mistake():
     [
         ({"through": "bedrock"}, "needs aws_region"),
         ({"through": "vertex"}, "needs project"),
+        ({"aws_region": "eu-west-1"}, "aws_region is for bedrock: set through = 'bedrock' too"),
+        ({"project": "p"}, "project is for vertex"),
         ({"aws_access_key": "a"}, "together"),
         ({"api_key": "a", "auth_token": "b"}, "give one of them"),
         ({"through": "vertex", "project": "p", "api_key": "a"}, "Vertex takes no api_key"),

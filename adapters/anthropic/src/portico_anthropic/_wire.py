@@ -26,7 +26,7 @@ from portico import (
     ToolResult,
 )
 from portico_anthropic._schemas import held_form
-from portico_anthropic.config import AnthropicChatSettings
+from portico_anthropic.config import LEAST_BUDGET, AnthropicChatSettings
 from portico_wire.answers import encode_json
 
 VERSION = {"anthropic": "2023-06-01", "bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
@@ -114,9 +114,7 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     required = request.tool_choice.mode == "required"
     if required and settings.preserves_thinking:
         written.add([Message.of("user", _CALL)])
-    thinking = _thinking(settings, written.messages, forced=required and not settings.preserves_thinking)
-    if thinking:
-        fields["thinking"] = thinking
+    _add_thinking(fields, settings, written.messages, forced=required and not settings.preserves_thinking)
     options = {"temperature": request.temperature, "top_p": request.top_p, "stop_sequences": request.stop or None}
     for name, option in options.items():
         if isinstance(option, float) and not math.isfinite(option):
@@ -133,28 +131,29 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     return encode_json(fields | extras)
 
 
-def _thinking(
-    settings: AnthropicChatSettings, messages: Iterable[dict[str, Any]], *, forced: bool
-) -> dict[str, Any] | None:
+def _add_thinking(
+    fields: dict[str, Any], settings: AnthropicChatSettings, messages: Iterable[dict[str, Any]], *, forced: bool
+) -> None:
     kind = settings.thinking
     if kind == "off":
-        return {"type": "disabled"}
-    # A call that is forced leaves no room for thinking.
-    if forced:
-        return None
-    if kind == "budget":
-        thinks = _begins_with_thinking(messages)
-        return {"type": "enabled", "budget_tokens": settings.thinking_budget} if thinks else None
-    if kind == "between_tools":
-        return {"type": kind}
-    thinking: dict[str, Any] = {}
-    if kind == "adaptive":
-        # Newer models leave their thoughts out of replies otherwise.
-        thinking["display"] = "summarized"
-    if settings.preserves_thinking:
-        # The service would refuse a conversation whose system, tools or earlier messages have changed.
-        thinking["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
-    return {"type": "adaptive", **thinking} if thinking else None
+        fields["thinking"] = {"type": "disabled"}
+    elif forced:
+        # It leaves no room for thinking.
+        return
+    elif kind == "budget":
+        budget = min(settings.thinking_budget, fields["max_tokens"] - 1)
+        if budget >= LEAST_BUDGET and _begins_with_thinking(messages):
+            fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    elif kind == "between_tools":
+        fields["thinking"] = {"type": kind}
+    elif kind == "adaptive" or settings.preserves_thinking:
+        fields["thinking"] = {"type": "adaptive"}
+        if kind:
+            # Newer models leave their thoughts out of replies otherwise.
+            fields["thinking"]["display"] = "summarized"
+        if settings.preserves_thinking:
+            # The service would refuse a conversation whose system, tools or earlier messages have changed.
+            fields["thinking"]["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
 
 
 def _begins_with_thinking(messages: Iterable[dict[str, Any]]) -> bool:

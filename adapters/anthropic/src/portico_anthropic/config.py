@@ -12,7 +12,8 @@ from portico.plugins import Secret, ValueForm
 from portico_wire.settings import POSITIVE, ConnectionSettings, check_further
 
 _ADDRESS = "https://api.anthropic.com"
-_LEAST_BUDGET = 1_024
+LEAST_BUDGET = 1_024
+"""Tokens of thinking."""
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?")
 """The version in a model's name; a longer number is a date."""
 _WITHOUT_SAMPLING = (4, 7)
@@ -111,8 +112,10 @@ class AnthropicChatSettings(ConnectionSettings):
     )
     thinking_budget: int = field(
         default=8_192,
-        validator=validators.ge(_LEAST_BUDGET),
-        metadata={"doc": "Tokens of thinking with `budget`; less than `max_tokens`."},
+        validator=validators.ge(LEAST_BUDGET),
+        metadata={
+            "doc": "Tokens of thinking with `budget`; less than `max_tokens`. A request with a lower limit thinks less."
+        },
     )
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = field(
         default=None, metadata={"doc": "How much the model does for a reply. Not set: as is usual for the model."}
@@ -163,9 +166,12 @@ class AnthropicChatSettings(ConnectionSettings):
     )
 
     def __attrs_post_init__(self) -> None:
-        needed = {"bedrock": "aws_region", "vertex": "project"}.get(self.through)
-        if needed and not getattr(self, needed):
-            raise ValueError(f"through = {self.through!r} needs {needed}")
+        for through, needed in (("bedrock", "aws_region"), ("vertex", "project")):
+            given = bool(getattr(self, needed))
+            if self.through == through and not given:
+                raise ValueError(f"through = {through!r} needs {needed}")
+            if given and self.through != through:
+                raise ValueError(f"{needed} is for {through}: set through = {through!r} too")
         if (self.aws_access_key is None) != (self.aws_secret_key is None):
             raise ValueError("aws_access_key and aws_secret_key are given together or not at all")
         if self.api_key and self.auth_token:
