@@ -12,7 +12,7 @@ from portico import ChatDelta, ChatReply, Citation, Message, Part, Reasoning, Te
 from portico.errors import ContentRefused
 from portico_anthropic._wire import CITED
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid
 
 
@@ -63,7 +63,6 @@ class _Event(Answer):
 
 _REPLIES = msgspec.json.Decoder(_Reply)
 _EVENTS = msgspec.json.Decoder(_Event)
-_WEB = "the web, searched by {}"
 _PAUSED = "pause_turn"
 _PAUSES = 8
 """Times at most that a turn that the service pauses is continued."""
@@ -176,7 +175,7 @@ class MessageReader(ReplyReader):
         citations = tuple(_citations(self._blocks))
         searched = citations or any(block.kind == "web_search_tool_result" for block in self._blocks)
         return ChatReply(
-            Message("assistant", tuple(parts), untrusted=(_WEB.format(self._service),) if searched else None),
+            Message("assistant", tuple(parts), untrusted=web_label(self._service) if searched else None),
             "length" if self._stop in _CUT else "tool_calls" if self._calls else "stop",
             self._counted + _read_usage(self._usage),
             self._model or self.peer.model,
@@ -244,9 +243,7 @@ class MessageReader(ReplyReader):
     def _begin_call(self, block: _Block) -> None:
         block.call = len(self._calls)
         wanted = str(block.data.get("id") or f"toolu_{block.call}")
-        while any(call.data["id"] == wanted for call in self._calls):
-            wanted += "_"
-        block.data["id"] = wanted
+        block.data["id"] = unused_id(wanted, (call.data["id"] for call in self._calls))
         self._calls.append(block)
 
     def _say(self, block: _Block, text: str) -> ChatDelta:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -28,6 +27,7 @@ from portico import (
 from portico_anthropic._schemas import held_form
 from portico_anthropic.config import LEAST_BUDGET, AnthropicChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, check_attached, must_call, no_place_for, split_results
 
 VERSION = {"anthropic": "2023-06-01", "bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
 """The version of the protocol: a header at Anthropic, a field of the body elsewhere."""
@@ -111,16 +111,12 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     output = {name: value for name, value in output.items() if value is not None}
     if output:
         fields["output_config"] = output
-    required = request.tool_choice.mode == "required"
+    required = must_call(request)
     if required and settings.preserves_thinking:
         written.add([Message.of("user", _CALL)])
     _add_thinking(fields, settings, written.messages, forced=required and not settings.preserves_thinking)
     options = {"temperature": request.temperature, "top_p": request.top_p, "stop_sequences": request.stop or None}
-    for name, option in options.items():
-        if isinstance(option, float) and not math.isfinite(option):
-            raise ValueError(f"{name} is a finite number, not {option}")
-        if option is not None:
-            fields[name] = option
+    add_sampling(fields, options)
     if written.system:
         fields["system"] = "\n\n".join(written.system)
     fields["messages"] = written.messages
@@ -178,8 +174,6 @@ def _add_tools(
     """Write the tools, and how they may be called."""
     mode = request.tool_choice.mode
     offered = request.tools if mode == "none" else request.offered
-    if mode == "required" and not offered:
-        raise ValueError("the tool choice is 'required', but no tool is offered")
     if not offered:
         # The service refuses calls in a history without tools.
         mode = "none"
@@ -286,11 +280,9 @@ class _Conversation:
             last["content"] += [block for block in blocks if block["type"] != "tool_result"]
 
     def _asked(self, message: Message) -> list[dict[str, Any]]:
-        results = [self._result(part) for part in message.content if isinstance(part, ToolResult)]
-        rest = [part for part in message.content if not isinstance(part, ToolResult)]
-        if message.role == "tool" and (rest or not results):
-            raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
-        return results + [block for part in rest for block in _block(part)]
+        results, rest = split_results(message)
+        said = [block for part in (rest.content if rest else ()) for block in _block(part)]
+        return [*map(self._result, results), *said]
 
     def _result(self, result: ToolResult) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": self._ids.get(result.id) or _fit(result.id)}
@@ -317,7 +309,7 @@ class _Conversation:
                 else:
                     yield dict(part.data)
             else:
-                raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
+                raise no_place_for(part, "assistant")
 
     def _is_ours(self, part: Reasoning) -> bool:
         if part.service:
@@ -361,12 +353,11 @@ def _block(part: Part) -> Iterator[dict[str, Any]]:
         document = {"type": "document", "source": _document(part)}
         yield {**document, "title": part.name[:_LONGEST_TITLE]} if part.name else document
     else:
-        raise ValueError(f"a message of the user cannot hold the part {type(part).__name__}")
+        raise no_place_for(part, "user")
 
 
 def _source(part: Image | File) -> dict[str, Any]:
-    if (part.data is None) == (part.url is None):
-        raise ValueError(f"{'an Image' if isinstance(part, Image) else 'a File'} has either data or a url")
+    check_attached(part)
     if part.data is None:
         return {"type": "url", "url": part.url}
     return {"type": "base64", "media_type": part.media_type, "data": base64.b64encode(part.data).decode("ascii")}

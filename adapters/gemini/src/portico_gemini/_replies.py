@@ -10,7 +10,7 @@ from portico import ChatDelta, ChatReply, Citation, Message, Part, Reasoning, Te
 from portico.errors import ContentRefused, ServiceUnavailable
 from portico_gemini._wire import MADE_ID, SIGNATURE
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid
 
 
@@ -222,15 +222,11 @@ class GeminiReader(ReplyReader):
         arguments = msgspec.json.format(bytes(call.args), indent=-1).decode()
         if not arguments.startswith("{"):
             arguments = "{}"
-        made = ToolCall(self._unused_id(call.id or f"{MADE_ID}{uuid4().hex}"), call.name or "", arguments)
+        unused = unused_id(call.id or f"{MADE_ID}{uuid4().hex}", (made.id for made in self._calls))
+        made = ToolCall(unused, call.name or "", arguments)
         deltas.append(ChatDelta(tool_call=ToolCallDelta(len(self._calls), made.id, made.name, made.arguments)))
         self._calls.append(made)
         self._parts.append(made)
-
-    def _unused_id(self, wanted: str) -> str:
-        while any(call.id == wanted for call in self._calls):
-            wanted += "_"
-        return wanted
 
     def reply(self) -> ChatReply:
         """Return the reply.
@@ -254,7 +250,7 @@ class GeminiReader(ReplyReader):
         self._close()
         if not self._calls and not any(isinstance(part, Text) for part in self._parts):
             self._parts.append(Text(""))
-        untrusted = (f"the web, searched by {self._service}",) if self._searched else None
+        untrusted = web_label(self._service) if self._searched else None
         return ChatReply(
             Message("assistant", tuple(self._parts), None, untrusted),
             "length" if self._finish in _CUT else "tool_calls" if self._calls else "stop",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import mimetypes
 import re
 from collections.abc import Iterator, Mapping
@@ -29,6 +28,7 @@ from portico import (
 from portico_gemini._schemas import Declarations, narrowed
 from portico_gemini.config import GeminiChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, check_attached, must_call, no_place_for, split_results
 
 _GENERATION = frozenset(
     {
@@ -146,9 +146,7 @@ def _add_tools(
     if tools:
         fields["tools"] = tools
     config: dict[str, Any] = {}
-    if request.tool_choice.mode == "required":
-        if not offered:
-            raise ValueError("the tool choice is 'required', but no tool is offered")
+    if must_call(request):
         config["functionCallingConfig"] = {"mode": "ANY"}
         if len(offered) == 1:
             config["functionCallingConfig"]["allowedFunctionNames"] = [offered[0].name]
@@ -178,10 +176,9 @@ def _generation(request: ChatRequest, settings: GeminiChatSettings) -> dict[str,
         options["responseMimeType"] = "application/json"
         if request.response_schema != {"type": "object"}:
             options["responseJsonSchema"] = narrowed(request.response_schema)
-    for name, option in options.items():
-        if isinstance(option, float) and not math.isfinite(option):
-            raise ValueError(f"{name} is a finite number, not {option}")
-    return {name: option for name, option in options.items() if option is not None}
+    fields: dict[str, Any] = {}
+    add_sampling(fields, options)
+    return fields
 
 
 def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str, Any]]:
@@ -193,7 +190,12 @@ def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str,
             if not all(isinstance(part, Text) for part in message.content):
                 raise ValueError("a message of the role 'system' holds text, and nothing else")
             continue
-        if results and message.role != "tool":
+        told, rest = ([], message) if message.role == "assistant" else split_results(message)
+        # Gemini wants all results of one turn together.
+        results += [_result(part, names) for part in told]
+        if rest is None:
+            continue
+        if results:
             yield {"role": "user", "parts": results}
             results = []
         if message.role == "assistant":
@@ -201,16 +203,8 @@ def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str,
             if parts:
                 yield {"role": "model", "parts": parts}
         else:
-            found = [_result(part, names) for part in message.content if isinstance(part, ToolResult)]
-            rest = [part for part in message.content if not isinstance(part, ToolResult)]
-            if message.role == "tool":
-                if rest or not found:
-                    raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
-                # Gemini wants all results of one turn together.
-                results += found
-            else:
-                parts = found + [_part(part, message.role) for part in rest if part != Text("")]
-                yield {"role": "user", "parts": parts or [{"text": ""}]}
+            parts = [_part(part, message.role) for part in rest.content if part != Text("")]
+            yield {"role": "user", "parts": parts or [{"text": ""}]}
     if results:
         yield {"role": "user", "parts": results}
 
@@ -237,7 +231,7 @@ def _assistant(message: Message, settings: GeminiChatSettings, names: dict[str, 
             yield {"functionCall": call, **(signature or unsigned)}
             unsigned = {}
         else:
-            raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
+            raise no_place_for(part, "assistant")
         signature = {}
 
 
@@ -269,9 +263,8 @@ def _part(part: Part, role: str) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"text": part.text}
     if not isinstance(part, Image | File | Audio):
-        raise ValueError(f"a message of the role {role!r} cannot hold the part {type(part).__name__}")
-    if (part.data is None) == (part.url is None):
-        raise ValueError(f"{type(part).__name__} has either data or a url")
+        raise no_place_for(part, role)
+    check_attached(part)
     if part.data is not None:
         data = base64.b64encode(part.data).decode("ascii")
         return {"inlineData": {"mimeType": part.media_type, "data": data}}

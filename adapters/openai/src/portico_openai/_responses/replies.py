@@ -10,9 +10,9 @@ import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
-from portico_openai._shared_forms import citations_of, web_label
+from portico_openai._shared_forms import citations_of
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid, reported_error
 
 
@@ -256,9 +256,8 @@ class ResponseReader(ReplyReader):
         if item.call is not None:
             return []
         item.call = len(self._calls)
-        item.id = item.read.call_id or item.read.id or f"call_{item.call}"
-        while any(call.id == item.id for call in self._calls):
-            item.id += "_"
+        wanted = item.read.call_id or item.read.id or f"call_{item.call}"
+        item.id = unused_id(wanted, (call.id for call in self._calls))
         self._calls.append(item)
         return [ChatDelta(tool_call=ToolCallDelta(item.call, item.id, item.read.name or "", item.text))]
 

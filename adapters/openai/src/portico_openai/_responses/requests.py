@@ -10,6 +10,7 @@ from portico import ChatCapabilities, ChatRequest, File, Image, Message, Part, R
 from portico_openai import _shared_forms as forms
 from portico_openai.config import OpenAIChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, must_call, no_place_for, split_results
 
 EXTRAS = forms.EXTRAS | {"include", "max_tool_calls", "moderation", "reasoning", "reasoning_summary", "truncation"}
 """OpenAI's own options. What makes the service keep the conversation is not among them: Portico sends it each time."""
@@ -67,7 +68,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
         fields["tools"] = [*tools, {"type": "web_search"}] if searches else tools
     else:
         fields.pop("parallel_tool_calls", None)
-    if forms.must_call(request):
+    if must_call(request):
         names = [{"type": "function", "name": tool["name"]} for tool in tools]
         if len(names) == 1 and settings.calls_by_name:
             fields["tool_choice"] = names[0]
@@ -79,7 +80,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
         kind, about = form
         fields["text"] = {**(fields.get("text") or {}), "format": {"type": kind, **about}}
     options = {"temperature": request.temperature, "top_p": request.top_p, "max_output_tokens": request.max_tokens}
-    forms.add_sampling(fields, options)
+    add_sampling(fields, options)
     if stream:
         fields["stream"] = True
     return encode_json(fields)
@@ -101,7 +102,7 @@ def _items(messages: Any, service: str) -> Iterator[dict[str, Any]]:
                 items.pop()
             yield from items
             continue
-        results, rest = forms.split_results(message)
+        results, rest = split_results(message)
         for result in results:
             yield {"type": "function_call_output", "call_id": result.id, "output": result.content}
         if rest is not None:
@@ -130,7 +131,7 @@ def _of_assistant(message: Message, service: str) -> Iterator[dict[str, Any]]:
                     # The service would look for an id among what it stores.
                     yield {name: member for name, member in item.items() if name != "id"}
         else:
-            raise forms.no_place_for(part, "assistant")
+            raise no_place_for(part, "assistant")
 
 
 def _part(part: Part, role: str) -> dict[str, Any]:
@@ -141,4 +142,4 @@ def _part(part: Part, role: str) -> dict[str, Any]:
     if isinstance(part, File):
         url = forms.url_of(part)
         return {"type": "input_file", **({"file_url": url} if part.url else {"filename": part.name, "file_data": url})}
-    raise forms.no_place_for(part, role)
+    raise no_place_for(part, role)
