@@ -77,7 +77,7 @@ class WireFaults:
         assert error.__cause__ is not None
 
     @WAYS
-    async def test_a_name_that_nobody_knows(self, way, make_chat, monkeypatch):
+    async def test_a_name_that_is_not_known(self, way, make_chat, monkeypatch):
         def unknown(*_: object, **__: object) -> None:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
