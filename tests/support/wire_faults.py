@@ -77,7 +77,7 @@ class WireFaults:
         assert error.__cause__ is not None
 
     @WAYS
-    async def test_a_name_that_nobody_knows(self, way, make_chat, monkeypatch):
+    async def test_a_name_that_is_not_known(self, way, make_chat, monkeypatch):
         def unknown(*_: object, **__: object) -> None:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -180,7 +180,7 @@ class WireFaults:
             await self.failure(make_chat(), "stream", ResponseInvalid)
 
     @WAYS
-    @pytest.mark.parametrize("header", ["date", "seconds", "milliseconds", "none", "nonsense"])
+    @pytest.mark.parametrize("header", ["date", "seconds", "milliseconds", "none", "nonsense", "odd date"])
     async def test_too_many_requests(self, way, header, loopback, make_chat):
         date = formatdate(time.time() + 30, usegmt=True)
         headers = {
@@ -189,12 +189,13 @@ class WireFaults:
             "milliseconds": {"retry_after_ms": "30000", "retry_after": "99"},
             "none": {},
             "nonsense": {"retry_after": "soon"},
+            "odd date": {"retry_after": "Wed, 21 Oct 2015 07:28:00 +99999999999999"},
         }[header]
         body = {"error": {"message": "Slow down.", "type": "requests", "code": "rate_limit_exceeded"}}
         loopback.will(loopback.whole(body, status="429 Too Many Requests", **headers))
         error = await self.failure(make_chat(), way, RateLimited)
         assert isinstance(error, RateLimited)
-        if header in {"none", "nonsense"}:
+        if header in {"none", "nonsense", "odd date"}:
             assert error.retry_after is None
             assert "Try again later." in str(error)
         else:

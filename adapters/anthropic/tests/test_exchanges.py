@@ -30,7 +30,11 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from portico_anthropic._replies import MessageReader
+from portico_anthropic.config import AnthropicChatSettings
+from portico_wire.errors import Peer
 
+PEER = Peer("Chat service", "anthropic", "Anthropic", "m-1", "https://example.org", "example.org")
 EXCHANGES = Path(__file__).parent / "exchanges"
 REQUEST = ChatRequest([Message.of("user", "Say hello.")])
 CLAUDE = "claude-sonnet-5-5"
@@ -197,6 +201,36 @@ async def test_a_refusal_is_raised_with_its_reason(name, loopback, make_chat):
     with pytest.raises(ContentRefused) as caught:
         await run(make_chat(), REQUEST, name[-4:].lstrip("."))
     assert REFUSALS[Path(name).stem] in str(caught.value)
+
+
+def test_a_stream_with_nulls_and_pieces_of_other_blocks_is_read():
+    start = {"type": "content_block_start", "index": 0}
+    piece = {"type": "content_block_delta", "index": 0}
+    events = [
+        {**start, "content_block": {"type": "thinking", "thinking": "", "signature": None}},
+        {**piece, "delta": {"type": "thinking_delta", "thinking": "Hm."}},
+        {**piece, "delta": {"type": "signature_delta", "signature": "c2ln"}},
+        {**start, "index": 1, "content_block": {"type": "text", "text": None, "citations": 1}},
+        {**piece, "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a": 1}'}},
+        {**piece, "index": 1, "delta": {"type": "text_delta", "text": "Hello."}},
+        {**piece, "index": 1, "delta": {"type": "unheard_of_delta", "text": None}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": None},
+        {"type": "message_stop"},
+    ]
+    reader = MessageReader(PEER, "anthropic", "anthropic at example.org")
+    deltas = [delta for event in events for delta in reader.add(json.dumps(event).encode())]
+    whole = reader.reply()
+    check_pieces(deltas, whole)
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    assert whole.message.content == (Reasoning(thought, "Hm.", "anthropic at example.org"), Text("Hello."))
+
+
+async def test_tokens_that_are_kept_for_an_hour_cost_what_that_costs(loopback, make_chat, monkeypatch):
+    monkeypatch.setattr(AnthropicChatSettings, "address", "https://api.anthropic.com")
+    usage = {"input_tokens": 0, "cache_creation_input_tokens": 1_000, "output_tokens": 0}
+    loopback.will(loopback.whole(loopback.message(model="claude-haiku-4-5", usage=usage)))
+    costs = [(await make_chat(cache=kept).complete(REQUEST)).usage.cost for kept in ("5m", "1h")]
+    assert costs[1] / costs[0] == pytest.approx(2 / 1.25)
 
 
 ERRORS: dict[str, tuple[type[ServiceError], str]] = {

@@ -37,6 +37,8 @@ EXCHANGES = Path(__file__).parent / "exchanges" / "replies"
 EVENTS = [line[6:].encode() for line in (EXCHANGES / "tools.sse").read_text("utf-8").splitlines() if line[:1] == "d"]
 PEER = Peer("Chat service", "anthropic", "Anthropic", "m-1", "https://example.org", "example.org")
 BEDROCK = {"through": "bedrock", "aws_region": "eu-west-1", "model": "eu.anthropic.claude-sonnet-5-5-v1:0"}
+ADAPTIVE = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+BINDING = "thinking-binding-controls-2026-08-01"
 VERTEX = {"through": "vertex", "project": "my-project", "region": "europe-west1", "model": "claude-sonnet-5-5@20260601"}
 
 
@@ -75,6 +77,13 @@ async def test_a_token_is_sent_in_the_place_of_a_key(loopback, make_chat):
     assert headers["authorization"] == "Bearer token-1"
     assert "x-api-key" not in headers
     assert headers["anthropic-version"] == "2023-06-01"
+
+
+async def test_the_beta_of_newer_models_is_named_beside_those_of_the_settings(loopback, make_chat):
+    loopback.will(loopback.whole(loopback.message()))
+    await make_chat(headers={"Anthropic-Beta": "one"}, preserved_thinking=True).complete(REQUEST)
+    await make_chat(headers={"Anthropic-Beta": "one"}).complete(REQUEST)
+    assert [visit.headers["anthropic-beta"] for visit in loopback.visits] == [f"one,{BINDING}", "one"]
 
 
 @pytest.mark.parametrize("base", ["", "/", "/v1", "/v1/", "/anthropic", "/anthropic/v1"])
@@ -120,7 +129,9 @@ async def test_bedrock_is_asked_with_a_bearer_key(key, loopback, make_chat):
         assert "anthropic-version" not in visit.headers
         assert visit.json == {
             "anthropic_version": "bedrock-2023-05-31",
+            "anthropic_beta": [BINDING],
             "max_tokens": 16_384,
+            "thinking": ADAPTIVE,
             "messages": [{"role": "user", "content": [{"type": "text", "text": "Say hello."}]}],
         }
 
@@ -183,9 +194,11 @@ async def test_vertex_is_asked_with_a_token(loopback, make_chat):
     assert [visit.path for visit in loopback.visits] == [f"{place}:rawPredict", f"{place}:streamRawPredict"]
     for visit, further in zip(loopback.visits, ({}, {"stream": True}), strict=True):
         assert visit.headers["authorization"] == "Bearer ya29.token"
+        assert visit.headers["anthropic-beta"] == BINDING
         assert visit.json == {
             "anthropic_version": "vertex-2023-10-16",
             "max_tokens": 16_384,
+            "thinking": ADAPTIVE,
             "messages": [{"role": "user", "content": [{"type": "text", "text": "Say hello."}]}],
             **further,
         }

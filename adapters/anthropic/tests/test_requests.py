@@ -302,6 +302,54 @@ def test_thinking_is_as_set_unless_a_call_is_required_or_the_request_says_otherw
     assert sent(own, **settings)["thinking"] == {"type": "disabled"}
 
 
+def test_newer_models_drop_thinking_that_a_change_made_invalid_and_are_asked_for_a_call():
+    """They refuse a conversation whose beginning has changed otherwise, and calls that are forced."""
+    newer = {"model": "claude-sonnet-5-5"}
+    binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    assert sent(ChatRequest(HELLO), **newer)["thinking"] == {"type": "adaptive", **binding}
+    shown = {"type": "adaptive", "display": "summarized", **binding}
+    assert sent(ChatRequest(HELLO), thinking="adaptive", **newer)["thinking"] == shown
+    result = Message.of("tool", ToolResult("c", "Clock-Now", "noon"))
+    asked = [*HELLO, Message.of("assistant", ToolCall("c", "Clock-Now")), result]
+    body = sent(ChatRequest(asked, tools=(CLOCK,), tool_choice=ToolChoice("required")), web_search=True, **newer)
+    assert "tool_choice" not in body
+    assert body["tools"] == [CLOCK_SENT]
+    assert body["thinking"] == {"type": "adaptive", **binding}
+    assert [block["type"] for block in body["messages"][-1]["content"]] == ["tool_result", "text"]
+    assert sent(ChatRequest(HELLO), preserved_thinking=False, **newer) == PLAIN | newer
+
+
+def test_a_turn_that_began_without_thinking_ends_without_it():
+    """Thinking with a budget must stand at the beginning of a turn, where there is none if a call was forced."""
+    thought = Reasoning(THOUGHT, "Hm.", MAKER)
+    calls = [
+        Message.of("assistant", ToolCall("c1", "x")),
+        Message.of("tool", ToolResult("c1", "x", "1")),
+        Message.of("assistant", ToolCall("c2", "x")),
+        Message.of("tool", ToolResult("c2", "x", "2")),
+    ]
+    thinking = Message("assistant", (thought, *calls[0].content))
+    for messages, thinks in (
+        ([*HELLO, *calls], False),
+        ([*HELLO, thinking, *calls[1:]], True),
+        ([*HELLO, *calls, Message.of("assistant", "Two."), *HELLO], True),
+    ):
+        assert ("thinking" in sent(ChatRequest(messages), thinking="budget")) is thinks
+
+
+@pytest.mark.parametrize(("limit", "budget"), [(9_000, 8_192), (4_000, 3_999), (1_024, None)])
+def test_a_request_with_a_lower_limit_thinks_less(limit: int, budget: int | None):
+    body = sent(ChatRequest(HELLO, max_tokens=limit), thinking="budget")
+    assert body.get("thinking", {}).get("budget_tokens") == budget
+
+
+def test_thinking_that_nothing_follows_is_not_sent():
+    thought = Reasoning(THOUGHT, "Hm.", MAKER)
+    cut = [*HELLO, Message.of("assistant", thought, ""), Message.of("user", "And?")]
+    assert turns(*cut) == [("user", [text("Hello"), text("And?")])]
+    assert turns(Message.of("assistant", "Yes.", thought)) == [("assistant", [text("Yes.")])]
+
+
 def test_what_is_kept_is_marked_where_others_have_it_too_and_at_the_end():
     mark = {"type": "ephemeral", "ttl": "1h"}
     asked = ChatRequest([Message.of("system", "Be brief."), *HELLO], tools=(CLOCK, DICE))
@@ -399,6 +447,12 @@ def test_only_older_models_take_a_temperature(model: str, takes: bool):
     assert ("temperature" in told.sampling) is not takes
 
 
+@pytest.mark.parametrize("thinking", ["adaptive", "between_tools", "budget"])
+def test_a_model_that_thinks_takes_no_temperature(thinking: Any):
+    made = AnthropicChatSettings(model="claude-sonnet-4-5", thinking=thinking)
+    assert capabilities(made).sampling == {"max_tokens", "stop"}
+
+
 def test_a_number_that_is_none_is_a_mistake():
     with pytest.raises(ValueError, match="finite"):
         sent(ChatRequest(HELLO, temperature=math.nan))
@@ -409,6 +463,8 @@ def test_a_number_that_is_none_is_a_mistake():
     [
         ({"through": "bedrock"}, "needs aws_region"),
         ({"through": "vertex"}, "needs project"),
+        ({"aws_region": "eu-west-1"}, "aws_region is for bedrock: set through = 'bedrock' too"),
+        ({"project": "p"}, "project is for vertex"),
         ({"aws_access_key": "a"}, "together"),
         ({"api_key": "a", "auth_token": "b"}, "give one of them"),
         ({"through": "vertex", "project": "p", "api_key": "a"}, "Vertex takes no api_key"),

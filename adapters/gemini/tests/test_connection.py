@@ -194,6 +194,7 @@ async def test_an_authorization_of_ones_own_is_sent_as_it_is(loopback, make_chat
         ({"body": {"contents": []}}, "body may not name contents"),
         ({"extras": ("tools",)}, "extras may not name tools"),
         ({"thinking_budget": -2}, "thinking_budget"),
+        ({"thinking_budget": 0, "thinking_level": "low"}, "give one of them"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings, said):

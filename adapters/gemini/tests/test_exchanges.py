@@ -117,7 +117,9 @@ REPLIES = {
         FLASH, "stop", Usage(216, 48, 0, 30), Text("The policy rate is 4.0 %. It was lowered in September."), **FOUND
     ),
     "search-unused": reply(FLASH, "stop", Usage(11, 2), Text("Hello.")),
-    "search-and-tools": reply(NEW, "tool_calls", Usage(290, 80, 0, 50), *SEARCHED),
+    "search-and-tools": reply(
+        NEW, "tool_calls", Usage(290, 80, 0, 50), *SEARCHED, untrusted=("the web, searched by gemini",)
+    ),
     "two-candidates": reply(FLASH, "stop", Usage(5, 8), Text("First.")),
 }
 
@@ -209,6 +211,33 @@ async def test_what_is_signed_goes_back_on_its_own_part_as_it_came(name, loopbac
             ],
         }[Path(name).stem]
     )
+
+
+@pytest.mark.parametrize(
+    ("parts", "sent"),
+    [
+        # A signature alone is a part for itself, not that of what follows.
+        (
+            [{"text": "Yes."}, {"thoughtSignature": OTHER}, {"functionCall": {"id": "f", "name": "x", "args": {}}}],
+            [
+                {"text": "Yes."},
+                {"text": "", "thoughtSignature": OTHER},
+                {
+                    "functionCall": {"id": "f", "name": "x", "args": {}},
+                    "thoughtSignature": "skip_thought_signature_validator",
+                },
+            ],
+        ),
+        ([{"text": None, "functionCall": None, "fileData": {"fileUri": "u"}}], [{"fileData": {"fileUri": "u"}}]),
+        ([{"text": None, "thought": None}, {"text": "Yes."}], [{"text": "Yes."}]),
+    ],
+)
+async def test_a_part_of_another_form_keeps_its_place(parts, sent, loopback, make_chat):
+    chat = make_chat()
+    loopback.will(loopback.whole({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}))
+    said = (await chat.complete(REQUEST)).message
+    await chat.complete(ChatRequest([*REQUEST.messages, said, *REQUEST.messages]))
+    assert loopback.visits[1].json["contents"][1]["parts"] == sent
 
 
 async def test_a_call_without_an_identifier_goes_back_without_one(loopback, make_chat):

@@ -16,7 +16,10 @@ from tests.support.exchanges import check_pieces, made_by
 
 from portico import ChatReply, ChatRequest, Citation, Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 from portico.errors import ContentRefused, ContextOverflow, RateLimited, ServiceError, ServiceUnavailable
+from portico_openai._responses.replies import ResponseReader
+from portico_wire.errors import Peer
 
+PEER = Peer("Chat service", "openai", "OpenAI", "m-1", "https://example.org/v1", "example.org")
 EXCHANGES = Path(__file__).parent / "exchanges" / "responses"
 REQUEST = ChatRequest([Message.of("user", "Say hello.")])
 GPT = "gpt-4.1-2025-04-14"
@@ -143,8 +146,10 @@ async def test_a_refusal_is_raised_with_the_models_words(name, loopback, make_ch
 
 @pytest.mark.parametrize("name", [name for name in REPLIES if name.startswith("openai")])
 async def test_a_reply_goes_back_as_the_items_that_came(name, loopback, make_chat):
-    """Only what a service looks up or counts is left out: its identifiers, states and probabilities."""
+    """What a service looks up or counts is left out, identifiers and probabilities, and reasoning without an answer."""
     output = [{**item} for item in output_of(name)]
+    if output[-1]["type"] == "reasoning":
+        output.pop()
     for item in output:
         item.pop("id")
         if item["type"] in ("message", "function_call"):
@@ -165,6 +170,32 @@ async def test_a_reply_goes_back_as_the_items_that_came(name, loopback, make_cha
         if item["type"] == "function_call"
     ]
     assert loopback.visits[1].json["input"] == [{"role": "user", "content": "Say hello."}, *output, *answers]
+
+
+def test_an_output_is_read_in_its_order_and_nothing_of_it_twice():
+    """Servers stream some of the items, or pieces without numbers, and write the whole output at the end."""
+    thought: dict[str, Any] = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"}
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hello."}]}
+    piece = {"type": "response.output_text.delta", "delta": "Hello."}
+    done = {"type": "response.output_item.done", "item": said}
+    last = {"type": "response.completed", "response": {"status": "completed", "output": [thought, said]}}
+    for events in (
+        [last],
+        [piece, last],
+        [{**piece, "output_index": 1, "item_id": "m"}, last],
+        [{**piece, "output_index": 1}, {**done, "output_index": 1}, last],
+        [{**done, "output_index": 1}, {**done, "item": thought, "output_index": 0}, last],
+    ):
+        reader = ResponseReader(PEER, "openai", "openai at example.org")
+        deltas = [delta for event in events for delta in reader.add(json.dumps(event).encode())]
+        assert "".join(delta.text for delta in deltas) == "Hello."
+        assert reader.reply().message.content == (Reasoning(thought, None, "openai at example.org"), Text("Hello."))
+
+
+def test_an_item_whose_type_is_no_word_is_handed_back():
+    reader = ResponseReader(PEER, "openai", "openai at example.org")
+    reader.read(json.dumps({"output": [{"type": ["odd"]}], "status": "completed"}).encode())
+    assert reader.reply().text == ""
 
 
 ERRORS: dict[str, tuple[type[ServiceError], str]] = {

@@ -209,6 +209,8 @@ def test_each_kind_of_message_has_its_form():
     [
         Reasoning({"type": "reasoning", "summary": []}, None, "openai at other.example.org"),
         Reasoning({"type": "thinking", "thinking": "Hm."}, None, "anthropic at api.anthropic.com"),
+        Reasoning({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, "Hm."),
+        Reasoning({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
         Reasoning({"reasoning_content": "Hm."}, "Hm."),
         Reasoning("words"),
     ],

@@ -37,6 +37,14 @@ def test_a_published_price_is_found_by_address_and_model():
     assert 0 < cached < whole
 
 
+def test_counts_that_cannot_be_have_no_cost_and_leave_the_price_known():
+    found = prices()
+    odd = Usage(10, 5, cached_tokens=11)
+    assert found.add(odd, "gpt-4o-mini").cost is None
+    assert found.add(Usage(10, 5), "gpt-4o-mini").cost
+    assert prices(input=1, output=0).add(odd, "any-model").cost == pytest.approx(11 / 1_000_000)
+
+
 @pytest.mark.parametrize(("model", "base_url"), [("gpt-4o-mini", "http://127.0.0.1:8080/v1"), ("my-model", OPENAI)])
 def test_elsewhere_and_for_other_models_nothing_is_said(model, base_url):
     unknown = prices(model, base_url)

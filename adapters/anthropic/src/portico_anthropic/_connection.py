@@ -10,9 +10,9 @@ import anthropic
 import httpx2
 
 from portico.errors import AuthenticationFailed, ConfigurationError
-from portico_anthropic._wire import VERSION
+from portico_anthropic._wire import BINDING, VERSION
 from portico_anthropic.config import AnthropicChatSettings
-from portico_wire.connection import look_at, secrets_of
+from portico_wire.connection import headers_of, look_at, secrets_of
 from portico_wire.errors import TRANSPORT_ERRORS, Peer
 from portico_wire.stainless import CopiedRequests, StainlessConnection
 
@@ -48,15 +48,17 @@ class AnthropicConnection(StainlessConnection):
             )
         key = settings.api_key.reveal() if settings.api_key else ""
         token = settings.auth_token.reveal() if settings.auth_token else ""
-        headers = {**settings.headers, **{name: secret.reveal() for name, secret in settings.secret_headers.items()}}
         own_headers = {
             "Content-Type": "application/json",
             "User-Agent": f"portico-anthropic/{version('portico-anthropic')} anthropic/{anthropic.__version__}",
             **({"anthropic-version": VERSION[through]} if through == "anthropic" else {}),
             **({"X-Api-Key": key} if key and through == "anthropic" else {}),
             **({"Authorization": f"Bearer {token}"} if token else {}),
-            **headers,
+            **headers_of(settings),
         }
+        if settings.preserves_thinking and through != "bedrock":
+            name = next((name for name in own_headers if name.lower() == "anthropic-beta"), "anthropic-beta")
+            own_headers[name] = ",".join(filter(None, (own_headers.get(name), BINDING)))
         self.omitted = dict.fromkeys(_NOT_SENT, anthropic.Omit())
         if not any(name.lower() in {"authorization", "x-api-key"} for name in own_headers):
             # The SDK requires one unless it is omitted explicitly.

@@ -12,7 +12,7 @@ from portico import ChatDelta, ChatReply, Citation, Message, Part, Reasoning, Te
 from portico.errors import ContentRefused
 from portico_anthropic._wire import CITED
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid
 
 
@@ -63,7 +63,6 @@ class _Event(Answer):
 
 _REPLIES = msgspec.json.Decoder(_Reply)
 _EVENTS = msgspec.json.Decoder(_Event)
-_WEB = "the web, searched by {}"
 _PAUSED = "pause_turn"
 _PAUSES = 8
 """Times at most that a turn that the service pauses is continued."""
@@ -81,8 +80,8 @@ class _Block:
     """Of its text, its thinking or its JSON."""
 
     @property
-    def kind(self) -> Any:
-        return self.data.get("type")
+    def kind(self) -> str:
+        return str(self.data.get("type"))
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -173,14 +172,15 @@ class MessageReader(ReplyReader):
         parts = list(self.parts())
         if not any(isinstance(part, Text | ToolCall) for part in parts):
             parts.append(Text(""))
-        searched = any(block.kind == "web_search_tool_result" for block in self._blocks)
+        citations = tuple(_citations(self._blocks))
+        searched = citations or any(block.kind == "web_search_tool_result" for block in self._blocks)
         return ChatReply(
-            Message("assistant", tuple(parts), untrusted=(_WEB.format(self._service),) if searched else None),
+            Message("assistant", tuple(parts), untrusted=web_label(self._service) if searched else None),
             "length" if self._stop in _CUT else "tool_calls" if self._calls else "stop",
             self._counted + _read_usage(self._usage),
             self._model or self.peer.model,
             self._service,
-            tuple(_citations(self._blocks)),
+            citations,
         )
 
     def parts(self) -> Iterator[Part]:
@@ -221,6 +221,8 @@ class MessageReader(ReplyReader):
             self._stop, self._stop_details, self.complete = reason, details, True
 
     def _begin(self, number: int, data: dict[str, Any]) -> Iterator[ChatDelta]:
+        if not isinstance(data.get("citations"), list):
+            data.pop("citations", None)
         block = _Block(data)
         self.begun = True
         self._blocks.append(block)
@@ -241,9 +243,7 @@ class MessageReader(ReplyReader):
     def _begin_call(self, block: _Block) -> None:
         block.call = len(self._calls)
         wanted = str(block.data.get("id") or f"toolu_{block.call}")
-        while any(call.data["id"] == wanted for call in self._calls):
-            wanted += "_"
-        block.data["id"] = wanted
+        block.data["id"] = unused_id(wanted, (call.data["id"] for call in self._calls))
         self._calls.append(block)
 
     def _say(self, block: _Block, text: str) -> ChatDelta:
@@ -256,19 +256,19 @@ class MessageReader(ReplyReader):
         if block is None:
             list(self._begin(number, {"type": "thinking" if delta.thinking is not None else "text"}))
             block = self._open[number]
-        if delta.text:
+        if delta.text and block.kind == "text":
             return [self._say(block, delta.text)]
-        if delta.thinking:
+        if delta.thinking and block.kind == "thinking":
             block.pieces.append(delta.thinking)
             return [ChatDelta(reasoning=delta.thinking)]
-        if delta.partial_json:
+        if delta.partial_json and block.kind not in {"text", "thinking"}:
             block.pieces.append(delta.partial_json)
             if block.call >= 0:
                 return [ChatDelta(tool_call=ToolCallDelta(block.call, arguments=delta.partial_json))]
         elif delta.signature:
-            block.data["signature"] = block.data.get("signature", "") + delta.signature
+            block.data["signature"] = (block.data.get("signature") or "") + delta.signature
         elif delta.citation:
-            block.data["citations"] = [*(block.data.get("citations") or ()), delta.citation]
+            block.data["citations"] = [*block.data.get("citations", ()), delta.citation]
         return []
 
 
@@ -276,7 +276,7 @@ def _citations(blocks: Iterable[_Block]) -> Iterator[Citation]:
     """Yield what the service relied on in its search, numbered by link in the order of first mention."""
     numbers: dict[str, int] = {}
     for block in blocks:
-        for cited in block.data.get("citations") or ():
+        for cited in block.data.get("citations", ()):
             match cited:
                 case {"type": "web_search_result_location", "url": str(link)}:
                     number = numbers.setdefault(link, len(numbers) + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -26,8 +25,9 @@ from portico import (
     ToolResult,
 )
 from portico_anthropic._schemas import held_form
-from portico_anthropic.config import AnthropicChatSettings
+from portico_anthropic.config import LEAST_BUDGET, AnthropicChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, check_attached, must_call, no_place_for, split_results
 
 VERSION = {"anthropic": "2023-06-01", "bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
 """The version of the protocol: a header at Anthropic, a field of the body elsewhere."""
@@ -47,6 +47,10 @@ _UNMARKED = frozenset(_THOUGHTS)
 CITED = "citations"
 """The type of what stands behind a text in a message and goes back in its block: its citations."""
 _ANYTHING: dict[str, Any] = {"type": "object"}
+BINDING = "thinking-binding-controls-2026-08-01"
+"""The name of the beta that lets a request say what becomes of thinking before which something has changed."""
+_CALL = "Answer with a call of a tool, and nothing else."
+"""What asks for a call that cannot be forced."""
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -90,6 +94,8 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
         fields["model"] = settings.model
     else:
         fields["anthropic_version"] = VERSION[settings.through]
+    if settings.through == "bedrock" and settings.preserves_thinking:
+        fields["anthropic_beta"] = [*fields.get("anthropic_beta", ()), BINDING]
     fields["max_tokens"] = settings.max_tokens if request.max_tokens is None else request.max_tokens
     _add_tools(fields, request, settings, own, written.called)
     output: dict[str, Any] = {"effort": own.get("effort", settings.effort)}
@@ -105,15 +111,12 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     output = {name: value for name, value in output.items() if value is not None}
     if output:
         fields["output_config"] = output
-    # A call that must be made leaves no room for thinking.
-    if settings.thinking == "off" or (settings.thinking and request.tool_choice.mode != "required"):
-        fields["thinking"] = _thinking(settings)
+    required = must_call(request)
+    if required and settings.preserves_thinking:
+        written.add([Message.of("user", _CALL)])
+    _add_thinking(fields, settings, written.messages, forced=required and not settings.preserves_thinking)
     options = {"temperature": request.temperature, "top_p": request.top_p, "stop_sequences": request.stop or None}
-    for name, option in options.items():
-        if isinstance(option, float) and not math.isfinite(option):
-            raise ValueError(f"{name} is a finite number, not {option}")
-        if option is not None:
-            fields[name] = option
+    add_sampling(fields, options)
     if written.system:
         fields["system"] = "\n\n".join(written.system)
     fields["messages"] = written.messages
@@ -124,17 +127,41 @@ def request_body(request: ChatRequest, settings: AnthropicChatSettings, *, strea
     return encode_json(fields | extras)
 
 
-def _thinking(settings: AnthropicChatSettings) -> dict[str, Any]:
-    match settings.thinking:
-        case "off":
-            return {"type": "disabled"}
-        case "adaptive":
+def _add_thinking(
+    fields: dict[str, Any], settings: AnthropicChatSettings, messages: Iterable[dict[str, Any]], *, forced: bool
+) -> None:
+    kind = settings.thinking
+    if kind == "off":
+        fields["thinking"] = {"type": "disabled"}
+    elif forced:
+        # It leaves no room for thinking.
+        return
+    elif kind == "budget":
+        budget = min(settings.thinking_budget, fields["max_tokens"] - 1)
+        if budget >= LEAST_BUDGET and _begins_with_thinking(messages):
+            fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    elif kind == "between_tools":
+        fields["thinking"] = {"type": kind}
+    elif kind == "adaptive" or settings.preserves_thinking:
+        fields["thinking"] = {"type": "adaptive"}
+        if kind:
             # Newer models leave their thoughts out of replies otherwise.
-            return {"type": "adaptive", "display": "summarized"}
-        case "budget":
-            return {"type": "enabled", "budget_tokens": settings.thinking_budget}
-        case kind:
-            return {"type": kind}
+            fields["thinking"]["display"] = "summarized"
+        if settings.preserves_thinking:
+            # The service would refuse a conversation whose system, tools or earlier messages have changed.
+            fields["thinking"]["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+
+
+def _begins_with_thinking(messages: Iterable[dict[str, Any]]) -> bool:
+    """Tell whether the turn to be ended began with thinking, if it has begun: one whose call was forced did not."""
+    first = None
+    for turn in reversed([*messages]):
+        kind = turn["content"][0]["type"]
+        if turn["role"] == "assistant":
+            first = kind
+        elif kind != "tool_result":
+            break
+    return first is None or first in _THOUGHTS
 
 
 def _add_tools(
@@ -147,8 +174,6 @@ def _add_tools(
     """Write the tools, and how they may be called."""
     mode = request.tool_choice.mode
     offered = request.tools if mode == "none" else request.offered
-    if mode == "required" and not offered:
-        raise ValueError("the tool choice is 'required', but no tool is offered")
     if not offered:
         # The service refuses calls in a history without tools.
         mode = "none"
@@ -165,7 +190,7 @@ def _add_tools(
     choice: dict[str, Any] = {}
     if mode == "none":
         choice = {"type": "none"}
-    elif mode == "required":
+    elif mode == "required" and not settings.preserves_thinking:
         choice = {"type": "tool", "name": tools[0]["name"]} if len(tools) == 1 else {"type": "any"}
     if mode != "none" and (own.get("disable_parallel_tool_use") or own.get("parallel_tool_calls") is False):
         choice = {"type": "auto", **choice, "disable_parallel_tool_use": True}
@@ -219,7 +244,11 @@ class _Conversation:
             if message.role == "system":
                 self._add_system(message)
             elif message.role == "assistant":
-                self._add_turn("assistant", list(self._said(message.content)))
+                said = list(self._said(message.content))
+                # The service takes no message that ends with thinking: of a reply that was cut off.
+                while said and said[-1]["type"] in _THOUGHTS:
+                    said.pop()
+                self._add_turn("assistant", said)
             else:
                 self._add_turn("user", self._asked(message))
 
@@ -251,11 +280,9 @@ class _Conversation:
             last["content"] += [block for block in blocks if block["type"] != "tool_result"]
 
     def _asked(self, message: Message) -> list[dict[str, Any]]:
-        results = [self._result(part) for part in message.content if isinstance(part, ToolResult)]
-        rest = [part for part in message.content if not isinstance(part, ToolResult)]
-        if message.role == "tool" and (rest or not results):
-            raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
-        return results + [block for part in rest for block in _block(part)]
+        results, rest = split_results(message)
+        said = [block for part in (rest.content if rest else ()) for block in _block(part)]
+        return [*map(self._result, results), *said]
 
     def _result(self, result: ToolResult) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": self._ids.get(result.id) or _fit(result.id)}
@@ -282,7 +309,7 @@ class _Conversation:
                 else:
                     yield dict(part.data)
             else:
-                raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
+                raise no_place_for(part, "assistant")
 
     def _is_ours(self, part: Reasoning) -> bool:
         if part.service:
@@ -326,12 +353,11 @@ def _block(part: Part) -> Iterator[dict[str, Any]]:
         document = {"type": "document", "source": _document(part)}
         yield {**document, "title": part.name[:_LONGEST_TITLE]} if part.name else document
     else:
-        raise ValueError(f"a message of the user cannot hold the part {type(part).__name__}")
+        raise no_place_for(part, "user")
 
 
 def _source(part: Image | File) -> dict[str, Any]:
-    if (part.data is None) == (part.url is None):
-        raise ValueError(f"{'an Image' if isinstance(part, Image) else 'a File'} has either data or a url")
+    check_attached(part)
     if part.data is None:
         return {"type": "url", "url": part.url}
     return {"type": "base64", "media_type": part.media_type, "data": base64.b64encode(part.data).decode("ascii")}

@@ -12,10 +12,12 @@ from portico.plugins import Secret, ValueForm
 from portico_wire.settings import POSITIVE, ConnectionSettings, check_further
 
 _ADDRESS = "https://api.anthropic.com"
-_LEAST_BUDGET = 1_024
+LEAST_BUDGET = 1_024
+"""Tokens of thinking."""
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?")
 """The version in a model's name; a longer number is a date."""
 _WITHOUT_SAMPLING = (4, 7)
+_PRESERVING = (5, 1)
 
 
 def _usual_address(settings: AnthropicChatSettings) -> str:
@@ -110,8 +112,10 @@ class AnthropicChatSettings(ConnectionSettings):
     )
     thinking_budget: int = field(
         default=8_192,
-        validator=validators.ge(_LEAST_BUDGET),
-        metadata={"doc": "Tokens of thinking with `budget`; less than `max_tokens`."},
+        validator=validators.ge(LEAST_BUDGET),
+        metadata={
+            "doc": "Tokens of thinking with `budget`; less than `max_tokens`. A request with a lower limit thinks less."
+        },
     )
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = field(
         default=None, metadata={"doc": "How much the model does for a reply. Not set: as is usual for the model."}
@@ -138,7 +142,14 @@ class AnthropicChatSettings(ConnectionSettings):
         default=None,
         metadata={
             "doc": "Whether the model takes `temperature`, `top_p` and `top_k`. Not set: by its name; Claude does not "
-            "from 4.7 on."
+            "from 4.7 on, nor where it thinks."
+        },
+    )
+    preserved_thinking: bool | None = field(
+        default=None,
+        metadata={
+            "doc": "Whether the model ties what it thought to all that came before it, and cannot be made to call a "
+            "tool. Not set: by its name; Claude does from 5.1 on."
         },
     )
     tools: bool = field(default=True, metadata={"doc": "Whether the model can call tools."})
@@ -155,9 +166,12 @@ class AnthropicChatSettings(ConnectionSettings):
     )
 
     def __attrs_post_init__(self) -> None:
-        needed = {"bedrock": "aws_region", "vertex": "project"}.get(self.through)
-        if needed and not getattr(self, needed):
-            raise ValueError(f"through = {self.through!r} needs {needed}")
+        for through, needed in (("bedrock", "aws_region"), ("vertex", "project")):
+            given = bool(getattr(self, needed))
+            if self.through == through and not given:
+                raise ValueError(f"through = {through!r} needs {needed}")
+            if given and self.through != through:
+                raise ValueError(f"{needed} is for {through}: set through = {through!r} too")
         if (self.aws_access_key is None) != (self.aws_secret_key is None):
             raise ValueError("aws_access_key and aws_secret_key are given together or not at all")
         if self.api_key and self.auth_token:
@@ -178,10 +192,27 @@ class AnthropicChatSettings(ConnectionSettings):
         """Whether temperature and the like are sent."""
         if self.sampling is not None:
             return self.sampling
-        version = _VERSION.search(self.model)
-        if version is None:
-            return "claude" not in self.model
-        return (int(version[1]), int(version[2] or 0)) < _WITHOUT_SAMPLING
+        if self.thinking not in (None, "off"):
+            return False
+        version = self._version
+        return "claude" not in self.model if version is None else version < _WITHOUT_SAMPLING
+
+    @property
+    def preserves_thinking(self) -> bool:
+        """Whether thinking is tied to what came before it, and no call can be forced."""
+        if self.preserved_thinking is not None:
+            return self.preserved_thinking
+        return (self._version or (0, 0)) >= _PRESERVING
+
+    @property
+    def _version(self) -> tuple[int, int] | None:
+        found = _VERSION.search(self.model)
+        return None if found is None else (int(found[1]), int(found[2] or 0))
+
+    @property
+    def cache_tokens(self) -> str:
+        """The kind of tokens that are written to the cache, as genai-prices names it."""
+        return "cache_write_1h_tokens" if self.cache == "1h" else super().cache_tokens
 
     def path(self, *, stream: bool) -> str:
         """Return what follows ``base_url``: where it has the model in it, bodies do not."""

@@ -19,7 +19,7 @@ from google.genai.types import HttpOptions
 
 from portico.errors import AuthenticationFailed, ServiceUnavailable
 from portico_gemini.config import GeminiSettings
-from portico_wire.connection import secrets_of
+from portico_wire.connection import headers_of, secrets_of
 from portico_wire.errors import TRANSPORT_ERRORS, Peer
 from portico_wire.sending import Poster, PostingConnection
 
@@ -48,10 +48,7 @@ class GeminiConnection(PostingConnection):
         self._gemini = settings
         self._sdk: BaseApiClient | None = None
         self._requests: dict[str, tuple[str, dict[str, str]]] = {}
-        self._own_headers = {
-            **settings.headers,
-            **{name: secret.reveal() for name, secret in settings.secret_headers.items()},
-        }
+        self._own_headers = headers_of(settings)
 
     def path(self, method: str) -> str:
         """Return what follows the address for a method of the model."""

@@ -10,7 +10,7 @@ from portico import ChatDelta, ChatReply, Citation, Message, Part, Reasoning, Te
 from portico.errors import ContentRefused, ServiceUnavailable
 from portico_gemini._wire import MADE_ID, SIGNATURE
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid
 
 
@@ -123,6 +123,7 @@ class GeminiReader(ReplyReader):
         self._message: str | None = None
         self._blocked: _Feedback | None = None
         self._grounding: _Grounding | None = None
+        self._searched = False
 
     def read(self, text: bytes) -> list[ChatDelta]:
         """Read a whole reply and return what it brings."""
@@ -151,7 +152,7 @@ class GeminiReader(ReplyReader):
                     self._add_part(raw, text, deltas)
             found = candidate.grounding_metadata
             if found is not None and (found.grounding_chunks or found.web_search_queries):
-                self._grounding = found
+                self._grounding, self._searched = found, True
             if candidate.finish_reason:
                 self._finish, self._message = candidate.finish_reason, candidate.finish_message
                 self.begun = self.complete = True
@@ -166,7 +167,12 @@ class GeminiReader(ReplyReader):
         if part.function_call is not None:
             self._add_call(part.function_call, signature, deltas)
         elif part.text is None:
-            whole = msgspec.json.decode(raw)
+            whole = {name: value for name, value in msgspec.json.decode(raw).items() if value is not None}
+            if whole.keys() == {SIGNATURE}:
+                # Alone it would stand for the signature of what follows.
+                whole["text"] = ""
+            # Beside tools of the application, a search may leave nothing else.
+            self._searched = self._searched or "toolCall" in whole
             if whole:
                 self._close()
                 self._parts.append(Reasoning(whole, None, self._maker))
@@ -216,15 +222,11 @@ class GeminiReader(ReplyReader):
         arguments = msgspec.json.format(bytes(call.args), indent=-1).decode()
         if not arguments.startswith("{"):
             arguments = "{}"
-        made = ToolCall(self._unused_id(call.id or f"{MADE_ID}{uuid4().hex}"), call.name or "", arguments)
+        unused = unused_id(call.id or f"{MADE_ID}{uuid4().hex}", (made.id for made in self._calls))
+        made = ToolCall(unused, call.name or "", arguments)
         deltas.append(ChatDelta(tool_call=ToolCallDelta(len(self._calls), made.id, made.name, made.arguments)))
         self._calls.append(made)
         self._parts.append(made)
-
-    def _unused_id(self, wanted: str) -> str:
-        while any(call.id == wanted for call in self._calls):
-            wanted += "_"
-        return wanted
 
     def reply(self) -> ChatReply:
         """Return the reply.
@@ -248,7 +250,7 @@ class GeminiReader(ReplyReader):
         self._close()
         if not self._calls and not any(isinstance(part, Text) for part in self._parts):
             self._parts.append(Text(""))
-        untrusted = None if self._grounding is None else (f"the web, searched by {self._service}",)
+        untrusted = web_label(self._service) if self._searched else None
         return ChatReply(
             Message("assistant", tuple(self._parts), None, untrusted),
             "length" if self._finish in _CUT else "tool_calls" if self._calls else "stop",

@@ -6,7 +6,8 @@ sends it validates what comes back. The list is that of ``GenerateContentConfig.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -42,6 +43,10 @@ _TAKEN = frozenset(
 _FORMATS = {"date", "date-time", "duration", "time"}
 _MAPS, _LISTS, _SINGLE = {"$defs", "properties"}, {"anyOf", "oneOf", "prefixItems"}, {"items", "additionalProperties"}
 _KINDS: dict[type, str] = {bool: "boolean", type(None): "null", list: "array", dict: "object"}
+_EXCLUSIVE: dict[str, tuple[str, Callable[[float], int]]] = {
+    "exclusiveMinimum": ("minimum", lambda value: math.floor(value) + 1),
+    "exclusiveMaximum": ("maximum", lambda value: math.ceil(value) - 1),
+}
 _DEFINITIONS = "#/$defs/"
 _KEPT = 1_024
 """Tools whose declarations are kept."""
@@ -105,9 +110,9 @@ def _narrow(schema: Any) -> Any:
             narrow.update(_one_of([value], schema))
         elif key == "enum" and isinstance(value, list | tuple):
             narrow.update(_one_of(value, schema))
-        elif key in {"exclusiveMinimum", "exclusiveMaximum"} and isinstance(value, int | float):
-            whole = 0 if isinstance(value, bool) or schema.get("type") != "integer" else 1
-            narrow.setdefault(f"m{key[10:]}", value + (whole if key.endswith("nimum") else -whole))
+        elif key in _EXCLUSIVE and isinstance(value, int | float) and math.isfinite(value):
+            name, next_whole = _EXCLUSIVE[key]
+            narrow.setdefault(name, next_whole(value) if schema.get("type") == "integer" else value)
         elif name in _TAKEN and (key != "format" or str(value) in _FORMATS):
             narrow[name] = value
     return narrow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import mimetypes
 import re
 from collections.abc import Iterator, Mapping
@@ -29,6 +28,7 @@ from portico import (
 from portico_gemini._schemas import Declarations, narrowed
 from portico_gemini.config import GeminiChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, check_attached, must_call, no_place_for, split_results
 
 _GENERATION = frozenset(
     {
@@ -69,10 +69,11 @@ _MEDIA_TYPES = frozenset(
 )
 _OWN_ADDRESSES = ("generativelanguage.googleapis.com", "www.youtube.com", "youtube.com", "youtu.be")
 """Hosts whose files have a type that Gemini knows."""
-OPAQUE_PARTS = frozenset({"codeExecutionResult", "executableCode", "inlineData", "toolCall", "toolResponse"})
-"""Parts of a reply that have no form in core, and go back as they came."""
-_SIGNED = {"thought", "thoughtSignature"}
 SIGNATURE = "thoughtSignature"
+_SIGNED = frozenset(
+    {"codeExecutionResult", "executableCode", "inlineData", "thought", SIGNATURE, "toolCall", "toolResponse"}
+)
+"""Members by which a part is known as Gemini's, where it is not known who made it."""
 _UNSIGNED = "skip_thought_signature_validator"
 """What Google's documentation says to send for a call that another model made."""
 _WITHOUT_SIGNATURES = re.compile(r"gemini-[12]\b")
@@ -145,9 +146,7 @@ def _add_tools(
     if tools:
         fields["tools"] = tools
     config: dict[str, Any] = {}
-    if request.tool_choice.mode == "required":
-        if not offered:
-            raise ValueError("the tool choice is 'required', but no tool is offered")
+    if must_call(request):
         config["functionCallingConfig"] = {"mode": "ANY"}
         if len(offered) == 1:
             config["functionCallingConfig"]["allowedFunctionNames"] = [offered[0].name]
@@ -177,10 +176,9 @@ def _generation(request: ChatRequest, settings: GeminiChatSettings) -> dict[str,
         options["responseMimeType"] = "application/json"
         if request.response_schema != {"type": "object"}:
             options["responseJsonSchema"] = narrowed(request.response_schema)
-    for name, option in options.items():
-        if isinstance(option, float) and not math.isfinite(option):
-            raise ValueError(f"{name} is a finite number, not {option}")
-    return {name: option for name, option in options.items() if option is not None}
+    fields: dict[str, Any] = {}
+    add_sampling(fields, options)
+    return fields
 
 
 def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str, Any]]:
@@ -188,27 +186,25 @@ def _contents(messages: Any, settings: GeminiChatSettings) -> Iterator[dict[str,
     """The name of the function that was called, by the call's identifier."""
     results: list[dict[str, Any]] = []
     for message in messages:
-        if results and message.role != "tool":
+        if message.role == "system":
+            if not all(isinstance(part, Text) for part in message.content):
+                raise ValueError("a message of the role 'system' holds text, and nothing else")
+            continue
+        told, rest = ([], message) if message.role == "assistant" else split_results(message)
+        # Gemini wants all results of one turn together.
+        results += [_result(part, names) for part in told]
+        if rest is None:
+            continue
+        if results:
             yield {"role": "user", "parts": results}
             results = []
         if message.role == "assistant":
             parts = list(_assistant(message, settings, names))
             if parts:
                 yield {"role": "model", "parts": parts}
-        elif message.role == "system":
-            if not all(isinstance(part, Text) for part in message.content):
-                raise ValueError("a message of the role 'system' holds text, and nothing else")
         else:
-            found = [_result(part, names) for part in message.content if isinstance(part, ToolResult)]
-            rest = [part for part in message.content if not isinstance(part, ToolResult)]
-            if message.role == "tool":
-                if rest or not found:
-                    raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
-                # Gemini wants all results of one turn together.
-                results += found
-            else:
-                parts = found + [_part(part, message.role) for part in rest if part != Text("")]
-                yield {"role": "user", "parts": parts or [{"text": ""}]}
+            parts = [_part(part, message.role) for part in rest.content if part != Text("")]
+            yield {"role": "user", "parts": parts or [{"text": ""}]}
     if results:
         yield {"role": "user", "parts": results}
 
@@ -220,7 +216,7 @@ def _assistant(message: Message, settings: GeminiChatSettings, names: dict[str, 
     for part in message.content:
         if isinstance(part, Reasoning):
             data = part.data
-            if part.service in ("", maker_of(settings)) and isinstance(data, Mapping) and _is_ours(data):
+            if isinstance(data, Mapping) and _is_ours(part, maker_of(settings)):
                 if data.keys() == {SIGNATURE}:
                     signature = dict(data)
                     continue
@@ -235,12 +231,12 @@ def _assistant(message: Message, settings: GeminiChatSettings, names: dict[str, 
             yield {"functionCall": call, **(signature or unsigned)}
             unsigned = {}
         else:
-            raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
+            raise no_place_for(part, "assistant")
         signature = {}
 
 
-def _is_ours(data: Mapping[str, Any]) -> bool:
-    return not data.keys().isdisjoint(OPAQUE_PARTS | _SIGNED)
+def _is_ours(part: Reasoning, maker: str) -> bool:
+    return part.service == maker if part.service else not _SIGNED.isdisjoint(part.data.keys())
 
 
 def _arguments(arguments: str) -> Any:
@@ -267,9 +263,8 @@ def _part(part: Part, role: str) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"text": part.text}
     if not isinstance(part, Image | File | Audio):
-        raise ValueError(f"a message of the role {role!r} cannot hold the part {type(part).__name__}")
-    if (part.data is None) == (part.url is None):
-        raise ValueError(f"{type(part).__name__} has either data or a url")
+        raise no_place_for(part, role)
+    check_attached(part)
     if part.data is not None:
         data = base64.b64encode(part.data).decode("ascii")
         return {"inlineData": {"mimeType": part.media_type, "data": data}}

@@ -120,6 +120,12 @@ class GeminiChatSettings(GeminiSettings):
         metadata={"doc": "Names of further fields of a body that a request may carry."},
     )
 
+    def __attrs_post_init__(self) -> None:
+        """Refuse two ways to say how much is thought, as Gemini does."""
+        super().__attrs_post_init__()
+        if self.thinking_level is not None and self.thinking_budget is not None:
+            raise ValueError("thinking_level and thinking_budget both say how much the model thinks: give one of them")
+
 
 @frozen(kw_only=True)
 class GeminiEmbeddingsSettings(GeminiSettings, BatchSettings):

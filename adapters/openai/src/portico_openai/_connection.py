@@ -9,7 +9,7 @@ import httpx2
 import openai
 
 from portico_openai.config import OpenAISettings
-from portico_wire.connection import look_at, secrets_of
+from portico_wire.connection import headers_of, look_at, secrets_of
 from portico_wire.errors import TRANSPORT_ERRORS, Peer
 from portico_wire.stainless import CopiedRequests, StainlessConnection
 
@@ -25,7 +25,7 @@ class OpenAIConnection(StainlessConnection):
 
     def __init__(self, settings: OpenAISettings, kind: str, http_client: httpx2.AsyncClient | None = None) -> None:
         key = settings.api_key.reveal() if settings.api_key else ""
-        headers = {**settings.headers, **{name: secret.reveal() for name, secret in settings.secret_headers.items()}}
+        headers = headers_of(settings)
         by_header = settings.api_key_header.lower() != "authorization"
         own_scheme = any(name.lower() == "authorization" for name in headers)
         bearer = "" if by_header else key

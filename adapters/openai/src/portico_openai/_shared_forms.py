@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from portico import ChatRequest, Citation, File, Image, Message, Part, Text, ToolResult
+from portico import ChatRequest, Citation, File, Image, Message, Part, Text
 from portico_openai.config import OpenAIChatSettings
+from portico_wire.requests import check_attached
 
 EXTRAS = frozenset(
     {
@@ -53,25 +52,8 @@ def fit_description(description: str, settings: OpenAIChatSettings) -> str:
 
 def url_of(part: Image | File) -> str:
     """Return the link to a part, or a URL that holds its bytes; raises ``ValueError`` for both, and for neither."""
-    if (part.data is None) == (part.url is None):
-        raise ValueError(f"{type(part).__name__} has either data or a url")
+    check_attached(part)
     return part.url or f"data:{part.media_type};base64,{base64.b64encode(part.data or b'').decode('ascii')}"
-
-
-def no_place_for(part: Part, role: str) -> ValueError:
-    """Return the error for a part that has no form in a message of this role."""
-    return ValueError(f"a message of the role {role!r} cannot hold the part {type(part).__name__}")
-
-
-def split_results(message: Message) -> tuple[list[ToolResult], Message | None]:
-    """Return the tool results in a message, and the message without them; raises ``ValueError`` for what cannot be."""
-    results = [part for part in message.content if isinstance(part, ToolResult)]
-    rest = message
-    if results:
-        rest = replace(message, content=tuple(part for part in message.content if not isinstance(part, ToolResult)))
-    if message.role == "tool" and (rest.content or not results):
-        raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
-    return results, rest if rest.content or not results else None
 
 
 def content_of(message: Message, write: Callable[[Part, str], dict[str, Any]]) -> Any:
@@ -79,15 +61,6 @@ def content_of(message: Message, write: Callable[[Part, str], dict[str, Any]]) -
     if all(isinstance(part, Text) for part in message.content):
         return message.text
     return [write(part, message.role) for part in message.content]
-
-
-def must_call(request: ChatRequest) -> bool:
-    """Tell whether the model must call a tool; raises ``ValueError`` where none is offered."""
-    if request.tool_choice.mode != "required":
-        return False
-    if not request.offered:
-        raise ValueError("the tool choice is 'required', but no tool is offered")
-    return True
 
 
 def reply_format(request: ChatRequest, settings: OpenAIChatSettings) -> tuple[str, dict[str, Any]] | None:
@@ -100,15 +73,6 @@ def reply_format(request: ChatRequest, settings: OpenAIChatSettings) -> tuple[st
         return "json_object", {}
     about: dict[str, Any] = {"name": fit_name(request.response_name) or "reply", "schema": request.response_schema}
     return "json_schema", about | ({"strict": True} if request.response_strict else {})
-
-
-def add_sampling(fields: dict[str, Any], options: Mapping[str, Any]) -> None:
-    """Add those options that are set; raises ``ValueError`` for a number that JSON cannot hold."""
-    for name, option in options.items():
-        if isinstance(option, float) and not math.isfinite(option):
-            raise ValueError(f"{name} is a finite number, not {option}")
-        if option is not None:
-            fields[name] = option
 
 
 def citations_of(annotations: Iterable[Any]) -> tuple[Citation, ...]:
@@ -127,8 +91,3 @@ def citations_of(annotations: Iterable[Any]) -> tuple[Citation, ...]:
                 number = numbers.setdefault(link, len(numbers) + 1)
                 found[Citation(number, about.get("title") or None, link, about.get("content") or "")] = None
     return tuple(found)
-
-
-def web_label(service: str) -> tuple[str, ...]:
-    """Return what had a part in a reply for which the service searched the web."""
-    return (f"the web, searched by {service}",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
@@ -15,6 +15,19 @@ from portico_wire.prices import Prices
 
 _ENDING = 2.0
 """Seconds to wait for the end of a stream whose reply is complete, where the service does not say that it is over."""
+
+
+def web_label(service: str) -> tuple[str, ...]:
+    """Return what had a part in a reply for which the service searched the web."""
+    return (f"the web, searched by {service}",)
+
+
+def unused_id(wanted: str, taken: Iterable[str]) -> str:
+    """Return the identifier, made longer where another call of the reply has it."""
+    others = set(taken)
+    while wanted in others:
+        wanted += "_"
+    return wanted
 
 
 class ReplyReader(ABC):

@@ -253,6 +253,11 @@ def _pieces_of(response: httpx2.Response) -> AsyncIterable[bytes]:
     return cast("httpx2.AsyncByteStream", response.stream)
 
 
+def headers_of(settings: ConnectionSettings) -> dict[str, str]:
+    """Return the further headers of every request, secret ones among them."""
+    return {**settings.headers, **{name: secret.reveal() for name, secret in settings.secret_headers.items()}}
+
+
 def secrets_of(settings: ConnectionSettings) -> Iterator[Secret | None]:
     """Yield the key, the secret headers, and the headers and parameters that have a secret's name."""
     yield from (settings.api_key, *settings.secret_headers.values())

@@ -219,7 +219,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             try:
                 seconds = parsedate_to_datetime(value).timestamp() - time.time()
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
         if math.isfinite(seconds):
             return max(0.0, seconds)

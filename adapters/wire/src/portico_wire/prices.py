@@ -34,7 +34,7 @@ class Prices:
             return usage
         if price := self._settings.price:
             full = price["input"]
-            fresh = usage.input_tokens - usage.cached_tokens - usage.cache_written_tokens
+            fresh = max(0, usage.input_tokens - usage.cached_tokens - usage.cache_written_tokens)
             read = fresh * full + usage.cached_tokens * price.get("cached", full)
             written = usage.cache_written_tokens * price.get("cache_written", full)
             return replace(usage, cost=(read + written + usage.output_tokens * price["output"]) / 1_000_000)
@@ -48,15 +48,20 @@ class Prices:
             return None
         import genai_prices  # imports pydantic
 
-        tokens = genai_prices.Usage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cached_tokens,
-            cache_write_tokens=usage.cache_written_tokens,
-        )
+        counts = {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_written_tokens,
+            self._settings.cache_tokens: usage.cache_written_tokens,
+        }
         try:
-            found = genai_prices.calc_price(tokens, model, provider_api_url=self._settings.address)
-        except (LookupError, ValueError):
+            found = genai_prices.calc_price(
+                genai_prices.Usage(**counts), model, provider_api_url=self._settings.address
+            )
+        except LookupError:
             self._unknown.add(model)
+            return None
+        except ValueError:  # counts that cannot be
             return None
         return float(found.total_price)

@@ -115,6 +115,11 @@ class ConnectionSettings:
         return self.base_url
 
     @property
+    def cache_tokens(self) -> str:
+        """The kind of tokens that are written to the cache, as genai-prices names it."""
+        return "cache_write_tokens"
+
+    @property
     def host(self) -> str:
         """The service's host, with the port where there is one."""
         return urlsplit(self.address).netloc

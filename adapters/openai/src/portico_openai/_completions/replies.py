@@ -12,9 +12,9 @@ import msgspec
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
 from portico_openai._completions.requests import REASONING_FIELDS, THOUGHT_PARTS
-from portico_openai._shared_forms import citations_of, web_label
+from portico_openai._shared_forms import citations_of
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid, reported_error
 
 
@@ -260,18 +260,14 @@ class CompletionReader(ReplyReader):
             first = position is None or bool(name and piece.id and piece.id != self._calls[position].given)
             if first:
                 position = self._positions[number] = len(self._calls)
-                self._calls.append(_WrittenCall(self._unused_id(piece.id or f"call_{position}"), name, piece.id))
+                unused = unused_id(piece.id or f"call_{position}", (call.id for call in self._calls))
+                self._calls.append(_WrittenCall(unused, name, piece.id))
             call = self._calls[position or 0]
             call.arguments.append(arguments)
             if first:
                 deltas.append(ChatDelta(tool_call=ToolCallDelta(position or 0, call.id, name, arguments)))
             elif arguments:
                 deltas.append(ChatDelta(tool_call=ToolCallDelta(position or 0, arguments=arguments)))
-
-    def _unused_id(self, wanted: str) -> str:
-        while any(call.id == wanted for call in self._calls):
-            wanted += "_"
-        return wanted
 
 
 _THOUGHT_MEMBERS = ("thinking", "summary", "reasoning", "text")

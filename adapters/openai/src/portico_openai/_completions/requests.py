@@ -10,6 +10,7 @@ from portico import Audio, ChatCapabilities, ChatRequest, File, Image, Message, 
 from portico_openai import _shared_forms as forms
 from portico_openai.config import OpenAIChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, must_call, no_place_for, split_results
 
 EXTRAS = forms.EXTRAS | {"frequency_penalty", "logit_bias", "prediction", "presence_penalty"}
 """OpenAI's own options. Those that ask for something a `ChatReply` cannot hold (several choices, sound) are not among
@@ -63,7 +64,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
     else:
         for without_tools in (fields, extras):
             without_tools.pop("parallel_tool_calls", None)
-    if forms.must_call(request):
+    if must_call(request):
         by_name = len(offered) == 1 and settings.calls_by_name
         fields["tool_choice"] = {"type": "function", "function": {"name": offered[0].name}} if by_name else "required"
     if searches(request, settings):
@@ -81,7 +82,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
         "stop": request.stop or None,
         "random_seed" if settings.is_mistral else "seed": request.seed,
     }
-    forms.add_sampling(fields, options)
+    add_sampling(fields, options)
     if stream:
         fields["stream"] = True
         if not settings.is_mistral:  # It sends the usage unasked.
@@ -100,7 +101,7 @@ def _messages(messages: Any, service: str) -> Iterator[dict[str, Any]]:
         if message.role == "assistant":
             yield _assistant(message, service)
             continue
-        results, rest = forms.split_results(message)
+        results, rest = split_results(message)
         for result in results:
             yield {"role": "tool", "tool_call_id": result.id, "content": result.content}
         if rest is not None:
@@ -122,9 +123,9 @@ def _assistant(message: Message, service: str) -> dict[str, Any]:
             # What has a type is an item of Responses.
             if part.service in ("", service) and isinstance(part.data, Mapping) and "type" not in part.data:
                 written.update({name: part.data[name] for name in REASONING_FIELDS if name in part.data})
-                thoughts += part.data.get("content", ())
+                thoughts += part.data.get("content") or ()
         else:
-            raise forms.no_place_for(part, "assistant")
+            raise no_place_for(part, "assistant")
     if thoughts:
         written["content"] = thoughts + [{"type": "text", "text": text} for text in texts if text]
     elif texts or not calls:
@@ -146,7 +147,7 @@ def _part(part: Part, role: str) -> dict[str, Any]:
         kind = part.media_type.partition("/")[2]
         sound = {"data": base64.b64encode(part.data).decode("ascii"), "format": _SOUNDS.get(kind, kind)}
         return {"type": "input_audio", "input_audio": sound}
-    raise forms.no_place_for(part, role)
+    raise no_place_for(part, role)
 
 
 def _add_name(written: dict[str, Any], message: Message) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
-from portico_openai._shared_forms import citations_of, web_label
+from portico_openai._shared_forms import citations_of
 from portico_wire.answers import Answer, decode_answer
-from portico_wire.chat import ReplyReader
+from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid, reported_error
 
 
@@ -153,9 +153,12 @@ class ResponseReader(ReplyReader):
         self.begun = self.begun or kind.startswith("response.")
         match kind:
             case "response.function_call_arguments.delta":
-                return self._add_arguments(self._at(come), come.delta or "")
+                item = self._at(come)
+                item.read.type = "function_call"
+                return self._add_arguments(item, come.delta or "")
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 item, part = self._at(come), come.summary_index or 0
+                item.read.type = "reasoning"
                 piece = f"{_NEW_PART}{come.delta}" if part != item.part and item.pieces else come.delta or ""
                 item.part = part
                 item.pieces.append(piece)
@@ -227,7 +230,7 @@ class ResponseReader(ReplyReader):
 
     def _read(self, data: dict[str, Any]) -> _Output:
         """Read an item of a type that is known here; others are only handed back."""
-        if data.get("type") not in _READ:
+        if str(data.get("type")) not in _READ:
             return _Output()
         try:
             return msgspec.convert(data, _Output)
@@ -253,9 +256,8 @@ class ResponseReader(ReplyReader):
         if item.call is not None:
             return []
         item.call = len(self._calls)
-        item.id = item.read.call_id or item.read.id or f"call_{item.call}"
-        while any(call.id == item.id for call in self._calls):
-            item.id += "_"
+        wanted = item.read.call_id or item.read.id or f"call_{item.call}"
+        item.id = unused_id(wanted, (call.id for call in self._calls))
         self._calls.append(item)
         return [ChatDelta(tool_call=ToolCallDelta(item.call, item.id, item.read.name or "", item.text))]
 
@@ -287,13 +289,22 @@ class ResponseReader(ReplyReader):
         return [ChatDelta(text)] if text else []
 
     def _finish(self, response: _Response) -> list[ChatDelta]:
+        """Take the whole output: its items in their order, of which some, or parts of some, have been streamed."""
         self._last = response
         deltas: list[ChatDelta] = []
-        known = list(self._items.values())
-        for place, data in enumerate(response.output or ()):
-            item = known[place] if place < len(known) else self._items.setdefault(f"rest {place}", _Item())
+        streamed = list(self._items.values())
+        output: list[_Item] = []
+        for data in response.output or ():
+            kind = data.get("type")
+            item = next((each for each in streamed if kind in (each.read.type, each.data.get("type"))), None)
+            if item is None:
+                item = _Item()
+            else:
+                streamed.remove(item)
+            output.append(item)
             if not item.complete:
                 deltas += self._complete(item, data)
+        self._items = dict(enumerate((*output, *streamed)))
         return deltas
 
 

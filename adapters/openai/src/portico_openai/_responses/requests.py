@@ -10,6 +10,7 @@ from portico import ChatCapabilities, ChatRequest, File, Image, Message, Part, R
 from portico_openai import _shared_forms as forms
 from portico_openai.config import OpenAIChatSettings
 from portico_wire.answers import encode_json
+from portico_wire.requests import add_sampling, must_call, no_place_for, split_results
 
 EXTRAS = forms.EXTRAS | {"include", "max_tool_calls", "moderation", "reasoning", "reasoning_summary", "truncation"}
 """OpenAI's own options. What makes the service keep the conversation is not among them: Portico sends it each time."""
@@ -25,6 +26,8 @@ _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _NO_REASONING = re.compile(r"(ft:)?(gpt-[34]|gpt-5-chat|chatgpt-)")
 """Models of which OpenAI refuses to encrypt the reasoning, as they have none."""
+_OWN_ITEMS = frozenset({"message", "reasoning", "web_search_call"})
+"""The types of items that go back without a word of who made them."""
 
 
 def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
@@ -65,7 +68,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
         fields["tools"] = [*tools, {"type": "web_search"}] if searches else tools
     else:
         fields.pop("parallel_tool_calls", None)
-    if forms.must_call(request):
+    if must_call(request):
         names = [{"type": "function", "name": tool["name"]} for tool in tools]
         if len(names) == 1 and settings.calls_by_name:
             fields["tool_choice"] = names[0]
@@ -77,7 +80,7 @@ def request_body(request: ChatRequest, settings: OpenAIChatSettings, *, stream: 
         kind, about = form
         fields["text"] = {**(fields.get("text") or {}), "format": {"type": kind, **about}}
     options = {"temperature": request.temperature, "top_p": request.top_p, "max_output_tokens": request.max_tokens}
-    forms.add_sampling(fields, options)
+    add_sampling(fields, options)
     if stream:
         fields["stream"] = True
     return encode_json(fields)
@@ -93,9 +96,13 @@ def _tool(tool: Tool, settings: OpenAIChatSettings) -> dict[str, Any]:
 def _items(messages: Any, service: str) -> Iterator[dict[str, Any]]:
     for message in messages:
         if message.role == "assistant":
-            yield from _of_assistant(message, service)
+            items = list(_of_assistant(message, service))
+            # The service takes no reasoning that nothing follows: of a reply that was cut off.
+            while items and items[-1]["type"] == "reasoning":
+                items.pop()
+            yield from items
             continue
-        results, rest = forms.split_results(message)
+        results, rest = split_results(message)
         for result in results:
             yield {"type": "function_call_output", "call_id": result.id, "output": result.content}
         if rest is not None:
@@ -116,14 +123,15 @@ def _of_assistant(message: Message, service: str) -> Iterator[dict[str, Any]]:
         elif isinstance(part, Reasoning):
             item = part.data
             # What has no type is of Chat Completions.
-            if part.service in ("", service) and isinstance(item, Mapping) and isinstance(item.get("type"), str):
-                if item["type"] == "message":
+            kind = item.get("type") if isinstance(item, Mapping) else None
+            if isinstance(kind, str) and (part.service == service or (not part.service and kind in _OWN_ITEMS)):
+                if kind == "message":
                     about = {"phase": item.get("phase")}
                 else:
                     # The service would look for an id among what it stores.
                     yield {name: member for name, member in item.items() if name != "id"}
         else:
-            raise forms.no_place_for(part, "assistant")
+            raise no_place_for(part, "assistant")
 
 
 def _part(part: Part, role: str) -> dict[str, Any]:
@@ -134,4 +142,4 @@ def _part(part: Part, role: str) -> dict[str, Any]:
     if isinstance(part, File):
         url = forms.url_of(part)
         return {"type": "input_file", **({"file_url": url} if part.url else {"filename": part.name, "file_data": url})}
-    raise forms.no_place_for(part, role)
+    raise no_place_for(part, role)
