@@ -174,6 +174,10 @@ class Loop:
     failures: list[StepFailed] = field(default_factory=list)
     uncertain: tuple[Step, ...] = ()
     ends: float | None = None
+    read: set[str] = field(default_factory=set)
+    """The untrusted places that a chat service read by itself, such as the web."""
+    outer: Emit = field(default=lambda event: None)
+    """Takes what this run cost, where a step of another run began it."""
     selection: Selection | None = None
 
     def catalogue(self) -> _Specs:
@@ -193,6 +197,7 @@ class Loop:
         self.plans = list(state.plans)
         self.refused = list(state.refused)
         self.proposals = state.proposals
+        self._note_read(state.read)
         for plan in self.plans:
             self._observe(plan)
             if execution.guard is not None:
@@ -210,11 +215,13 @@ class Loop:
         return recording.run(partial(self._to_outcome, first, approved))
 
     async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
-        execution, token = self.execution, Event.taker.set(self._emit_of_step)
+        execution, self.outer = self.execution, Event.of_run()
+        token = Event.taker.set(self._emit_of_step)
         try:
             with spending(self.budget.cost), attaching((self.context or {}).get("attached", ())) as attached:
                 outcome = await self._in_time(first, approved)
-            if attached.parts and not attached.shown:
+            # A run that continues may have shown it before.
+            if attached.parts and not attached.shown and execution.past is None:
                 execution.warnings.append("What is attached was not read: no model was asked.")
         except Broken as stop:
             await self._fail(stop.error)
@@ -443,12 +450,16 @@ class Loop:
         self.refused.append(refusal)
         self.refusals += 1
         if self.execution.journal is not None:
-            await self.execution.note("refused", **refusal_body(refusal), **({"ran": True} if ran else {}))
+            body = refusal_body(refusal) | self._read_body() | ({"ran": True} if ran else {})
+            await self.execution.note("refused", **body)
         self.emit(Event.Refused(refusal.plan, refusal.findings))
         if self.refusals > self.budget.refusals:
             if self.failures:
                 raise self.failures[0]
             raise PlanInvalid([finding for finding in refusal.findings if finding.severity == "error"])
+
+    def _read_body(self) -> dict[str, Any]:
+        return {"read": sorted(self.read)} if self.read else {}
 
     async def _accept(self, plan: Plan, *, reused: bool = False) -> Answer | Paused | None:
         """Run a plan that passed its check."""
@@ -457,7 +468,7 @@ class Loop:
         self.plans.append(plan)
         if self.execution.journal is not None:
             body: dict[str, Any] = {"plan": plan_to_json(with_fingerprints(self.execution.kernel, plan))}
-            body |= {"reused": True} if reused else {}
+            body |= self._read_body() | ({"reused": True} if reused else {})
             warnings = list(dict.fromkeys(self.execution.warnings))
             await self.execution.note("plan", **body, **({"warnings": warnings} if warnings else {}))
         return await self._run_plan(plan, approved=False)
@@ -547,12 +558,17 @@ class Loop:
         """Take an event of the planner or the loop, and pass it to the listener."""
         if isinstance(event, Event.ChatUsed):
             self.usage += event.usage
-            if event.untrusted and self.execution.guard is not None:
-                self.execution.guard.had_read.update(event.untrusted)
+            self._note_read(event.untrusted)
             self.services.append(event.service)
+            self.outer(event)
         elif isinstance(event, Event.Warned):
             self.execution.warnings.append(event.warning)
         elif isinstance(event, FunctionsOffered):
             self.selection = event.selection
         if self.execution.listener is not None:
             self.execution.listener(event)
+
+    def _note_read(self, places: Collection[str]) -> None:
+        self.read.update(places)
+        if self.execution.guard is not None:
+            self.execution.guard.had_read.update(places)

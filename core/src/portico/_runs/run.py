@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
+from portico._chat.attaching import attaching
 from portico._chat.messages import ATTACHED_FILE
+from portico._chat.spending import spending
 from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step, around, outermost
-from portico._plans.task import Budget, Emit, Event, Task, context_of
+from portico._plans.task import Budget, Emit, Event, RunEvent, Task, context_of
 from portico._ports.planner import Planner
 from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerprints
 from portico._runs.execution import Execution
@@ -146,14 +148,21 @@ async def propose(
 ) -> Proposal:
     """Ask a planner for its first proposal of ``every`` function, check it, and run nothing."""
     chosen = _planner(kernel, planner)
-    emit = emit or (lambda event: None)
-    offer = await Offer.make(kernel, chosen, require_goal(goal), emit, every)
+    tell = emit or (lambda event: None)
+    offer = await Offer.make(kernel, chosen, require_goal(goal), tell, every)
     budget = require_budget(budget or kernel.budget or Budget())
     task = Task(goal, offer.functions, budget=budget, context=context_of(context))
-    outcome = await offer.ask(chosen, task, emit)
+    guard = _guard(kernel, goal, None, task.context)
+
+    def take(event: RunEvent) -> None:
+        if isinstance(event, Event.ChatUsed) and guard is not None:
+            guard.had_read.update(event.untrusted)
+        tell(event)
+
+    with spending(budget.cost), attaching((task.context or {}).get("attached", ())):
+        outcome = await offer.ask(chosen, task, take)
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
-        guard = Guard.of(kernel, goal, messages=(task.context or {}).get("messages", ()))
         checked = check(kernel, outcome, input=UNKNOWN, specs=offer.specs, allowed=every, guard=guard)
         findings = list(map(offer.explain, checked))
     return Proposal(chosen.name, outcome, tuple(findings), offer.selection)
@@ -296,8 +305,12 @@ def _execution(
     results = {} if input is None else {INPUT: copy_json(input)}
     name = new_run() if run is None else Run.check_name(run)
     quiet = kernel.policy is not None and kernel.policy.quiet
-    messages = (context or {}).get("messages", ())
-    guard = None if quiet else Guard.of(kernel, goal, input, messages=messages)
+    guard = None if quiet else _guard(kernel, goal, input, context)
+    return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)
+
+
+def _guard(kernel: KernelLike, goal: str, input: Any, context: Mapping[str, Any] | None) -> Guard | None:
+    guard = Guard.of(kernel, goal, input, messages=(context or {}).get("messages", ()))
     if guard is not None and (context or {}).get("attached"):
         guard.had_read.add(ATTACHED_FILE)
-    return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)
+    return guard
