@@ -66,7 +66,8 @@ class RunState:
     items each step with ``each`` has that began. ``inner`` are the plans of functions that steps began to run, by step;
     ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to, ``read`` the
     untrusted places that a chat service read by itself. ``warnings`` are for the answer. ``origin`` is `Kernel.origin`
-    of the application that began the run, ``context`` what came with the goal. ``passing`` is a failure that time may mend. Times are UTC.
+    of the application that began the run, ``context`` what came with the goal. ``passing`` is a failure that time may
+    mend. Times are UTC.
     """
 
     goal: str
