@@ -159,10 +159,10 @@ class Grounding:
             check, failures = self.provider.check(thread, reply), latest.failures
             if latest.queries and not latest.sources:
                 turn.warnings.append(f"Nothing was found in {', '.join(self._sources)}.")
-        elif self._passages.sources:
-            check = self._passages.check(reply)
         else:
-            return
+            check = self._passages.check(reply)
+            if not self._passages.sources:  # links of a model without sources are its own
+                check = replace(check, unbacked=())
         turn.citations = check.cited
         turn.warnings += [f"The source {name!r} failed: {why}" for name, why in failures.items()]
         turn.warnings += replace(check, uncited=()).remarks

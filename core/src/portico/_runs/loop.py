@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.attaching import attaching
-from portico._chat.messages import Usage
+from portico._chat.messages import ChatReply, Citation, Message, Usage
 from portico._chat.spending import spending
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
 from portico._functions.middleware import CURRENT_STEP
@@ -176,6 +176,8 @@ class Loop:
     ends: float | None = None
     read: set[str] = field(default_factory=set)
     """The untrusted places that a chat service read by itself, such as the web."""
+    cited: tuple[Citation, ...] = ()
+    """The pages that chat services found by themselves, and cite."""
     outer: Emit = field(default=lambda event: None)
     """Takes what this run cost, where a step of another run began it."""
     selection: Selection | None = None
@@ -268,14 +270,17 @@ class Loop:
         A planner that asks no model has cited its sources by itself.
         """
         execution = self.execution
-        if not execution.searched or answer.citations or not isinstance(answer.value, str | None):
+        if answer.citations or not (execution.searched or self.cited) or not isinstance(answer.value, str | None):
             return answer
         by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
         if self.planner is None:  # only an answering step of the plan writes for people
             by_planner = not any(
                 isinstance(spec, FunctionSpec) and spec.is_answer for spec in self.produced_by.values()
             )
-        return answer if by_planner else answer.citing(execution.passages.check(answer.text))
+        if by_planner:
+            return answer
+        check = execution.passages.check(ChatReply(Message.of("assistant", answer.text), citations=self.cited))
+        return answer.citing(check if execution.searched else replace(check, unbacked=(), uncited=()))
 
     async def _fail(self, error: Exception) -> None:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
@@ -560,6 +565,7 @@ class Loop:
             self.usage += event.usage
             self._note_read(event.untrusted)
             self.services.append(event.service)
+            self.cited += event.citations if event.untrusted else ()
             self.outer(event)
         elif isinstance(event, Event.Warned):
             self.execution.warnings.append(event.warning)

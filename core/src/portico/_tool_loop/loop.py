@@ -280,7 +280,8 @@ class TurnState:
             raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
         reply = expand_calls(reply)
         read = reply.message.untrusted or ()
-        Event.of_run()(Event.ChatUsed(reply.service or self.chat.name, reply.model, reply.usage, read))
+        service = reply.service or self.chat.name
+        Event.of_run()(Event.ChatUsed(service, reply.model, reply.usage, read, reply.citations))
         if self.guard is not None:
             # A service that searches the web itself says so.
             self.guard.read.update(read)
