@@ -87,6 +87,24 @@ async def test_a_picture_goes_with_the_goal_and_is_in_the_journal():
     ]
 
 
+async def test_it_stays_with_the_goal_after_examples_and_before_what_the_model_wrote():
+    chat = ScriptedChat("?", "?", capabilities=SEES)
+    example = [Message.of("user", "An example."), Message.of("assistant", "Done.")]
+
+    class Planner(AskingPlanner):
+        async def propose(self, task, *, emit):
+            messages = [*example, Message.of("user", task.goal)]
+            for mend in ("That is no plan.", "Nor is that."):
+                await Asking.ask(self.chat, Asking.request(messages, Asking.Settings()), emit)
+                messages += [Message.of("assistant", "?"), Message.of("user", mend)]
+            return Answer("?")
+
+    await Kernel().run_goal("What is it?", planner=Planner(chat), context={"attached": [Image(PIXEL)]})
+    for request in chat.requests:
+        seen = [message.text for message in request.messages if Image(PIXEL) in message.content]
+        assert seen == ["What is it?"]
+
+
 async def test_what_a_service_does_not_take_is_refused_by_name():
     planner = AskingPlanner(ScriptedChat("?"))
     with pytest.raises(UnsupportedOption, match="images"):
