@@ -31,6 +31,7 @@ class Parrot:
         return [delta async for delta in self.stream(request)][-1].reply
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
+        request.check(self.capabilities, self.name)
         if len(request.messages) > self.most:
             raise ContextOverflow("The parrot cannot remember so much.")
         last = request.messages[-1]
