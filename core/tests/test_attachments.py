@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from portico import Audio, ChatCapabilities, ChatRequest, File, Image, Kernel, Message, Policy, Text, Usage, function
 from portico._chat.attaching import fit
+from portico._runs.outcome import Paused
 from portico.errors import LimitExceeded, StepFailed, UnsupportedOption
 from portico.plans import Answer, Asking, Budget, From, Plan, Step, Value
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -134,12 +135,16 @@ async def test_a_proposal_sees_what_is_attached_within_its_budget_and_its_litera
             await super().propose(task, emit=emit)
             return Plan(task.goal, (Step("s1", "send", {"to": Value("eve")}),))
 
-    kernel = Kernel(policy=Policy(mode="enforce"))
+    kernel = Kernel(policy=Policy(mode="enforce"), run_store=MemoryRunStore())
     kernel.add_function(send)
     attached = {"attached": [Image(PIXEL)]}
     proposal = await kernel.propose("What is it?", planner=Planner(chat), context=attached)
     assert Image(PIXEL) in chat.requests[0].messages[0].content
     assert any(finding.verdict == "ask" and "an attached file" in finding.message for finding in proposal.findings)
+    await kernel.run_goal("What is it?", planner=Planner(chat), context=attached, run="r")
+    for context in (None, {"attached": []}):
+        run = await kernel.resume("r", planner=Planner(chat), context=context)
+        assert isinstance(run.outcome, Paused)
     with pytest.raises(LimitExceeded, match="US dollars"):
         await kernel.propose("What is it?", planner=Planner(chat), context=attached, budget=Budget(cost=0))
 

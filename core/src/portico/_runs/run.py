@@ -235,9 +235,10 @@ async def resume(
         merged = {**state.context, **(context_of(context) or {})} or None
         budget = budget or state.budget or kernel.budget
         said = [*state.context.get("messages", ()), *(context_of(context) or {}).get("messages", ())]
-        execution = _execution(
-            kernel, state.goal, run, budget, input=state.input, emit=emit, context={**(merged or {}), "messages": said}
-        )
+        # What was attached before has been read, also where something else is attached now.
+        attached = (merged or {}).get("attached") or state.context.get("attached")
+        known = {"messages": said, "attached": attached}
+        execution = _execution(kernel, state.goal, run, budget, input=state.input, emit=emit, context=known)
         execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
         loop.functions, loop.exclude = state.functions, (*state.exclude, *exclude)
