@@ -173,6 +173,8 @@ class Loop:
     result: Expression | None = None
     failures: list[StepFailed] = field(default_factory=list)
     uncertain: tuple[Step, ...] = ()
+    name: str = FIXED
+    """What the planner is called where it is configured, so that a run that is resumed finds it."""
     ends: float | None = None
     read: set[str] = field(default_factory=set)
     """The untrusted places that a chat service read by itself, such as the web."""
@@ -253,7 +255,7 @@ class Loop:
         return Run(
             self.goal,
             execution.run,
-            FIXED if self.planner is None else self.planner.name,
+            self.name,
             outcome,
             self._make_executed_plan(),
             tuple(execution.records),

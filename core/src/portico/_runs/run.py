@@ -131,6 +131,7 @@ async def run_goal(
     input = execution.results.get(INPUT)
     planner = _planner(kernel, given.get("planner"))
     loop = Loop(execution, goal, planner, execution.budget, context, input, reuse)
+    loop.name = _name_of(kernel, given.get("planner"), planner)
     loop.functions, loop.exclude = given.get("functions"), given.get("exclude", ())
     loop.catalogue()  # a wrong name is an error before the run is written down
     return await _begin(loop, None, budget, origin, named=run is not None)
@@ -212,7 +213,7 @@ async def resume(
             how = FINAL[state.state]
             raise RunError(f"The run {run} ended at {state.updated_at} and {how}: there is nothing to resume.")
         chosen = None if planner is None and state.planner == FIXED else _planner(kernel, planner or state.planner)
-        name = FIXED if chosen is None else chosen.name
+        name = FIXED if chosen is None else _name_of(kernel, planner or state.planner, chosen)
         if chosen is None and state.plan is None:
             raise RunError(f"The run {run} stopped before its plan was written: run the plan again.")
         recording = Recording.open(kernel, run)
@@ -241,7 +242,7 @@ async def resume(
         execution = _execution(kernel, state.goal, run, budget, input=state.input, emit=emit, context=known)
         execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
-        loop.functions, loop.exclude = state.functions, (*state.exclude, *exclude)
+        loop.name, loop.functions, loop.exclude = name, state.functions, (*state.exclude, *exclude)
         loop.load(state)
         execution.warnings += warnings
         execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
@@ -257,7 +258,7 @@ async def _begin(
     named: bool = False,
 ) -> Run:
     execution = loop.execution
-    name = FIXED if loop.planner is None else loop.planner.name
+    name = loop.name
     store = execution.kernel.run_store
     if store is None:
         if execution.listener is not None:
@@ -290,6 +291,13 @@ async def _begin(
 
 def _planner(kernel: KernelLike, planner: Planner | str | None) -> Planner:
     return kernel.service(Planner, planner) if planner is None or isinstance(planner, str) else planner
+
+
+def _name_of(kernel: KernelLike, given: Planner | str | None, planner: Planner) -> str:
+    """Return the name by which a planner is found again: in portico.toml it may be the user's."""
+    if given is None and kernel.services is not None:
+        return next(iter(kernel.services.names(Planner)), planner.name)
+    return given if isinstance(given, str) else planner.name
 
 
 def _execution(
