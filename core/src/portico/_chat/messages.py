@@ -415,7 +415,11 @@ def _attachment(path: Path) -> Attached:
     else:
         from mimetypes import guess_type  # its tables are only needed here
 
-        kind = guess_type(path.name)[0] or ("application/octet-stream" if words_of(data) is None else "text/plain")
+        words = words_of(data) is not None
+        kind = guess_type(path.name)[0] or ("text/plain" if words else "application/octet-stream")
+        # TypeScript has the name of a film, and a list of songs that of a song.
+        if words and kind.startswith(("image/", "audio/", "video/")) and kind != "image/svg+xml":
+            kind = "text/plain"
     if kind.startswith("image/") and kind != "image/svg+xml":
         return Image(data, media_type=kind)
     return Audio(data, media_type=kind) if kind.startswith("audio/") else File(data, path.name, kind)
@@ -424,9 +428,10 @@ def _attachment(path: Path) -> Attached:
 def words_of(data: bytes) -> str | None:
     """Return what the bytes say if they are text."""
     try:
-        return None if b"\0" in data or data.startswith(b"%PDF-") else data.decode("utf-8-sig")
+        words = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")
     except UnicodeDecodeError:
         return None
+    return None if "\0" in words or words.startswith("%PDF-") else words
 
 
 def _as_text(part: Part) -> Part:
