@@ -32,6 +32,12 @@ class Purse:
         """US dollars so far."""
         return self.usage.cost or 0.0
 
+    @property
+    def empty(self) -> bool:
+        """Whether no model may be asked any more: the money is spent, or it is not known how much of it."""
+        unknown = self.usage.cost is None and self.usage != _NOTHING
+        return unknown or self.spent >= self.limit or (self.outer is not None and self.outer.empty)
+
     def open_for(self, chat: ChatService) -> None:
         """Raise ``LimitExceeded`` where it is empty, ``UnsupportedOption`` for a service of unknown price."""
         if getattr(chat, "knows_cost", True) is False:
