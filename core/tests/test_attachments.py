@@ -124,6 +124,8 @@ def test_each_of_several_attachments_must_be_one_that_the_service_takes():
         request = ChatRequest([Message.of("user", unfit, *fits)])
         with pytest.raises(UnsupportedOption, match="attached"):
             request.check(service, "acme")
+    with pytest.raises(UnsupportedOption, match=r"no language model: choose one under \[chat\]"):
+        request.check(ChatCapabilities(language_model=False), "quoting")
 
 
 async def test_a_proposal_sees_what_is_attached_within_its_budget_and_its_literals_are_as_after_any_reading():
