@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import Audio, ChatCapabilities, ChatRequest, File, Image, Kernel, Message, Policy, Text
+from portico import Audio, ChatCapabilities, ChatRequest, File, Image, Kernel, Message, Policy, Text, Usage, function
 from portico._chat.attaching import fit
-from portico.errors import UnsupportedOption
-from portico.plans import Answer, Asking
+from portico._runs.outcome import Paused
+from portico.errors import LimitExceeded, StepFailed, UnsupportedOption
+from portico.plans import Answer, Asking, Budget, From, Plan, Step, Value
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -52,6 +53,12 @@ class SilentPlanner:
         ("a.pdf", b"%PDF-1.7", File(b"%PDF-1.7", "a.pdf", "application/pdf")),
         ("a.svg", b"<svg/>", File(b"<svg/>", "a.svg", "image/svg+xml")),
         ("Makefile", b"all:\n", File(b"all:\n", "Makefile", "text/plain")),
+        ("notes", b"A great WAVE of ID3 tags", File(b"A great WAVE of ID3 tags", "notes", "text/plain")),
+        ("ids", b"ID3,name\n", File(b"ID3,name\n", "ids", "text/plain")),
+        ("songs.m3u", b"#EXTM3U", File(b"#EXTM3U", "songs.m3u", "text/plain")),
+        ("empty.png", b"", File(b"", "empty.png", "text/plain")),
+        ("wide", "wide".encode("utf-16"), File("wide".encode("utf-16"), "wide", "text/plain")),
+        ("song", b"ID3\x04\0\xff", Audio(b"ID3\x04\0\xff", media_type="audio/mpeg")),
         ("core", b"\x7fELF\0", File(b"\x7fELF\0", "core", "application/octet-stream")),
     ],
 )
@@ -84,12 +91,91 @@ async def test_a_picture_goes_with_the_goal_and_is_in_the_journal():
     ]
 
 
+async def test_it_stays_with_the_goal_after_examples_and_before_what_the_model_wrote():
+    chat = ScriptedChat("?", "?", capabilities=SEES)
+    example = [Message.of("user", "An example."), Message.of("assistant", "Done.")]
+
+    class Planner(AskingPlanner):
+        async def propose(self, task, *, emit):
+            messages = [*example, Message.of("user", task.goal)]
+            for mend in ("That is no plan.", "Nor is that."):
+                await Asking.ask(self.chat, Asking.request(messages, Asking.Settings()), emit)
+                messages += [Message.of("assistant", "?"), Message.of("user", mend)]
+            return Answer("?")
+
+    await Kernel().run_goal("What is it?", planner=Planner(chat), context={"attached": [Image(PIXEL)]})
+    for request in chat.requests:
+        seen = [message.text for message in request.messages if Image(PIXEL) in message.content]
+        assert seen == ["What is it?"]
+
+
 async def test_what_a_service_does_not_take_is_refused_by_name():
     planner = AskingPlanner(ScriptedChat("?"))
     with pytest.raises(UnsupportedOption, match="images"):
         await Kernel().run_goal("What is it?", planner=planner, context={"attached": [Image(PIXEL)]})
     with pytest.raises(UnsupportedOption, match="files"):
         await Kernel().run_goal("Sum up.", planner=planner, context={"attached": [File(b"\0", "a", "x/y")]})
+
+
+def test_each_of_several_attachments_must_be_one_that_the_service_takes():
+    service = ChatCapabilities(images=True, files=True, media_types=frozenset({"image/*", "text/*"}))
+    fits = (Image(url="https://a.example/b"), File(b"a", "a.txt", "text/plain"))
+    for unfit in (File(None, "a", "text/plain", "https://a.example/a"), File(b"\0", "a", "x/y")):
+        request = ChatRequest([Message.of("user", unfit, *fits)])
+        with pytest.raises(UnsupportedOption, match="attached"):
+            request.check(service, "acme")
+    with pytest.raises(UnsupportedOption, match=r"no language model: choose one under \[chat\]"):
+        request.check(ChatCapabilities(language_model=False), "quoting")
+
+
+async def test_a_proposal_sees_what_is_attached_within_its_budget_and_its_literals_are_as_after_any_reading():
+    chat = ScriptedChat("x", capabilities=SEES, usage=Usage(1, 1, cost=1.0), repeat=True)
+
+    @function(effects=True)
+    def send(to: str) -> str:
+        return to
+
+    class Planner(AskingPlanner):
+        async def propose(self, task, *, emit):
+            await super().propose(task, emit=emit)
+            return Plan(task.goal, (Step("s1", "send", {"to": Value("eve")}),))
+
+    kernel = Kernel(policy=Policy(mode="enforce"), run_store=MemoryRunStore())
+    kernel.add_function(send)
+    attached = {"attached": [Image(PIXEL)]}
+    proposal = await kernel.propose("What is it?", planner=Planner(chat), context=attached)
+    assert Image(PIXEL) in chat.requests[0].messages[0].content
+    assert any(finding.verdict == "ask" and "an attached file" in finding.message for finding in proposal.findings)
+    await kernel.run_goal("What is it?", planner=Planner(chat), context=attached, run="r")
+    for context in (None, {"attached": []}):
+        run = await kernel.resume("r", planner=Planner(chat), context=context)
+        assert isinstance(run.outcome, Paused)
+    with pytest.raises(LimitExceeded, match="US dollars"):
+        await kernel.propose("What is it?", planner=Planner(chat), context=attached, budget=Budget(cost=0))
+
+
+async def test_a_run_that_continues_after_its_model_saw_a_file_does_not_say_that_it_was_not_read():
+    ready = False
+
+    def fragile() -> str:
+        if not ready:
+            raise ValueError("not yet")
+        return "done"
+
+    class Planner(AskingPlanner):
+        async def propose(self, task, *, emit):
+            await super().propose(task, emit=emit)
+            return Plan(task.goal, (Step("s1", "fragile"),), From("s1"))
+
+    kernel = Kernel(run_store=MemoryRunStore())
+    kernel.add_function(fragile)
+    planner = Planner(ScriptedChat("x", capabilities=SEES))
+    with pytest.raises(StepFailed):
+        context = {"attached": [Image(PIXEL)]}
+        await kernel.run_goal("?", planner=planner, context=context, run="r", budget=Budget(proposals=1))
+    ready = True
+    run = await kernel.resume("r", planner=planner, retry=["s1"])
+    assert (run.outcome.text, run.outcome.warnings) == ("done", ())
 
 
 async def test_what_was_not_shown_to_a_model_is_said():

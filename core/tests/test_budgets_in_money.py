@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from portico import ChatCapabilities, Kernel, Message, ToolCall, ToolLoopLimits, Usage
 from portico.errors import LimitExceeded, StepFailed, UnsupportedOption
-from portico.plans import Asking, Budget, Plan, Step
+from portico.plans import Asking, Budget, Each, From, Plan, Step, Value
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 TOOLS = ChatCapabilities(tools=True)
@@ -84,6 +84,47 @@ async def test_a_function_that_asks_a_model_spends_the_money_of_its_run():
     with pytest.raises(StepFailed, match="US dollars"):
         await kernel.run_plan(plan, budget=Budget(cost=0.03))
     assert len(chat.requests) == 2
+
+
+@pytest.mark.parametrize("usage", [PAID, Usage(1, 1)])
+async def test_a_loop_that_leaves_out_what_fails_ends_with_the_money(usage):
+    chat = ScriptedChat("Rain.", usage=usage, repeat=True)
+    kernel = Kernel()
+
+    async def guess() -> str:
+        """Guess the weather."""
+        return (await kernel.complete("Rain or shine?", chat=chat)).value
+
+    kernel.add_function(guess)
+    step = Step("s1", "guess", each=Each(Value([1, 2, 3, 4]), failed="skip"))
+    with pytest.raises(StepFailed, match="US dollars"):
+        await kernel.run_plan(Plan("Guess.", (step,), From("s1")), budget=Budget(cost=0.01))
+    assert len(chat.requests) == 1
+
+
+async def test_the_usage_of_a_run_counts_what_its_functions_and_runs_inside_them_ask():
+    chat = ScriptedChat("Rain.", usage=PAID, repeat=True)
+    kernel = Kernel()
+
+    async def guess() -> str:
+        """Guess the weather."""
+        return (await kernel.complete("Rain or shine?", chat=chat)).value
+
+    async def delegate() -> str:
+        """Guess in a run inside."""
+        return (await kernel.run_plan(Plan("Guess.", (Step("s1", "guess"),), From("s1")))).outcome.text
+
+    kernel.add_function(guess)
+    kernel.add_function(delegate)
+    run = await kernel.run_plan(Plan("Guess.", (Step("s1", "guess"), Step("s2", "delegate")), From("s2")))
+    assert run.usage == PAID + PAID
+
+
+@WAYS
+async def test_a_model_that_counts_no_tokens_is_of_unknown_price(way):
+    chat = ScriptedChat(CALL, usage=Usage(), capabilities=TOOLS, repeat=True)
+    with pytest.raises(UnsupportedOption, match="not known"):
+        await way(chat, 1.0)
 
 
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf")])

@@ -13,7 +13,7 @@ from portico import Kernel, function, search_plugin
 from portico._agents.agent import ChatAgent
 from portico._agents.grounding import GROUNDED_INSTRUCTIONS, Passages, SearchContextProvider, queries_of
 from portico._agents.thread import AgentTurn, Thread
-from portico._chat.messages import ChatCapabilities, ChatReply, Citation, Message, Source, ToolCall
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Citation, Message, Source, ToolCall
 from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
@@ -22,6 +22,7 @@ from portico._search.results import (
     TextSearchResult,
 )
 from portico.errors import ServiceUnavailable
+from portico.plans import Answer, Asking, Emit, Task
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 
@@ -82,6 +83,40 @@ def test_a_service_that_cites_by_itself_is_believed() -> None:
     own = Citation(1, "x", None, "It says [7].")
     check = passages.check(ChatReply(said("assistant", "“It says [7].” [1]"), citations=(own, own)))
     assert (check.cited, check.unbacked, [source.number for source in check.uncited]) == ((own,), (), [2])
+
+
+def test_pages_that_a_service_found_itself_have_the_numbers_after_those_of_the_passages() -> None:
+    passages = Passages()
+    passages.add([TextSearchResult("Doors are red.", "x", "https://a.example/x"), TextSearchResult("Or blue.")])
+    web = [Citation(1, "b", "https://b.example/", "Green."), Citation(1, "b", "https://b.example/", "Old.")]
+    web += [Citation(2, "x", "https://a.example/x#top", "Doors.")]
+    text = "Red [1]. Or green, says [b](https://b.example)."
+    check = passages.check(ChatReply(said("assistant", text), citations=tuple(web)))
+    assert [(each.number, each.quote) for each in check.cited] == [
+        (1, "Doors are red."),
+        (3, "Green."),
+        (3, "Old."),
+        (1, "Doors."),
+    ]
+    assert (check.unbacked, [source.number for source in check.uncited]) == ((), [2])
+    alone = Passages().check(ChatReply(said("assistant", "Green."), citations=tuple(web)))
+    assert [each.number for each in alone.cited] == [1, 1, 2]
+
+
+async def test_a_run_cites_the_pages_that_its_model_found_itself() -> None:
+    class Planner:
+        name, asks_model = "asking", True
+
+        async def propose(self, task: Task, *, emit: Emit) -> Answer:
+            page = Citation(1, "b", "https://b.example/", "Green.")
+            message = Message.of("assistant", "Green [7].", untrusted=("the web",))
+            chat = ScriptedChat(ChatReply(message, citations=(page,)))
+            return Answer((await Asking.ask(chat, ChatRequest([Message.of("user", task.goal)]), emit)).text)
+
+    run = await Kernel().run_goal("Which?", planner=Planner())
+    assert isinstance(run.outcome, Answer)
+    assert (run.outcome.text, run.outcome.warnings) == ("Green [7].", ())
+    assert [each.link for each in run.outcome.citations] == ["https://b.example/"]
 
 
 async def test_an_agent_is_given_numbered_passages_that_its_thread_does_not_keep() -> None:

@@ -45,6 +45,7 @@ from portico._runs.outcome import Paused
 from portico._tool_loop.values import ToolLoopLimits
 from portico.errors import LimitExceeded, PorticoError
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
+from portico_testkit.fakes.run_store import MemoryRunStore
 
 EVE = "eve@evil.example"
 EVERYTHING = ChatCapabilities(tools=True, files=True, images=True, sources=True)
@@ -625,7 +626,9 @@ async def test_what_a_service_found_on_the_web_itself_was_read_before_its_call()
             await Asking.ask(ScriptedChat(found), ChatRequest([GO]), emit)
             return Plan("Go on.", (Step("s1", "Post-send", {"to": Value(EVE)}),))
 
-    run = await kernel.run_goal("Go on.", planner=Planner())
-    assert isinstance(run.outcome, Paused)
-    assert "the web" in run.outcome.reason
-    assert post.sent == []
+    kernel.run_store = MemoryRunStore()
+    await kernel.run_goal("Go on.", planner=Planner(), run="r")
+    for run in (await kernel.resume("r", planner=Planner()), await kernel.resume("r", planner=Planner())):
+        assert isinstance(run.outcome, Paused)
+        assert "the web" in run.outcome.reason
+        assert post.sent == []

@@ -16,7 +16,7 @@ FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
     "source lines": 77_900,
-    "core lines": 26_250,
+    "core lines": 26_320,
     "testkit lines, with its tests": 12_080,
     "public names of core": 227,
     "distributions": 30,

@@ -62,7 +62,12 @@ def test_with_sources_the_model_sees_both(model: ReplayedModel, folder: Path) ->
 def test_a_file_that_cannot_be_attached_is_named(folder: Path) -> None:
     (folder / "empty").touch()
     (folder / "program.bin").write_bytes(b"\x7fELF\0")
-    for name, why in (("missing.png", "No such file"), ("empty", "is empty"), (".", "cannot be attached")):
+    for name, why in (
+        ("missing.png", "No such file"),
+        ("empty", "is empty"),
+        (".", "cannot be attached"),
+        ("~nosuch/x", "home"),
+    ):
         done = ask(folder, "What is it?", "--attach", name)
         assert done.returncode == 2
         assert why in done.stderr

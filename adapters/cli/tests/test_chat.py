@@ -115,6 +115,11 @@ def test_what_a_model_finds_itself_is_numbered_and_its_citations_are_checked(por
     assert cited["warnings"] == ["The answer cites [77], which no passage backs."]
 
 
+def test_the_pages_that_a_service_finds_itself_are_shown_once_each(portico: Any, file: Path) -> None:
+    done = portico("chat", stdin=lines("web"))
+    assert done.out == "You said: web\n\n[1] https://parrots.example/  Parrots\n"
+
+
 def test_of_search_functions_those_that_can_be_cited_are_offered(portico: Any, file: Path) -> None:
     done = portico("chat", stdin=lines("tools"))
     assert done.out == "shelf-GetTextSearchResults tools-shout tools-send tools-stay tools-fetch\n"

@@ -232,8 +232,11 @@ def test_a_thread_that_cannot_be_saved_is_told_of_and_the_conversation_goes_on(t
 
 def test_a_file_goes_with_the_next_message_and_no_other(talk: Talk, folder: Path) -> None:
     (folder / "notes.txt").write_text("Red doors.")
-    steps = ["/attach missing.txt\n", "/attach notes.txt\n", "Look.\n", "And now?\n", "/quit\n"]
+    (folder / "x.png").write_bytes(b"\x89PNG")
+    refused = ["/attach x.png\n", "See?\n"]
+    steps = [*refused, "/attach missing.txt\n", "/attach 'notes.txt'\n", "Look.\n", "And now?\n", "/quit\n"]
     _, shown = talk(steps=[(READY, step) for step in steps])
+    assert "does not support images" in shown
     assert "No such file" in shown
     assert "notes.txt (text/plain) goes with your next message." in shown
     assert 'You said: <file name="notes.txt"> Red doors. </file> Look.' in shown

@@ -197,3 +197,30 @@ def test_a_damaged_index_is_nobodys_trouble(
     catalogue.write_bytes(b"")
     assert "Repaired: The index in" in in_process("search", "green tea").err
     assert in_process("search", "green tea", "--json").json["results"][0]["text"].endswith("eighty degrees.")
+
+
+def test_each_service_of_your_own_name_is_made(doctor: Any) -> None:
+    found = doctor("[chat]\nuse = 'fast'\n[chat.fast]\nuse = 'extractive'\n[chat.slow]\nuse = 'extractiv'\n")
+    assert found.keys() == {"chat service slow"}
+    assert found["chat service slow"]["mend"] == "Did you mean extractive?"
+
+
+def test_a_model_of_unknown_price_is_told_where_runs_have_a_budget_in_money(package: Make, doctor: Any) -> None:
+    package(
+        """
+from portico import ChatCapabilities
+from portico.plugins import Registration
+
+class Chat:
+    name, capabilities, knows_cost = "acme", ChatCapabilities(), False
+
+def portico_chat_services():
+    return [Registration(name="acme", factory="portico_acme:make", summary="Answers.")]
+
+def make(settings, services):
+    return Chat()
+"""
+    )
+    found = doctor("[chat]\nuse = 'acme'\n[planner]\nmax_cost = 1\n", healthy=True)
+    assert "max_cost" in found["planner retrieval"]["message"]
+    assert not doctor("[chat]\nuse = 'acme'\n", healthy=True)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico import FunctionPlugin, function
-from portico.errors import ConfigurationError, PluginBroken
+from portico import ChatCapabilities, FunctionPlugin, Image, function
+from portico.errors import ConfigurationError, PluginBroken, ServiceUnavailable
 from portico.plugins import Registration
 from portico.ports import ChatService, FunctionSource, Planner, RunStore, SchemaValidator, TextSearch, TypeCodec
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -156,3 +156,14 @@ async def test_services_by_another_key_are_refused() -> None:
     with pytest.raises(TypeError, match="by port"):
         async with portico_host.open(services={"chat": ScriptedChat()}):
             pass
+
+
+async def test_a_run_that_is_resumed_finds_its_planner_by_the_name_that_the_user_gave_it() -> None:
+    chat = ScriptedChat(ServiceUnavailable("away"), "Red.", capabilities=ChatCapabilities(images=True))
+    planner = {"use": "mine", "mine": {"use": "retrieval", "chat": "seer"}}
+    services = {(ChatService, "seer"): chat, RunStore: MemoryRunStore()}
+    async with portico_host.open(overrides={"planner": planner}, services=services) as kernel:
+        with pytest.raises(ServiceUnavailable):
+            await kernel.run_goal("Which?", context={"attached": [Image(b"x")]}, run="r")
+        run = await kernel.resume("r")
+    assert (run.planner, run.services) == ("mine", ("scripted",))

@@ -88,6 +88,8 @@ def test_a_step_needs_some_time_and_an_attempt(key: str) -> None:
 def test_without_end_is_said_by_leaving_it_out(key: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"planner\.{key}: '{key}' must be <= 31536000"):
         configured(planner={key: float("inf")})
+    with pytest.raises(ConfigurationError, match=r"planner\.max_cost: 'max_cost' must be < inf"):
+        configured(planner={"max_cost": float("inf")})
 
 
 PLANS = """

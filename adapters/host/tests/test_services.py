@@ -60,6 +60,8 @@ def test_a_port_with_one_choice_may_have_several_services_of_one_plugin(acme: An
     assert made.names(ChatService) == ("short", "long")
     assert made.get(ChatService) is made.get(ChatService, "short")
     assert made.get(ChatService, "short") is not made.get(ChatService, "long")
+    with pytest.raises(PluginNotInstalled, match=r"Configured: short, long\. Did you mean short\?"):
+        made.get(ChatService, "shrt")
     wrong = services({"chat": {"use": "short", "short": {"use": "extractiv"}}})
     with pytest.raises(PluginNotInstalled, match=r"Did you mean extractive"):
         wrong.get(ChatService)

@@ -61,13 +61,14 @@ def read_attachment(name: str) -> Image | Audio | File:
     """
     from portico import Message
 
-    path = Path(name).expanduser()
+    path = Path(name)
     try:
+        path = path.expanduser()
         size = path.stat().st_size
         if not 0 < size <= _ATTACHED_BYTES:
             raise Misused(f"{path} is empty." if not size else f"{path} has more than {_ATTACHED_BYTES:,} bytes.")
         return cast("Image | Audio | File", Message.of("user", path).content[0])
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise Misused(f"{path} cannot be attached: {getattr(error, 'strerror', None) or error}.") from error
 
 

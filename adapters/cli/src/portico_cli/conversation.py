@@ -6,13 +6,13 @@ import asyncio
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider
-from portico.errors import ContextOverflow, PorticoError, StoreDamaged, StoreError
+from portico.errors import ContextOverflow, PorticoError, StoreDamaged, StoreError, UnsupportedOption
 from portico.ports import ChatService, TextSearch
 from portico_cli.arguments import read_attachment, read_bytes, write_text
 from portico_cli.failures import DONE, FAILED, Misused
@@ -159,10 +159,10 @@ class Grounding:
             check, failures = self.provider.check(thread, reply), latest.failures
             if latest.queries and not latest.sources:
                 turn.warnings.append(f"Nothing was found in {', '.join(self._sources)}.")
-        elif self._passages.sources:
-            check = self._passages.check(reply)
         else:
-            return
+            check = self._passages.check(reply)
+            if not self._passages.sources:  # links of a model without sources are its own
+                check = replace(check, unbacked=())
         turn.citations = check.cited
         turn.warnings += [f"The source {name!r} failed: {why}" for name, why in failures.items()]
         turn.warnings += replace(check, uncited=()).remarks
@@ -218,6 +218,9 @@ class Conversation:
             raise
         except Exception as error:  # noqa: BLE001 - whatever fails in a turn, the conversation continues
             self._fail(error)
+            if isinstance(error, UnsupportedOption) and self._attached:
+                self._attached.clear()
+                self._screen.note("What you attached does not go with your next message.")
         else:
             self._last = turn
             self._grounding.check(self._thread, turn)
@@ -297,6 +300,8 @@ class Conversation:
                 self._screen.note(f"There is no command {name}; /help lists them. A message begins with two slashes.")
 
     def _attach(self, name: str) -> None:
+        with suppress(ValueError):  # a terminal writes a name that is dropped on it as a shell would
+            name = name if Path(name).exists() else " ".join(shlex.split(name))
         try:
             part = read_attachment(name)
         except Misused as error:

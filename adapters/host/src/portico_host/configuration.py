@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -88,7 +89,7 @@ class LoopBudget:
     )
     max_cost: float | None = setting(
         default=None,
-        validator=validators.optional(validators.ge(0)),
+        validator=validators.optional(validators.and_(validators.ge(0), validators.lt(math.inf))),
         metadata={"doc": "US dollars that the models of one run may cost; a model of unknown price is refused then."},
     )
     include: tuple[str, ...] | None = setting(

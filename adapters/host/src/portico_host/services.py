@@ -299,7 +299,14 @@ class HostServices:
         except PluginError as error:
             entries = self._configuration.entries(info)
             problem: Any = error.args[0]
-            if entry.key in [known.key for known in entries]:
+            configured = entry.key in [known.key for known in entries]
+            names = [known.name for known in entries if info.many or known.use != known.name]
+            named = not configured if info.many else entry.use == entry.name
+            if names and named and isinstance(error, PluginNotInstalled):
+                close = nearest(entry.name, names)
+                mend = f"Did you mean {' or '.join(close)}?" if close else problem.mend
+                problem = replace(problem, cause=f"{problem.cause} Configured: {', '.join(names)}.", mend=mend)
+            if configured:
                 key = entry.key
                 if info.many or entry.use != entry.name:
                     key = (*entry.key, "use")
@@ -308,14 +315,7 @@ class HostServices:
                 place = self._configuration.place(key)
                 if place != "override":
                     problem = replace(problem, key=key, place=place)
-                raise type(error)(problem) from error.__cause__
-            if info.many and entries and isinstance(error, PluginNotInstalled):
-                names = [known.name for known in entries]
-                close = nearest(entry.name, names)
-                mend = f"Did you mean {' or '.join(close)}?" if close else problem.mend
-                cause = f"{problem.cause} Configured: {', '.join(names)}."
-                raise PluginNotInstalled(Problem(cause, mend)) from None
-            raise
+            raise type(error)(problem) from error.__cause__
 
     def _settings(self, entry: Entry, offer: Offer) -> tuple[Any, SourceShape]:
         """Structure a plugin's settings, and what `[search.NAME]` says of functions beside them."""

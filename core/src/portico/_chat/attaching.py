@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.json_form import part_from_json, to_json
@@ -42,10 +42,16 @@ def _fitting(part: Part, capabilities: ChatCapabilities) -> Part:
 
 @dataclass(slots=True)
 class Attachments:
-    """What is attached to the goal of a run, and whether a model was shown it."""
+    """What is attached to the goal of a run."""
 
     parts: tuple[Attached, ...] = ()
-    shown: bool = False
+    beside: list[Message] = field(default_factory=list)
+    """The messages that they went with."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether a model was shown them."""
+        return bool(self.beside)
 
     @staticmethod
     def to_json(given: Iterable[Any]) -> list[Any]:
@@ -59,14 +65,20 @@ class Attachments:
         return written
 
     def put_into(self, request: ChatRequest) -> ChatRequest:
-        """Return a request with them in its first message of the user."""
+        """Return a request with them in the message that they went with before, else in the user's last one.
+
+        Examples of a planner stand before the goal, and its exchanges with the model after it.
+        """
         messages = list(request.messages)
-        for index, message in enumerate(messages):
-            if message.role == "user" and self.parts:
-                messages[index] = replace(message, content=(*message.content, *self.parts))
-                self.shown = True
-                return replace(request, messages=tuple(messages))
-        return request
+        users = [index for index, message in enumerate(messages) if message.role == "user"]
+        if not self.parts or not users:
+            return request
+        place = next((index for index in users if messages[index] in self.beside), users[-1])
+        asked = messages[place]
+        if asked not in self.beside:
+            self.beside.append(asked)
+        messages[place] = replace(asked, content=(*asked.content, *self.parts))
+        return replace(request, messages=tuple(messages))
 
 
 _current: ContextVar[Attachments] = ContextVar("attachments", default=Attachments())  # noqa: B039 - it is empty

@@ -226,9 +226,6 @@ class ChatRequest:
     def check(self, capabilities: ChatCapabilities, service: str) -> None:
         """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
         parts = {type(part) for message in self.messages for part in message.content}
-        attached: list[Attached] = []
-        if not parts.isdisjoint((Image, File, Audio)):
-            attached = [part for message in self.messages for part in message.content if isinstance(part, Attached)]
         wanted: dict[str, bool] = {
             "tools": bool(self.tools) and not capabilities.tools,
             "tool_choice": self.tool_choice.mode == "required" and not capabilities.tools,
@@ -243,16 +240,23 @@ class ChatRequest:
         }
         for option in ("temperature", "top_p", "max_tokens", "stop", "seed"):
             wanted[option] = getattr(self, option) not in (None, ()) and option not in capabilities.sampling
-        for part in attached:
-            if part.data is None:
-                wanted["links to what is attached"] = type(part).__name__ not in capabilities.links
-            else:
-                wanted[f"what is attached of the type {part.media_type}"] = not takes_type(part, capabilities)
+        if not parts.isdisjoint((Image, File, Audio)):
+            wanted |= self._attachments_refused(capabilities)
         for extra in self.extras:
             wanted[f"extras.{extra}"] = extra not in capabilities.extras
         refused = [option for option, missing in wanted.items() if missing]
         if refused:
-            raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.")
+            advice = "" if capabilities.language_model else " It is no language model: choose one under [chat]."
+            raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.{advice}")
+
+    def _attachments_refused(self, capabilities: ChatCapabilities) -> dict[str, bool]:
+        refused: dict[str, bool] = {}
+        for part in (part for message in self.messages for part in message.content if isinstance(part, Attached)):
+            if part.data is not None:
+                refused[f"what is attached of the type {part.media_type}"] = not takes_type(part, capabilities)
+            elif type(part).__name__ not in capabilities.links:
+                refused["links to what is attached"] = True
+        return refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,10 +394,10 @@ _BEGINNINGS = (
     (b"\x89PNG", 0, "image/png"),
     (b"\xff\xd8\xff", 0, "image/jpeg"),
     (b"GIF8", 0, "image/gif"),
-    (b"WEBP", 8, "image/webp"),
+    (b"WEBPVP8", 8, "image/webp"),
     (b"%PDF-", 0, "application/pdf"),
-    (b"WAVE", 8, "audio/wav"),
-    (b"ID3", 0, "audio/mpeg"),
+    (b"WAVEfmt ", 8, "audio/wav"),
+    *((b"ID3" + version, 0, "audio/mpeg") for version in (b"\2", b"\3", b"\4")),
     (b"\xff\xfb", 0, "audio/mpeg"),
     (b"fLaC", 0, "audio/flac"),
     (b"OggS", 0, "audio/ogg"),
@@ -411,7 +415,11 @@ def _attachment(path: Path) -> Attached:
     else:
         from mimetypes import guess_type  # its tables are only needed here
 
-        kind = guess_type(path.name)[0] or ("application/octet-stream" if words_of(data) is None else "text/plain")
+        words = words_of(data) is not None
+        kind = guess_type(path.name)[0] or ("text/plain" if words else "application/octet-stream")
+        # TypeScript has the name of a film, and a list of songs that of a song.
+        if words and kind.startswith(("image/", "audio/", "video/")) and kind != "image/svg+xml":
+            kind = "text/plain"
     if kind.startswith("image/") and kind != "image/svg+xml":
         return Image(data, media_type=kind)
     return Audio(data, media_type=kind) if kind.startswith("audio/") else File(data, path.name, kind)
@@ -420,9 +428,10 @@ def _attachment(path: Path) -> Attached:
 def words_of(data: bytes) -> str | None:
     """Return what the bytes say if they are text."""
     try:
-        return None if b"\0" in data or data.startswith(b"%PDF-") else data.decode("utf-8-sig")
+        words = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")
     except UnicodeDecodeError:
         return None
+    return None if "\0" in words or words.startswith("%PDF-") else words
 
 
 def _as_text(part: Part) -> Part:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.citations import SHORTEST_QUOTE, Citations
+from portico._chat.citations import SHORTEST_QUOTE, Citations, place_of
 from portico._chat.messages import Citation, Source, ToolResult
 from portico._search.results import TextSearchResult
 
@@ -117,14 +117,34 @@ class Passages:
         return (around[0], around[-1]) if found else None
 
     def check(self, reply: ChatReply | str) -> Citations:
-        """Check what an answer cites, by marks or a passage's whole text; a service that cites knows its own marks."""
+        """Check what an answer cites, by marks or a passage's whole text; a service that cites knows its own marks.
+
+        Pages that the service found itself are cited too, with the numbers after those of the passages.
+        """
         text, own = (reply, ()) if isinstance(reply, str) else (reply.text, reply.citations)
+        if not all(map(self._has, own)):
+            return self._check_with_pages(text, own)
         check = Citations.check("" if own else text, self.sources)
         whole = [each for each in check.uncited if len(each.text) >= SHORTEST_QUOTE and each.text.strip() in text]
         quoted = own or [Citation(each.number, each.name, each.link, each.text) for each in whole]
         cited = tuple(dict.fromkeys((*check.cited, *quoted)))
         numbers = {each.number for each in cited}
         return replace(check, cited=cited, uncited=tuple(each for each in check.uncited if each.number not in numbers))
+
+    def _has(self, citation: Citation) -> bool:
+        source = self._by_number.get(citation.number)
+        return source is not None and (citation.link is None or _place(source.link) == _place(citation.link))
+
+    def _check_with_pages(self, text: str, found: Iterable[Citation]) -> Citations:
+        numbers = {_place(source.link): source.number for source in reversed(self.sources) if source.link}
+        for each in found:
+            numbers.setdefault(_place(each.link), max(self._next, *(number + 1 for number in numbers.values()), 1))
+        quoted = [replace(each, number=numbers[_place(each.link)]) for each in found]
+        pages = {each.number: Source(each.number, each.quote, each.name, each.link) for each in reversed(quoted)}
+        check = Citations.check(text, [*({**pages, **self._by_number}).values()])
+        cited = tuple(dict.fromkeys((*check.cited, *quoted)))
+        known = {each.number for each in cited}
+        return replace(check, cited=cited, uncited=tuple(each for each in self.sources if each.number not in known))
 
     def _holds(self, value: Any, depth: int = _DEEPEST) -> bool:
         if isinstance(value, str):
@@ -186,6 +206,10 @@ def _read(result: Any, found: bool, name: str | None) -> Iterator[TextSearchResu
                 yield record
             else:
                 waiting += reversed([part for part in value.values() if isinstance(part, list | dict)])
+
+
+def _place(link: str | None) -> str:
+    return place_of(link or "")[0]
 
 
 def _is_empty(value: Any) -> bool:

@@ -32,6 +32,12 @@ class Purse:
         """US dollars so far."""
         return self.usage.cost or 0.0
 
+    @property
+    def empty(self) -> bool:
+        """Whether no model may be asked any more: the money is spent, or it is not known how much of it."""
+        unknown = self.usage.cost is None and self.usage != _NOTHING
+        return unknown or self.spent >= self.limit or (self.outer is not None and self.outer.empty)
+
     def open_for(self, chat: ChatService) -> None:
         """Raise ``LimitExceeded`` where it is empty, ``UnsupportedOption`` for a service of unknown price."""
         if getattr(chat, "knows_cost", True) is False:
@@ -47,17 +53,22 @@ class Purse:
     def pay(self, chat: ChatService, reply: ChatReply) -> None:
         """Count a reply; raises ``UnsupportedOption`` where it does not say what it cost."""
         self.usage += reply.usage
-        if self.usage.cost is None and self.usage != _NOTHING:
-            raise unknown_price(chat.name)
+        require_cost(chat, reply)
         if self.outer is not None:
             self.outer.pay(chat, reply)
+
+
+def require_cost(chat: ChatService, reply: ChatReply) -> None:
+    """Raise ``UnsupportedOption`` for a reply of a model that does not say what it cost."""
+    if reply.usage.cost is None and (reply.usage != _NOTHING or chat.capabilities.language_model):
+        raise unknown_price(chat.name)
 
 
 def unknown_price(service: str) -> UnsupportedOption:
     """Return the error for a budget in money and a service that does not say what replies cost."""
     return UnsupportedOption(
         f"It is not known what replies of the chat service {service!r} cost, so a budget in US dollars cannot be kept. "
-        "Set the price of its model (the setting price), or leave the budget's cost out."
+        "Set the price of its model (the setting price) where it counts tokens, or leave the budget's cost out."
     )
 
 

@@ -275,7 +275,7 @@ def _compile(prompt: Path | str, services: Services, variables: Collection[str])
 def _account(chat: ChatService, reply: ChatReply, emit: Emit) -> None:
     """Tell what a reply cost, and pay for it."""
     read = reply.message.untrusted or ()
-    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage, read))
+    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage, read, reply.citations))
     if (money := purse()) is not None:
         money.pay(chat, reply)
 

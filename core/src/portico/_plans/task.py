@@ -376,13 +376,14 @@ class Event:
     class ChatUsed:
         """A planner or a function asked a chat service: who answered, what it cost, and what the service read itself.
 
-        ``untrusted`` are the places that it looked into, such as the web.
+        ``untrusted`` are the places that it looked into, such as the web, and ``citations`` the pages that it cites.
         """
 
         service: str
         model: str
         usage: Usage
         untrusted: tuple[str, ...] = ()
+        citations: tuple[Citation, ...] = ()
 
     @dataclass(frozen=True, slots=True)
     class Warned:

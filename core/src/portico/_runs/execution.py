@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.passages import CURRENT, Passages
+from portico._chat.spending import purse
 from portico._functions.functions import RESULTS_TAG
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.functions import plan_of
@@ -243,7 +244,8 @@ class Execution:
                     raise
                 return await execute(replace(one, id=f"{bare}[{index}]"), arguments)
             except Exception as error:
-                if each.failed == "stop" or any(isinstance(cause, RunLimit) for cause in causes(error)):
+                spent = (money := purse()) is not None and money.empty
+                if each.failed == "stop" or spent or any(isinstance(cause, RunLimit) for cause in causes(error)):
                     raise StepFailed(id, error) from error
                 failed[id] = str(error) or type(error).__name__
                 return None

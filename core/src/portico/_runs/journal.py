@@ -64,9 +64,10 @@ class RunState:
     one is ``plan``, and ``pending`` if it has to run, or did not run to its end. ``records`` are the steps that ended,
     ``started`` those that began and did not end, by id, ``called`` those that templates called. ``items`` are how many
     items each step with ``each`` has that began. ``inner`` are the plans of functions that steps began to run, by step;
-    ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to. ``warnings``
-    are for the answer. ``origin`` is `Kernel.origin` of the application that began the run, ``context`` the
-    conversation before the goal. ``passing`` is a failure that time may mend. Times are UTC.
+    ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to, ``read`` the
+    untrusted places that a chat service read by itself. ``warnings`` are for the answer. ``origin`` is `Kernel.origin`
+    of the application that began the run, ``context`` what came with the goal. ``passing`` is a failure that time may
+    mend. Times are UTC.
     """
 
     goal: str
@@ -90,6 +91,7 @@ class RunState:
     inner: Mapping[str, Plan] = field(default_factory=dict)
     reviewed: frozenset[str] = frozenset()
     agreed: frozenset[tuple[str, str]] = frozenset()
+    read: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
@@ -210,6 +212,7 @@ class _Reading:
         self.inner: dict[str, Plan] = {}
         self.reviewed: set[str] = set()
         self.agreed: set[tuple[str, str]] = set()
+        self.read: set[str] = set()
         self.warnings: list[str] = []
         self.refused: list[Refusal] = []
         self.pending = self.approved = self.reused = False
@@ -237,6 +240,7 @@ class _Reading:
             inner=dict(self.inner),
             reviewed=frozenset(self.reviewed),
             agreed=frozenset(self.agreed),
+            read=frozenset(self.read),
             warnings=tuple(self.warnings),
             refused=tuple(self.refused),
             proposals=self.proposals,
@@ -248,6 +252,7 @@ class _Reading:
 
     def take(self, each: Mapping[str, Any]) -> None:
         self.last = each
+        self.read.update(map(str, each.get("read", ())))
         match each["type"]:
             case "plan":
                 plan = plan_from_json(each["plan"])

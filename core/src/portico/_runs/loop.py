@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.attaching import attaching
-from portico._chat.messages import Usage
+from portico._chat.messages import ChatReply, Citation, Message, Usage
 from portico._chat.spending import spending
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
 from portico._functions.middleware import CURRENT_STEP
@@ -173,7 +173,15 @@ class Loop:
     result: Expression | None = None
     failures: list[StepFailed] = field(default_factory=list)
     uncertain: tuple[Step, ...] = ()
+    name: str = FIXED
+    """What the planner is called where it is configured, so that a run that is resumed finds it."""
     ends: float | None = None
+    read: set[str] = field(default_factory=set)
+    """The untrusted places that a chat service read by itself, such as the web."""
+    cited: tuple[Citation, ...] = ()
+    """The pages that chat services found by themselves, and cite."""
+    outer: Emit = field(default=lambda event: None)
+    """Takes what this run cost, where a step of another run began it."""
     selection: Selection | None = None
 
     def catalogue(self) -> _Specs:
@@ -193,6 +201,7 @@ class Loop:
         self.plans = list(state.plans)
         self.refused = list(state.refused)
         self.proposals = state.proposals
+        self._note_read(state.read)
         for plan in self.plans:
             self._observe(plan)
             if execution.guard is not None:
@@ -210,11 +219,13 @@ class Loop:
         return recording.run(partial(self._to_outcome, first, approved))
 
     async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
-        execution, token = self.execution, Event.taker.set(self._emit_of_step)
+        execution, self.outer = self.execution, Event.of_run()
+        token = Event.taker.set(self._emit_of_step)
         try:
             with spending(self.budget.cost), attaching((self.context or {}).get("attached", ())) as attached:
                 outcome = await self._in_time(first, approved)
-            if attached.parts and not attached.shown:
+            # A run that continues may have shown it before.
+            if attached.parts and not attached.shown and execution.past is None:
                 execution.warnings.append("What is attached was not read: no model was asked.")
         except Broken as stop:
             await self._fail(stop.error)
@@ -244,7 +255,7 @@ class Loop:
         return Run(
             self.goal,
             execution.run,
-            FIXED if self.planner is None else self.planner.name,
+            self.name,
             outcome,
             self._make_executed_plan(),
             tuple(execution.records),
@@ -261,14 +272,17 @@ class Loop:
         A planner that asks no model has cited its sources by itself.
         """
         execution = self.execution
-        if not execution.searched or answer.citations or not isinstance(answer.value, str | None):
+        if answer.citations or not (execution.searched or self.cited) or not isinstance(answer.value, str | None):
             return answer
         by_planner = self.result is None and not getattr(self.planner, "asks_model", False)
         if self.planner is None:  # only an answering step of the plan writes for people
             by_planner = not any(
                 isinstance(spec, FunctionSpec) and spec.is_answer for spec in self.produced_by.values()
             )
-        return answer if by_planner else answer.citing(execution.passages.check(answer.text))
+        if by_planner:
+            return answer
+        check = execution.passages.check(ChatReply(Message.of("assistant", answer.text), citations=self.cited))
+        return answer.citing(check if execution.searched else replace(check, unbacked=(), uncited=()))
 
     async def _fail(self, error: Exception) -> None:
         """Write down the failure; a failure of the journal or the listener must not hide it."""
@@ -443,12 +457,16 @@ class Loop:
         self.refused.append(refusal)
         self.refusals += 1
         if self.execution.journal is not None:
-            await self.execution.note("refused", **refusal_body(refusal), **({"ran": True} if ran else {}))
+            body = refusal_body(refusal) | self._read_body() | ({"ran": True} if ran else {})
+            await self.execution.note("refused", **body)
         self.emit(Event.Refused(refusal.plan, refusal.findings))
         if self.refusals > self.budget.refusals:
             if self.failures:
                 raise self.failures[0]
             raise PlanInvalid([finding for finding in refusal.findings if finding.severity == "error"])
+
+    def _read_body(self) -> dict[str, Any]:
+        return {"read": sorted(self.read)} if self.read else {}
 
     async def _accept(self, plan: Plan, *, reused: bool = False) -> Answer | Paused | None:
         """Run a plan that passed its check."""
@@ -457,7 +475,7 @@ class Loop:
         self.plans.append(plan)
         if self.execution.journal is not None:
             body: dict[str, Any] = {"plan": plan_to_json(with_fingerprints(self.execution.kernel, plan))}
-            body |= {"reused": True} if reused else {}
+            body |= self._read_body() | ({"reused": True} if reused else {})
             warnings = list(dict.fromkeys(self.execution.warnings))
             await self.execution.note("plan", **body, **({"warnings": warnings} if warnings else {}))
         return await self._run_plan(plan, approved=False)
@@ -547,12 +565,18 @@ class Loop:
         """Take an event of the planner or the loop, and pass it to the listener."""
         if isinstance(event, Event.ChatUsed):
             self.usage += event.usage
-            if event.untrusted and self.execution.guard is not None:
-                self.execution.guard.had_read.update(event.untrusted)
+            self._note_read(event.untrusted)
             self.services.append(event.service)
+            self.cited += event.citations if event.untrusted else ()
+            self.outer(event)
         elif isinstance(event, Event.Warned):
             self.execution.warnings.append(event.warning)
         elif isinstance(event, FunctionsOffered):
             self.selection = event.selection
         if self.execution.listener is not None:
             self.execution.listener(event)
+
+    def _note_read(self, places: Collection[str]) -> None:
+        self.read.update(places)
+        if self.execution.guard is not None:
+            self.execution.guard.had_read.update(places)

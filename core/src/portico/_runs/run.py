@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
+from portico._chat.attaching import attaching
 from portico._chat.messages import ATTACHED_FILE
+from portico._chat.spending import spending
 from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step, around, outermost
-from portico._plans.task import Budget, Emit, Event, Task, context_of
+from portico._plans.task import Budget, Emit, Event, RunEvent, Task, context_of
 from portico._ports.planner import Planner
 from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerprints
 from portico._runs.execution import Execution
@@ -129,6 +131,7 @@ async def run_goal(
     input = execution.results.get(INPUT)
     planner = _planner(kernel, given.get("planner"))
     loop = Loop(execution, goal, planner, execution.budget, context, input, reuse)
+    loop.name = _name_of(kernel, given.get("planner"), planner)
     loop.functions, loop.exclude = given.get("functions"), given.get("exclude", ())
     loop.catalogue()  # a wrong name is an error before the run is written down
     return await _begin(loop, None, budget, origin, named=run is not None)
@@ -146,14 +149,21 @@ async def propose(
 ) -> Proposal:
     """Ask a planner for its first proposal of ``every`` function, check it, and run nothing."""
     chosen = _planner(kernel, planner)
-    emit = emit or (lambda event: None)
-    offer = await Offer.make(kernel, chosen, require_goal(goal), emit, every)
+    tell = emit or (lambda event: None)
+    offer = await Offer.make(kernel, chosen, require_goal(goal), tell, every)
     budget = require_budget(budget or kernel.budget or Budget())
     task = Task(goal, offer.functions, budget=budget, context=context_of(context))
-    outcome = await offer.ask(chosen, task, emit)
+    guard = _guard(kernel, goal, None, task.context)
+
+    def take(event: RunEvent) -> None:
+        if isinstance(event, Event.ChatUsed) and guard is not None:
+            guard.had_read.update(event.untrusted)
+        tell(event)
+
+    with spending(budget.cost), attaching((task.context or {}).get("attached", ())):
+        outcome = await offer.ask(chosen, task, take)
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
-        guard = Guard.of(kernel, goal, messages=(task.context or {}).get("messages", ()))
         checked = check(kernel, outcome, input=UNKNOWN, specs=offer.specs, allowed=every, guard=guard)
         findings = list(map(offer.explain, checked))
     return Proposal(chosen.name, outcome, tuple(findings), offer.selection)
@@ -203,7 +213,7 @@ async def resume(
             how = FINAL[state.state]
             raise RunError(f"The run {run} ended at {state.updated_at} and {how}: there is nothing to resume.")
         chosen = None if planner is None and state.planner == FIXED else _planner(kernel, planner or state.planner)
-        name = FIXED if chosen is None else chosen.name
+        name = FIXED if chosen is None else _name_of(kernel, planner or state.planner, chosen)
         if chosen is None and state.plan is None:
             raise RunError(f"The run {run} stopped before its plan was written: run the plan again.")
         recording = Recording.open(kernel, run)
@@ -226,12 +236,13 @@ async def resume(
         merged = {**state.context, **(context_of(context) or {})} or None
         budget = budget or state.budget or kernel.budget
         said = [*state.context.get("messages", ()), *(context_of(context) or {}).get("messages", ())]
-        execution = _execution(
-            kernel, state.goal, run, budget, input=state.input, emit=emit, context={**(merged or {}), "messages": said}
-        )
+        # What was attached before has been read, also where something else is attached now.
+        attached = (merged or {}).get("attached") or state.context.get("attached")
+        known = {"messages": said, "attached": attached}
+        execution = _execution(kernel, state.goal, run, budget, input=state.input, emit=emit, context=known)
         execution.journal, execution.recording = journal, recording
         loop = Loop(execution, state.goal, chosen, execution.budget, merged, state.input)
-        loop.functions, loop.exclude = state.functions, (*state.exclude, *exclude)
+        loop.name, loop.functions, loop.exclude = name, state.functions, (*state.exclude, *exclude)
         loop.load(state)
         execution.warnings += warnings
         execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
@@ -247,7 +258,7 @@ async def _begin(
     named: bool = False,
 ) -> Run:
     execution = loop.execution
-    name = FIXED if loop.planner is None else loop.planner.name
+    name = loop.name
     store = execution.kernel.run_store
     if store is None:
         if execution.listener is not None:
@@ -282,6 +293,13 @@ def _planner(kernel: KernelLike, planner: Planner | str | None) -> Planner:
     return kernel.service(Planner, planner) if planner is None or isinstance(planner, str) else planner
 
 
+def _name_of(kernel: KernelLike, given: Planner | str | None, planner: Planner) -> str:
+    """Return the name by which a planner is found again: in portico.toml it may be the user's."""
+    if given is None and kernel.services is not None:
+        return next(iter(kernel.services.names(Planner)), planner.name)
+    return given if isinstance(given, str) else planner.name
+
+
 def _execution(
     kernel: KernelLike,
     goal: str,
@@ -296,8 +314,12 @@ def _execution(
     results = {} if input is None else {INPUT: copy_json(input)}
     name = new_run() if run is None else Run.check_name(run)
     quiet = kernel.policy is not None and kernel.policy.quiet
-    messages = (context or {}).get("messages", ())
-    guard = None if quiet else Guard.of(kernel, goal, input, messages=messages)
+    guard = None if quiet else _guard(kernel, goal, input, context)
+    return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)
+
+
+def _guard(kernel: KernelLike, goal: str, input: Any, context: Mapping[str, Any] | None) -> Guard | None:
+    guard = Guard.of(kernel, goal, input, messages=(context or {}).get("messages", ()))
     if guard is not None and (context or {}).get("attached"):
         guard.had_read.add(ATTACHED_FILE)
-    return Execution(kernel, name, budget, listener=emit, results=results, guard=guard)
+    return guard

@@ -21,8 +21,9 @@ from portico._chat.messages import (
     ToolResult,
     Usage,
 )
-from portico._chat.spending import purse, unknown_price
+from portico._chat.spending import purse, require_cost, unknown_price
 from portico._functions.middleware import ToolCallInvocation, run_middleware
+from portico._plans.task import Event
 from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.guarding import CallGuard
 from portico._tool_loop.partial_json import NOTHING
@@ -278,14 +279,17 @@ class TurnState:
         if reply is None:
             raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
         reply = expand_calls(reply)
+        read = reply.message.untrusted or ()
+        service = reply.service or self.chat.name
+        Event.of_run()(Event.ChatUsed(service, reply.model, reply.usage, read, reply.citations))
         if self.guard is not None:
             # A service that searches the web itself says so.
-            self.guard.read.update(reply.message.untrusted or ())
+            self.guard.read.update(read)
             reply = replace(reply, message=replace(reply.message, untrusted=self.guard.untrusted))
         self.usage += reply.usage
         self.added.append(reply.message)
-        if self.limits.cost is not None and self.usage.cost is None and self.usage != Usage():
-            raise unknown_price(self.chat.name)
+        if self.limits.cost is not None:
+            require_cost(self.chat, reply)
         if (money := purse()) is not None:
             money.pay(self.chat, reply)
         return reply

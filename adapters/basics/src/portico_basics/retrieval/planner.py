@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from portico import Citations, FunctionSpec, Passages
 from portico.errors import ConfigurationError, PlanError, PluginError
@@ -65,7 +66,7 @@ class RetrievalPlanner(Planner):
         searches = [spec for spec in task.functions if spec.is_search and _needs_only_a_query(spec)]
         if not searches and _has_attached(task):
             reply = await answer_from(self._services.get(ChatService, self._settings.chat), task.goal, (), emit)
-            return Answer(reply.text)
+            return Answer(reply.text).citing(replace(Passages().check(reply), unbacked=()))
         if not searches:
             return Infeasible("There is no source to search.", missing=("a text search",))
         return self._searches(task, searches)

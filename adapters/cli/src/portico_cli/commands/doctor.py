@@ -157,7 +157,8 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
     for info in PORTS:
         port: Any = getattr(portico, info.name)
         names = services.names(port)
-        for name in names if info.many else names[:1]:
+        own = [each.name for each in application.configuration.entries(info) if each.use != each.name]
+        for name in names if info.many else dict.fromkeys((*names[:1], *own)):
             say(f"Making the {info.noun} {name}…")
             try:
                 made = services.get(port, name)
@@ -173,7 +174,7 @@ async def _services(application: Application, say: Callable[[str], None]) -> lis
                 findings += [each._replace(state="warn") for each in found] if waits else found
             else:
                 findings.append(Finding("ok", f"{info.noun} {name}", words))
-    findings += _planning(services)
+    findings += _planning(services, application.configuration.budget.max_cost)
     for name in services.names(RunStore)[:1]:
         try:
             # A journal that is damaged or may not be read fails here.
@@ -199,17 +200,20 @@ async def _labels(application: Application) -> list[Finding]:
         return list(_of_error(error, "functions"))
 
 
-def _planning(services: HostServices) -> Iterator[Finding]:
-    """Warn of a planner that needs a language model if its chat service is not one."""
+def _planning(services: HostServices, max_cost: float | None) -> Iterator[Finding]:
+    """Warn of a planner that needs a language model if its chat service is not one, and of a price that is missing."""
     for name in services.names(Planner)[:1]:
         try:
             asks = getattr(services.get(Planner, name), "asks_model", False)
             # By this setting a planner gets another chat service.
             named = getattr(services.prepare(Planner.__name__, name).settings, "chat", None)
-            chat = services.get(ChatService, named) if asks else None
+            chat = services.get(ChatService, named) if asks or max_cost is not None else None
         except PorticoError:
             continue  # shown already
-        if chat is not None and not getattr(chat.capabilities, "language_model", True):
+        if chat is not None and max_cost is not None and getattr(chat, "knows_cost", True) is False:
+            cause = f"It is not known what replies of {chat.name!r} cost, so max_cost refuses each run that asks it."
+            yield Finding("warn", f"planner {name}", cause, "Set the price of its model, or take max_cost away.")
+        if asks and chat is not None and not getattr(chat.capabilities, "language_model", True):
             cause = f"It needs a language model, and the chat service {chat.name!r} is not one: it makes no plan."
             mend = "Name a language model under [chat] of portico.toml, or choose another planner."
             yield Finding("warn", f"planner {name}", cause, mend)

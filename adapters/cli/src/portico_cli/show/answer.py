@@ -172,8 +172,9 @@ def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
     if citations:
         yield Text()
     width = max((len(str(citation.number)) for citation in citations), default=0) + 3
-    for each in sorted(citations, key=lambda citation: citation.number):
-        yield Hanging(place_head(each.name, each.link), f"[{each.number}]".ljust(width), "bold green")
+    places = dict.fromkeys((each.number, each.name, each.link) for each in citations)
+    for number, name, link in sorted(places, key=lambda place: place[0]):
+        yield Hanging(place_head(name, link), f"[{number}]".ljust(width), "bold green")
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Source, ToolCall, Usage
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, Source, ToolCall, Usage
 from portico.errors import ContextOverflow, ServiceUnavailable
 
 
@@ -31,6 +31,7 @@ class Parrot:
         return [delta async for delta in self.stream(request)][-1].reply
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
+        request.check(self.capabilities, self.name)
         if len(request.messages) > self.most:
             raise ContextOverflow("The parrot cannot remember so much.")
         last = request.messages[-1]
@@ -72,7 +73,9 @@ class Parrot:
         for start in range(0, len(text), 5):
             await asyncio.sleep(0)
             yield ChatDelta(text[start : start + 5])
+        page = Citation(1, "Parrots", "https://parrots.example/", "It is so.")
+        found = (page, page) if said == "web" else ()
         parts = [call] if call else [text]
         message = Message.of("assistant", *parts)
         finish = "tool_calls" if call else "stop"
-        yield ChatDelta(reply=ChatReply(message, finish, Usage(3, 2), model="parrot-1", service=self.name))
+        yield ChatDelta(reply=ChatReply(message, finish, Usage(3, 2), "parrot-1", self.name, found))
