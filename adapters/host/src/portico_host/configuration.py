@@ -408,7 +408,7 @@ class _Shape:
             elif not _NAME.fullmatch(name):
                 self._problem(key, "a name has letters, digits, '-' and '_' only.")
             elif "use" not in values and not names_what_it_uses(port):
-                self._problem((*key, "use"), f"is missing; expected the name of a {port.noun}.")
+                self._problem((*key, "use"), f"is missing; expected the name of an installed {port.noun}.")
             else:
                 self._use((*key, "use"), values)
 
