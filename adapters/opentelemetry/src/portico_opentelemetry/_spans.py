@@ -128,7 +128,8 @@ class _Watch:
     async def proposal(
         self, context: ProposalInvocation, proceed: Callable[[], Awaitable[Plan | Answer | Infeasible]]
     ) -> Plan | Answer | Infeasible:
-        with self._tracing.span(names.PLAN, context.planner, {names.PLANNER: context.planner}) as span:
+        attributes = {names.AGENT: context.planner, names.PLANNER: context.planner}
+        with self._tracing.span(names.PLAN, context.planner, attributes) as span:
             proposed = await proceed()
             span.set_attribute(names.OUTCOME, "plan" if isinstance(proposed, Plan) else _outcome(proposed))
             if isinstance(proposed, Plan) and span.is_recording():

@@ -11,6 +11,9 @@ from portico.errors import ConfigurationError
 from portico_opentelemetry.config import OpenTelemetrySettings
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
     from portico import Kernel
     from portico.plugins import Services
     from portico_opentelemetry._file import FileTracerProvider
@@ -31,14 +34,24 @@ class OpenTelemetryObserver:
     >>> kernel.middleware.step
     []
 
-    They go to the settings' ``file``, or to the providers that the process has when the first kernel opens. Without
-    either it adds nothing to a kernel or a service. Raises ``ConfigurationError`` for a file that cannot be written.
+    Spans go to the settings' ``file`` or to the ``tracer_provider``, metrics to the ``meter_provider``; by default
+    these are the providers that the process has when a kernel opens. Without any it adds nothing to a kernel or a
+    service. Raises ``ConfigurationError`` for a file that cannot be written.
     """
 
     name = "opentelemetry"
 
-    def __init__(self, settings: OpenTelemetrySettings | None = None, services: Services | None = None) -> None:
+    def __init__(
+        self,
+        settings: OpenTelemetrySettings | None = None,
+        services: Services | None = None,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
         self._settings = settings or OpenTelemetrySettings()
+        self._tracers = tracer_provider
+        self._meters = meter_provider
         self._lock = threading.Lock()
         self._tracing: Tracing | None = None
         self._file: FileTracerProvider | None = None
@@ -67,7 +80,8 @@ class OpenTelemetryObserver:
 
     def _find(self) -> Tracing | None:
         with self._lock:
-            if self._tracing is None and (self._settings.file is not None or _is_set_up()):
+            given = self._settings.file or self._tracers or self._meters
+            if self._tracing is None and (given is not None or _is_set_up()):
                 self._tracing = self._open()
             return self._tracing
 
@@ -77,7 +91,7 @@ class OpenTelemetryObserver:
         from portico_opentelemetry._names import SCOPE
         from portico_opentelemetry._spans import Tracing
 
-        tracers, file = trace.get_tracer_provider(), self._settings.file
+        tracers, file = self._tracers or trace.get_tracer_provider(), self._settings.file
         if file is not None:
             from portico_opentelemetry._file import FileTracerProvider
 
@@ -87,7 +101,8 @@ class OpenTelemetryObserver:
                 raise ConfigurationError(
                     f"The trace cannot be written to {file}: {error.strerror or error}. Name another file."
                 ) from error
-        return Tracing(tracers.get_tracer(SCOPE), metrics.get_meter(SCOPE), content=self._settings.content)
+        meters = self._meters or metrics.get_meter_provider()
+        return Tracing(tracers.get_tracer(SCOPE), meters.get_meter(SCOPE), content=self._settings.content)
 
 
 def _is_set_up() -> bool:

@@ -130,10 +130,10 @@ class Offer:
         return cls(kernel.specs, every, tuple(specs.values()), specs, selection, hint, steps)
 
     async def ask(self, kernel: KernelLike, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
-        """Return the proposal of a planner, inside the middleware. Where nothing is offered to its model, it is not
-        asked.
+        """Return the proposal of a planner, inside the middleware.
 
-        An infeasible goal is reported with how few functions the model saw.
+        It is not asked where nothing is offered to its model. An infeasible goal is reported with how few functions the
+        model saw.
         """
         if self.selection is not None and not self.specs:
             return Infeasible(f"{self.hint} Say the goal in other words, or let the selector choose more.")
