@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from opentelemetry.trace import Span, SpanKind
@@ -74,9 +74,8 @@ class TracedChatService(_Traced):
         operation, subject, attributes = self._about(request)
         span = self._tracing.start(operation, subject, {**attributes, names.REQUEST_STREAM: True}, kind=SpanKind.CLIENT)
         self._ask(span, request)
-        pieces = ended_with(span, self._service.stream(request))
         with self._timed(labels):
-            try:
+            async with aclosing(ended_with(span, self._service.stream(request))) as pieces:
                 async for delta in pieces:
                     if first:
                         span.set_attribute(names.TIME_TO_FIRST_CHUNK, time.perf_counter() - begun)
@@ -84,8 +83,6 @@ class TracedChatService(_Traced):
                     if delta.reply is not None:
                         self._take(span, delta.reply, labels)
                     yield delta
-            finally:
-                await pieces.aclose()
 
     def _labels(self) -> dict[str, Any]:
         labels = {names.OPERATION: names.CHAT, names.PROVIDER: self._provider}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -179,10 +179,11 @@ class _Watch:
     async def turn(self, context: TurnInvocation, events: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
         attributes = {names.AGENT: context.agent, names.CONVERSATION: context.thread, names.PROVIDER: "portico"}
         span = self._tracing.start(names.INVOKE_AGENT, context.agent, attributes)
-        async for event in ended_with(span, events):
-            if (usage := getattr(event, "usage", None)) is not None:
-                span.set_attributes(tokens_of(usage))
-            yield event
+        async with aclosing(ended_with(span, events)) as inner:
+            async for event in inner:
+                if (usage := getattr(event, "usage", None)) is not None:
+                    span.set_attributes(tokens_of(usage))
+                yield event
 
 
 async def ended_with(span: Span, events: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from portico.errors import ConfigurationError
 from portico_opentelemetry.config import OpenTelemetrySettings
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from portico.plugins import Services
     from portico_opentelemetry._file import FileTracerProvider
     from portico_opentelemetry._spans import Tracing
-
-S = TypeVar("S")
 
 _PROVIDERS = ("OTEL_PYTHON_TRACER_PROVIDER", "OTEL_PYTHON_METER_PROVIDER")
 """The variables by which OpenTelemetry finds providers that no code has set."""
@@ -62,16 +60,14 @@ class OpenTelemetryObserver:
         if tracing is not None:
             tracing.observe(kernel)
 
-    def observe_service(self, port: str, service: S) -> S:
+    def observe_service(self, port: str, service: Any) -> Any:
         """Return a chat service, an embedding generator or a text search with spans around its calls."""
         tracing = self._find() if port in ("ChatService", "EmbeddingGenerator", "TextSearch") else None
         if tracing is None:
             return service
         from portico_opentelemetry import _services
 
-        around: Any = getattr(_services, f"Traced{port}")(service, tracing)
-        made: S = around
-        return made
+        return getattr(_services, f"Traced{port}")(service, tracing)
 
     async def aclose(self) -> None:
         """Close the file of the spans."""

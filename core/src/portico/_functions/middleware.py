@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from portico._functions.functions import Function
     from portico._plans.plan import Plan, Step
     from portico._plans.task import Answer, Infeasible, Task
-    from portico._runs.outcome import Run
 
 
 T = TypeVar("T")
@@ -221,7 +220,7 @@ class Middleware:
     tool_call: list[_Around[ToolCallInvocation, ToolResult]] = field(default_factory=list)
     plan: list[_Around[PlanReview, RequireApproval | None]] = field(default_factory=list)
     step: list[_Around[StepRun, Any]] = field(default_factory=list)
-    run: list[_Around[RunInvocation, Run]] = field(default_factory=list)
+    run: list[_Around[RunInvocation, Any]] = field(default_factory=list)
     proposal: list[_Around[ProposalInvocation, Plan | Answer | Infeasible]] = field(default_factory=list)
     turn: list[Callable[[TurnInvocation, AsyncGenerator[Any, None]], AsyncGenerator[Any, None]]] = field(
         default_factory=list

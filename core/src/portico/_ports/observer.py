@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from portico._kernel import Kernel
-
-S = TypeVar("S")
 
 
 class Observer(Protocol):
@@ -25,6 +23,6 @@ class Observer(Protocol):
         """Add middleware to a kernel that opens, before it has functions."""
         ...
 
-    def observe_service(self, port: str, service: S) -> S:
+    def observe_service(self, port: str, service: Any) -> Any:
         """Return what is used in place of a service of a port ("ChatService"): the service, or one around it."""
         ...
