@@ -45,7 +45,7 @@ async def upper(text: str) -> str:
 def make_kernel(observer: OpenTelemetryObserver | None = None) -> Kernel:
     kernel = Kernel()
     if observer is not None:
-        observer.observe_kernel(kernel)
+        observer.observe_kernel(kernel.middleware)
     kernel.add_function(Function.of(upper, plugin="Text"))
     return kernel
 

@@ -80,7 +80,7 @@ async def test_the_setting_writes_runs_to_a_file_of_their_owner_alone(
     async def half(number: int) -> int:
         return number // 2 if number else 1 // number
 
-    traced = {"observers": {"opentelemetry": {"use": "opentelemetry", "file": "trace.jsonl"}}, "runs": {"use": "none"}}
+    traced = {"observers": {"opentelemetry": {"file": "trace.jsonl"}}, "runs": {"use": "none"}}
     async with portico_host.open(overrides=traced) as kernel:
         kernel.add_function(half)
         await kernel.run_plan(Plan("Halve", (Step("s1", "half", {"number": Value(8)}),), From("s1")))

@@ -76,7 +76,7 @@ def kernel_of(spans: Spans, services: dict[Any, Any] | None = None, *, content: 
     observer = spans.observer(content=content)
     traced = {port: observer.observe_service(port.__name__, service) for port, service in (services or {}).items()}
     kernel = Kernel(traced, **options)
-    observer.observe_kernel(kernel)
+    observer.observe_kernel(kernel.middleware)
     kernel.add_plugin(Steps())
     return kernel
 
@@ -309,7 +309,7 @@ async def test_tokens_and_durations_are_counted(spans: Spans) -> None:
 
 async def test_without_a_provider_nothing_is_changed() -> None:
     observer, kernel, chat = OpenTelemetryObserver(), Kernel(), ScriptedChat("Noon.")
-    observer.observe_kernel(kernel)
+    observer.observe_kernel(kernel.middleware)
     assert observer.observe_service("ChatService", chat) is chat
     assert not any(
         getattr(kernel.middleware, kind) for kind in ("function", "step", "run", "tool_call", "turn", "origin")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico import Kernel
+from portico import Middleware
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.observer import ObserverKit
 
@@ -19,12 +19,12 @@ class Counting:
     def __init__(self) -> None:
         self.count = 0
 
-    def observe_kernel(self, kernel: Kernel) -> None:
+    def observe_kernel(self, middleware: Middleware) -> None:
         async def count(context: Any, proceed: Any) -> Any:
             self.count += 1
             return self.changed(await proceed())
 
-        kernel.middleware.step.append(count)
+        middleware.step.append(count)
 
     def observe_service(self, port: str, service: Any) -> Any:
         return Around(service, self) if port == "ChatService" else service

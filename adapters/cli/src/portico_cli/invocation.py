@@ -159,5 +159,5 @@ def overrides_of(planner: str | None, chat: str | None, trace: Path | None = Non
     chosen = (("planner", planner), ("chat", chat))
     changed: dict[str, Any] = {table: {"use": name} for table, name in chosen if name is not None}
     if trace is not None:
-        changed["observers"] = {"opentelemetry": {"use": "opentelemetry", "file": str(trace)}}
+        changed["observers"] = {"opentelemetry": {"file": str(trace)}}
     return changed

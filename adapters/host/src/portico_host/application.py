@@ -154,7 +154,7 @@ class Application:
                 function_selector=_if_chosen(made, FunctionSelector),
             )
             for observer in made.observers:
-                observer.observe_kernel(kernel)
+                observer.observe_kernel(kernel.middleware)
             inner = made.inner_sources() if sources is None else ()
             for name in made.names(TextSearch):
                 options = {"codecs": kernel.type_codecs, "asked_by_planners": name not in inner}

@@ -20,7 +20,16 @@ from portico.plans import plan_to_json
 from portico_opentelemetry import _names as names
 
 if TYPE_CHECKING:
-    from portico import Kernel, PlanReview, ProposalInvocation, Run, RunInvocation, StepRun, ToolResult, TurnInvocation
+    from portico import (
+        Middleware,
+        PlanReview,
+        ProposalInvocation,
+        Run,
+        RunInvocation,
+        StepRun,
+        ToolResult,
+        TurnInvocation,
+    )
 
 _CONTEXT = TraceContextTextMapPropagator()
 _END = object()
@@ -79,9 +88,9 @@ class Tracing:
         if self.content and span.is_recording():
             span.set_attribute(name, value if isinstance(value, str) else as_json(value))
 
-    def observe(self, kernel: Kernel) -> None:
+    def observe(self, middleware: Middleware) -> None:
         """Add middleware around everything that another middleware may do."""
-        watch, middleware = _Watch(self, kernel), kernel.middleware
+        watch = _Watch(self, middleware)
         middleware.run.insert(0, watch.run)
         middleware.proposal.insert(0, watch.proposal)
         middleware.step.insert(0, watch.step)
@@ -93,14 +102,14 @@ class Tracing:
 class _Watch:
     """The middleware of one kernel."""
 
-    def __init__(self, tracing: Tracing, kernel: Kernel) -> None:
+    def __init__(self, tracing: Tracing, middleware: Middleware) -> None:
         self._tracing = tracing
-        self._kernel = kernel
+        self._middleware = middleware
 
     async def run(self, context: RunInvocation, proceed: Callable[[], Awaitable[Run]]) -> Run:
         # Alone, a middleware for plans would have each approval written into the journal.
-        if self._kernel.middleware.plan and self.plan not in self._kernel.middleware.plan:
-            self._kernel.middleware.plan.insert(0, self.plan)
+        if self._middleware.plan and self.plan not in self._middleware.plan:
+            self._middleware.plan.insert(0, self.plan)
         attributes = {
             names.WORKFLOW: context.planner,
             names.PLANNER: context.planner,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from portico import Kernel
+    from portico import Middleware
     from portico.plugins import Services
     from portico_opentelemetry._file import FileTracerProvider
     from portico_opentelemetry._spans import Tracing
@@ -28,7 +28,7 @@ class OpenTelemetryObserver:
 
     >>> from portico import Kernel
     >>> kernel = Kernel()
-    >>> OpenTelemetryObserver().observe_kernel(kernel)  # No provider is set: nothing is added.
+    >>> OpenTelemetryObserver().observe_kernel(kernel.middleware)  # No provider is set: nothing is added.
     >>> kernel.middleware.step
     []
 
@@ -54,11 +54,11 @@ class OpenTelemetryObserver:
         self._tracing: Tracing | None = None
         self._file: FileTracerProvider | None = None
 
-    def observe_kernel(self, kernel: Kernel) -> None:
-        """Add the middleware that makes spans to a kernel; a service that it was given is not changed."""
+    def observe_kernel(self, middleware: Middleware) -> None:
+        """Add what makes spans to the middleware of a kernel."""
         tracing = self._find()
         if tracing is not None:
-            tracing.observe(kernel)
+            tracing.observe(middleware)
 
     def observe_service(self, port: str, service: Any) -> Any:
         """Return a chat service, an embedding generator or a text search with spans around its calls."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from portico._kernel import Kernel
+    from portico._functions.middleware import Middleware
 
 
 class Observer(Protocol):
@@ -19,8 +19,8 @@ class Observer(Protocol):
 
     name: str
 
-    def observe_kernel(self, kernel: Kernel) -> None:
-        """Add middleware to a kernel that opens, before it has functions."""
+    def observe_kernel(self, middleware: Middleware) -> None:
+        """Add to the middleware of a kernel that opens."""
         ...
 
     def observe_service(self, port: str, service: Any) -> Any:

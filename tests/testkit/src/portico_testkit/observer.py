@@ -19,8 +19,8 @@ __all__ = ["ObserverKit"]
 _REQUEST = ChatRequest((Message.of("user", "When is it in Oslo?"),))
 
 
-@function
-def half(number: int) -> int:
+@function(name="half")
+def _half(number: int) -> int:
     """Halve an even number."""
     if number % 2:
         raise ValueError("the number is odd")
@@ -68,7 +68,7 @@ class ObserverKit:
         pieces = [delta async for delta in chat.stream(_REQUEST)]
         assert "".join(delta.text for delta in pieces) == "Noon."
         assert pieces[-1].reply == whole
-        async with aclosing(chat.stream(_REQUEST)) as stream:  # type: ignore[type-var]  # a stream is a generator
+        async with aclosing(chat.stream(_REQUEST)) as stream:
             assert (await anext(stream)).text, "the stream cannot be left after its first piece"
 
     async def test_an_error_of_a_service_comes_as_it_is(self, observer: Observer) -> None:
@@ -94,8 +94,8 @@ class ObserverKit:
 
     async def test_a_kernel_does_what_it_did(self, observer: Observer) -> None:
         kernel = Kernel()
-        observer.observe_kernel(kernel)
-        kernel.add_function(half)
+        observer.observe_kernel(kernel.middleware)
+        kernel.add_function(_half)
         assert await kernel.invoke("half", number=8) == 4
         run = await kernel.run_plan(_plan(8))
         assert getattr(run.outcome, "value", None) == 2
