@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -93,6 +95,25 @@ async def test_ask_has_its_searches_and_its_answer(
     assert children(spans, search) == ["retrieval docs"]
     assert children(spans, retrieval)[0].startswith("embeddings wordllama")
     assert children(spans, named(spans, "plan retrieval")[1])[-1] == "chat"
+
+
+def test_the_command_line_writes_a_trace_without_an_sdk(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "ferry.md").write_text("The ferry to Oslo leaves at nine in the morning.")
+    code = (
+        "import sys; from portico_cli.main import main; code = main(sys.argv[1:]); "
+        "sys.exit(code or any(name.startswith('opentelemetry.sdk') for name in sys.modules))"
+    )
+    asked = ("ask", "When does the ferry leave?", "--docs", "docs", "--trace", "trace.jsonl")
+    done = subprocess.run([sys.executable, "-c", code, *asked], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "trace.jsonl").read_text("ascii").splitlines()
+    spans = [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in lines]
+    by_name = {span["name"]: span for span in spans}
+    whole, step = by_name["invoke_workflow retrieval"], by_name["execute_tool docs-GetTextSearchResults"]
+    assert by_name["retrieval docs"]["parentSpanId"] == step["spanId"]
+    assert step["parentSpanId"] == whole["spanId"]
+    assert {name.partition(" ")[0] for name in by_name} >= {"plan", "chat", "embeddings"}
 
 
 async def test_a_structured_plan_of_ten_steps_has_a_reply_and_a_step_for_each(

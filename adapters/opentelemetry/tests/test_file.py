@@ -16,8 +16,7 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode
 
-import portico_host
-from portico import From, Plan, Step, Value, function
+from portico import From, Kernel, Plan, Step, Value, function
 from portico.errors import ConfigurationError, StepFailed
 from portico_opentelemetry._file import FileTracerProvider
 from portico_opentelemetry.config import OpenTelemetrySettings
@@ -71,25 +70,23 @@ def test_a_line_has_all_of_a_span(tmp_path: Path) -> None:
     assert [each.string_value for each in values["list"].array_value.values] == ["a", "b"]
 
 
-async def test_the_setting_writes_runs_to_a_file_of_their_owner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+async def test_the_setting_writes_runs_to_a_file_of_their_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    observer, kernel = OpenTelemetryObserver(OpenTelemetrySettings(file=file)), Kernel()
+    observer.observe_kernel(kernel.middleware)
 
     @function
     async def half(number: int) -> int:
         return number // 2 if number else 1 // number
 
-    traced = {"observers": {"opentelemetry": {"file": "trace.jsonl"}}, "runs": {"use": "none"}}
-    async with portico_host.open(overrides=traced) as kernel:
-        kernel.add_function(half)
-        await kernel.run_plan(Plan("Halve", (Step("s1", "half", {"number": Value(8)}),), From("s1")))
-        with pytest.raises(StepFailed):
-            await kernel.run_plan(Plan("Halve", (Step("s1", "half", {"number": Value(0)}),), From("s1")))
-    file = tmp_path / "trace.jsonl"
-    names = [span.name for span in read(file)]
-    assert names == ["execute_tool half", "invoke_workflow plan"] * 2
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600 or sys.platform == "win32"
+    kernel.add_function(half)
+    await kernel.run_plan(Plan("Halve", (Step("s1", "half", {"number": Value(8)}),), From("s1")))
+    with pytest.raises(StepFailed):
+        await kernel.run_plan(Plan("Halve", (Step("s1", "half", {"number": Value(0)}),), From("s1")))
+    await observer.aclose()
+    await observer.aclose()
+    assert [span.name for span in read(file)] == ["execute_tool half", "invoke_workflow plan"] * 2
+    assert sys.platform == "win32" or stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -98,20 +95,29 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         observer.observe_service("ChatService", object())
 
 
-def test_no_sdk_is_needed_and_the_command_line_traces(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "ferry.md").write_text("The ferry to Oslo leaves at nine in the morning.")
-    code = (
-        "import sys; from portico_cli.main import main; code = main(sys.argv[1:]); "
-        "sys.exit(code or any(name.startswith('opentelemetry.sdk') for name in sys.modules))"
-    )
-    asked = ("ask", "When does the ferry leave?", "--docs", "docs", "--trace", "trace.jsonl")
-    done = subprocess.run([sys.executable, "-c", code, *asked], cwd=tmp_path, capture_output=True, check=False)
+PROCESS = """
+import asyncio, sys
+from portico import Kernel
+from portico_opentelemetry.config import OpenTelemetrySettings
+from portico_opentelemetry.observer import OpenTelemetryObserver
+
+def traced(**settings):
+    kernel = Kernel()
+    OpenTelemetryObserver(OpenTelemetrySettings(**settings)).observe_kernel(kernel.middleware)
+    return bool(kernel.middleware.run)
+
+assert not traced()
+assert "opentelemetry" not in sys.modules, "what is not used is not imported"
+assert traced(file="trace.jsonl")
+assert not any(name.startswith("opentelemetry.sdk") for name in sys.modules)
+assert not traced(), "the process still has no provider"
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+trace.set_tracer_provider(TracerProvider())
+assert traced()
+"""
+
+
+def test_the_provider_of_the_process_is_found_and_a_file_needs_no_sdk(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", PROCESS], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    spans = read(tmp_path / "trace.jsonl")
-    by_name = {span.name: span for span in spans}
-    whole = by_name["invoke_workflow retrieval"]
-    step, search = by_name["execute_tool docs-GetTextSearchResults"], by_name["retrieval docs"]
-    assert step.parent_span_id == whole.span_id
-    assert search.parent_span_id == step.span_id
-    assert {span.name.partition(" ")[0] for span in spans} >= {"plan", "chat", "embeddings"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
+import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ class _FileSpan(Span):
 
 
 def _identifier(bits: int) -> int:
-    return random.SystemRandom().getrandbits(bits) or 1
+    return secrets.randbits(bits) or 1
 
 
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
