@@ -307,6 +307,17 @@ async def test_tokens_and_durations_are_counted(spans: Spans) -> None:
     assert all(point["gen_ai.operation.name"] == "chat" for point in durations)
 
 
+async def test_a_plan_that_cannot_be_json_fails_as_it_does_without_a_trace(spans: Spans) -> None:
+    plan = Plan("Odd", (Step("s1", "Steps-Add", {"number": Value({1})}),), From("s1"))
+    plain = Kernel()
+    plain.add_plugin(Steps())
+    with pytest.raises(Exception) as without:
+        await plain.run_goal("Odd", planner=Once(plan))
+    with pytest.raises(type(without.value)) as traced:
+        await kernel_of(spans, content=True).run_goal("Odd", planner=Once(plan))
+    assert str(traced.value) == str(without.value)
+
+
 async def test_without_a_provider_nothing_is_changed() -> None:
     observer, kernel, chat = OpenTelemetryObserver(), Kernel(), ScriptedChat("Noon.")
     observer.observe_kernel(kernel.middleware)

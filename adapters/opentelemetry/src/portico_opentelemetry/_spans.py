@@ -15,7 +15,7 @@ from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from portico import Answer, Infeasible, Paused, Plan, RequireApproval, Usage
-from portico.errors import FunctionFailed
+from portico.errors import FunctionFailed, PorticoError
 from portico.plans import plan_to_json
 from portico_opentelemetry import _names as names
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _CONTEXT = TraceContextTextMapPropagator()
 _END = object()
+_NO_JSON = (TypeError, ValueError, RecursionError)
 
 
 class Tracing:
@@ -251,14 +252,20 @@ def carried() -> dict[str, str]:
 
 
 def digest(plan: Plan) -> str:
-    """Return a text that equal plans share: of their goal, their steps and their result."""
-    body = {name: value for name, value in plan_to_json(plan).items() if name not in ("notes", "fingerprints")}
-    return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    """Return a text that equal plans share: of their goal, steps and result; "" of one that cannot be JSON."""
+    try:
+        body = {name: value for name, value in plan_to_json(plan).items() if name not in ("notes", "fingerprints")}
+        return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    except (PorticoError, *_NO_JSON):
+        return ""
 
 
 def as_json(value: Any) -> str:
     """Return a value as JSON; what has no form in it is written as Python shows it."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except _NO_JSON:
+        return str(value)
 
 
 def said(role: str, text: str) -> dict[str, Any]:
