@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 78_100,
-    "core lines": 26_400,
+    "source lines": 78_350,
+    "core lines": 26_430,
     "testkit lines, with its tests": 12_240,
     "public names of core": 231,
     "distributions": 31,

@@ -264,8 +264,7 @@ async def _surround(
     around = loop.execution.kernel.middleware.run
     if not around:
         return await work()
-    name = FIXED if loop.planner is None else loop.planner.name
-    context = RunInvocation(loop.execution.run, loop.goal, name, plan, resumed, origin or {})
+    context = RunInvocation(loop.execution.run, loop.goal, loop.name, plan, resumed, origin or {})
     return await run_middleware(around, context, work)
 
 
