@@ -63,8 +63,11 @@ if TYPE_CHECKING:
         FunctionInvocation as FunctionInvocation,
         Middleware as Middleware,
         PlanReview as PlanReview,
+        ProposalInvocation as ProposalInvocation,
         RequireApproval as RequireApproval,
+        RunInvocation as RunInvocation,
         StepRun as StepRun,
+        TurnInvocation as TurnInvocation,
         current_step as current_step,
     )
     from portico._jobs import Job as Job, JobStatus as JobStatus
@@ -93,6 +96,7 @@ if TYPE_CHECKING:
     from portico._ports.function_source import FunctionSource as FunctionSource
     from portico._ports.http_client import HttpClient as HttpClient
     from portico._ports.job_queue import JobQueue as JobQueue
+    from portico._ports.observer import Observer as Observer
     from portico._ports.page_reader import PageReader as PageReader
     from portico._ports.plan_store import PlanStore as PlanStore
     from portico._ports.planner import Planner as Planner

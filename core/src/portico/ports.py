@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from portico._ports.http_client import HttpClient as HttpClient
     from portico._ports.hybrid_search import HybridSearch as HybridSearch
     from portico._ports.job_queue import JobQueue as JobQueue
+    from portico._ports.observer import Observer as Observer
     from portico._ports.page_reader import Page as Page, PageReader as PageReader
     from portico._ports.plan_store import PlanStore as PlanStore
     from portico._ports.planner import Planner as Planner

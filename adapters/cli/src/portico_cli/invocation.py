@@ -101,7 +101,7 @@ input_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of every command that runs something: the sources, the chat service, what needs approval."""
+    """The options of every command that runs something: sources, chat service, what needs approval, the trace."""
 
     docs: tuple[Path, ...]
     names: tuple[str, ...]
@@ -109,6 +109,7 @@ class RunOptions:
     approve: bool
     approve_effects: bool
     yes: bool
+    trace: Path | None
 
 
 def run_options(*others: _Decorator) -> _Decorator:
@@ -129,6 +130,13 @@ def run_options(*others: _Decorator) -> _Decorator:
             help="Do not ask at a terminal before a plan with effects runs. It does not agree to flows of an enforced "
             "[policy].",
         ),
+        click.option(
+            "--trace",
+            metavar="FILE",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Append what happens and how long it takes to this file, as OTLP in JSON lines (with "
+            "portico-opentelemetry).",
+        ),
         json_option,
         common_options,
     ]
@@ -146,6 +154,10 @@ def run_options(*others: _Decorator) -> _Decorator:
     return add
 
 
-def overrides_of(planner: str | None, chat: str | None) -> dict[str, Any]:
+def overrides_of(planner: str | None, chat: str | None, trace: Path | None = None) -> dict[str, Any]:
     """Return what the options change in the configuration."""
-    return {table: {"use": name} for table, name in (("planner", planner), ("chat", chat)) if name is not None}
+    chosen = (("planner", planner), ("chat", chat))
+    changed: dict[str, Any] = {table: {"use": name} for table, name in chosen if name is not None}
+    if trace is not None:
+        changed["observers"] = {"opentelemetry": {"file": str(trace)}}
+    return changed

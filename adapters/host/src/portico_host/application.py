@@ -37,7 +37,7 @@ from portico_host.tree import NONE, Given
 if TYPE_CHECKING:
     from portico import FunctionPlugin, Kernel
     from portico.plans import Budget
-    from portico.ports import RunStore, SchemaValidator, TypeCodec
+    from portico.ports import RunStore, SchemaValidator
 
 P = TypeVar("P")
 _MASK = "********"
@@ -130,10 +130,11 @@ class Application:
         ``PluginError``. On leaving, services are closed in reverse order.
         """
         from portico import FunctionPlugin, Kernel
-        from portico.ports import FunctionSelector, FunctionSource, PlanStore, Runner, TextSearch
+        from portico.ports import FunctionSelector, FunctionSource, Observer, PlanStore, Runner, TextSearch, TypeCodec
 
         async with self.services(sources, services) as made:
             made.prepare_all()
+            made.observers = _active(made, Observer)
             plan_store = _if_chosen(made, PlanStore)
             if self.configuration.budget.reuse and plan_store is None:
                 place = self.configuration.place(("planner", "reuse"))
@@ -149,9 +150,11 @@ class Application:
                 reuse=self.configuration.budget.reuse,
                 planner_include=self.configuration.budget.include,
                 planner_exclude=self.configuration.budget.exclude,
-                type_codecs=_type_codecs(made),
+                type_codecs=_active(made, TypeCodec),
                 function_selector=_if_chosen(made, FunctionSelector),
             )
+            for observer in made.observers:
+                observer.observe_kernel(kernel.middleware)
             inner = made.inner_sources() if sources is None else ()
             for name in made.names(TextSearch):
                 options = {"codecs": kernel.type_codecs, "asked_by_planners": name not in inner}
@@ -349,16 +352,14 @@ def _if_usable(services: HostServices, port: Callable[..., P], name: str) -> P |
         return None
 
 
-def _type_codecs(services: HostServices) -> list[TypeCodec]:
-    """Make the type codecs: the configured ones in the order of the file, then all others that are installed."""
-    from portico.ports import TypeCodec
-
-    implicit = services.implicit(TypeCodec.__name__)
+def _active(services: HostServices, port: Callable[..., P]) -> list[P]:
+    """Make every service of a port: the configured ones in the order of the file, then all others that are active."""
+    implicit = services.implicit(port.__name__)
     made = (
-        _if_usable(services, TypeCodec, name) if name in implicit else services.get(TypeCodec, name)
-        for name in services.names(TypeCodec)
+        _if_usable(services, port, name) if name in implicit else services.get(port, name)
+        for name in services.names(port)
     )
-    return [codec for codec in made if codec is not None]
+    return [service for service in made if service is not None]
 
 
 def _schema_validator(services: HostServices) -> SchemaValidator | None:

@@ -185,9 +185,10 @@ def default_settings(port: str, name: str) -> dict[str, Any]:
 def names_what_it_uses(port: PortInfo) -> bool:
     """Tell whether a named table means its own plugin name where it has no `use`.
 
-    ``[templates.handlebars]`` does: prompts choose a language by that name, configured or not.
+    ``[templates.handlebars]`` does: prompts choose a language by that name, configured or not. So does
+    ``[observers.opentelemetry]``, which is active by that name.
     """
-    return port.name == "TemplateLanguage"
+    return port.name in ("TemplateLanguage", "Observer")
 
 
 def can_be_none(port: PortInfo) -> bool:

@@ -35,6 +35,7 @@ SHIPPED: dict[str, str] = {
     "portico-milvus": "",
     "portico-openai": "",
     "portico-openapi": "",
+    "portico-opentelemetry": "",
     "portico-postgres": "",
     "portico-searxng": "",
     "portico-sequential-planner": "",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from portico.errors import (
     ConfigurationError,
@@ -28,6 +28,9 @@ from portico_host.packages import Offer, Plugins, port_named
 from portico_host.problems import Problem, SettingsInvalid
 from portico_host.shapes import SHAPING, SourceShape
 from portico_host.tree import NONE
+
+if TYPE_CHECKING:
+    from portico.ports import Observer
 
 P = TypeVar("P")
 _SOURCES = "TextSearch"
@@ -75,6 +78,9 @@ class HostServices:
         self._prepared: dict[tuple[str, str], Prepared] = {}
         self._made: dict[tuple[str, str], Any] = {}
         self._making: list[Prepared] = []
+        self._observed: dict[int, Any] = {}
+        self.observers: Sequence[Observer] = ()
+        """They watch every service that is asked for from now on."""
         self._closed = False
 
     async def __aenter__(self) -> HostServices:
@@ -98,13 +104,25 @@ class HostServices:
         """
         own = self.given(port.__name__)
         if self._given is not None and own and (name is None or name in own):
-            return self._given.get(port, name)
+            return self._observe(port.__name__, self._given.get(port, name))
         with self._lock:
             prepared = self.prepare(port.__name__, name)
             key = (prepared.entry.port.name, prepared.entry.name)
             if key not in self._made:
                 self._made[key] = self._restrict(prepared, self._make(prepared))
-            return cast("P", self._made[key])
+            return self._observe(port.__name__, cast("P", self._made[key]))
+
+    def _observe(self, port: str, service: P) -> P:
+        """Return a service with the observers around it, each time the same."""
+        if not self.observers:
+            return service
+        with self._lock:
+            if id(service) not in self._observed:
+                around = service
+                for observer in self.observers:
+                    around = observer.observe_service(port, around)
+                self._observed[id(service)] = around
+            return cast("P", self._observed[id(service)])
 
     def names(self, port: Callable[..., object]) -> tuple[str, ...]:
         """Return the names of what was given and configured for ``port``: given ones, then the chosen or default one.
@@ -142,12 +160,12 @@ class HostServices:
     def implicit(self, port: str) -> tuple[str, ...]:
         """Return what is active of a port without being configured, sorted by name.
 
-        Every installed type codec is: a type is of one kind only, so that they do not conflict. A schema validator
-        is, when no other is installed and none is chosen.
+        Every installed type codec is: a type is of one kind only, so that they do not conflict. So is every observer,
+        which changes nothing. A schema validator is, when no other is installed and none is chosen.
         """
         info = port_named(port)
         installed = self._plugins.names(info.name)
-        if info.name == "TypeCodec":
+        if info.name in ("TypeCodec", "Observer"):
             entries = self._configuration.entries(info)
             configured = {*self.given(port), *(name for entry in entries for name in (entry.use, entry.name))}
             return tuple(name for name in installed if name not in configured)

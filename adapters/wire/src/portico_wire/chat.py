@@ -85,6 +85,11 @@ class WireChat(ABC):
         """Raise ``UnsupportedOption`` for what the capabilities do not allow."""
         request.check(self.capabilities, self.name)
 
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self._connection.peer.model
+
     @abstractmethod
     def _path(self, *, stream: bool) -> str:
         """Return what follows ``base_url``."""

@@ -18,7 +18,7 @@ from portico._chat.joining import join_messages
 from portico._chat.messages import ChatDelta, ChatReply, Message, ToolChoice, Usage
 from portico._flows.labels import FunctionLabels
 from portico._functions.functions import Function, FunctionPlugin, Parameter
-from portico._functions.middleware import run_together
+from portico._functions.middleware import TurnInvocation, run_together
 from portico._ports.chat_service import ChatService
 from portico._ports.template_language import Template
 from portico._prompts.functions import PromptInput, enter_function
@@ -160,6 +160,8 @@ async def _take_turn(
     """Wait for the thread, take a turn, and yield its events, the `AgentReply` last."""
     hold = await thread.enter()
     events = _turn_events(agent, thread, hold, new, returns=returns, options=options, streamed=streamed)
+    for around in reversed(agent.kernel.middleware.turn):
+        events = around(TurnInvocation(agent.name, thread.id), events)
     try:
         while True:
             # Not around the yield: what the reader of the stream calls is no part of the turn.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CoroutineType
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from portico._chat.messages import ToolCall, ToolResult
     from portico._functions.functions import Function
     from portico._plans.plan import Plan, Step
+    from portico._plans.task import Answer, Infeasible, Task
 
 
 T = TypeVar("T")
@@ -166,12 +167,47 @@ class StepRun:
     arguments: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class RunInvocation:
+    """A run about to begin, or to continue (``resumed``). The result is the `Run`.
+
+    ``plan`` is the plan that runs without a proposal: the one given, or the one that was interrupted. ``origin`` is
+    where the run came from: that of the process which submitted it or, of a resumed run, that of its journal.
+    """
+
+    run: str
+    goal: str
+    planner: str
+    plan: Plan | None = None
+    resumed: bool = False
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalInvocation:
+    """A planner about to be asked for a proposal. The result is what it proposes."""
+
+    planner: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInvocation:
+    """An agent about to take a turn in a thread; both by name."""
+
+    agent: str
+    thread: str
+
+
 _Around: TypeAlias = Callable[[Context, Callable[[], Awaitable[Result]]], Awaitable[Result]]
 
 
 @dataclass(slots=True)
 class Middleware:
     """The middleware of one kernel, a list for each kind.
+
+    That of an agent's ``turn`` takes the turn's events, and yields them. What ``origin`` returns is added to the
+    origin of each run that begins or is submitted, as JSON.
 
     >>> async def loud(context, proceed):
     ...     return (await proceed()).upper()
@@ -184,6 +220,19 @@ class Middleware:
     tool_call: list[_Around[ToolCallInvocation, ToolResult]] = field(default_factory=list)
     plan: list[_Around[PlanReview, RequireApproval | None]] = field(default_factory=list)
     step: list[_Around[StepRun, Any]] = field(default_factory=list)
+    run: list[_Around[RunInvocation, Any]] = field(default_factory=list)
+    proposal: list[_Around[ProposalInvocation, Plan | Answer | Infeasible]] = field(default_factory=list)
+    turn: list[Callable[[TurnInvocation, AsyncGenerator[Any, None]], AsyncGenerator[Any, None]]] = field(
+        default_factory=list
+    )
+    origin: list[Callable[[], Mapping[str, Any]]] = field(default_factory=list)
+
+    def add_origin(self, origin: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the origin of a run, with what the middleware adds to it."""
+        made = dict(origin or {})
+        for each in self.origin:
+            made |= each()
+        return made
 
 
 async def call_with_middleware(middleware: Middleware, function: Function, arguments: dict[str, Any]) -> Any:

@@ -50,5 +50,6 @@ PORTS: tuple[PortInfo, ...] = (
     PortInfo("TypeCodec", "type codec", 1, "portico_type_codecs", "types", many=True),
     PortInfo("SchemaValidator", "schema validator", 1, "portico_schema_validators", "schemas"),
     PortInfo("PageReader", "page reader", 1, "portico_page_readers", "pages", default="web-pages", spare=True),
+    PortInfo("Observer", "observer", 1, "portico_observers", "observers", many=True),
     PortInfo("HttpClient", "HTTP client", 1, "portico_http_clients", "http", default="httpx", spare=True),
 )

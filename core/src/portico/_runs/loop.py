@@ -12,7 +12,7 @@ from portico._chat.attaching import attaching
 from portico._chat.messages import ChatReply, Citation, Message, Usage
 from portico._chat.spending import spending
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
-from portico._functions.middleware import CURRENT_STEP
+from portico._functions.middleware import CURRENT_STEP, ProposalInvocation, run_middleware
 from portico._plans.findings import Finding
 from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
@@ -129,14 +129,18 @@ class Offer:
         )
         return cls(kernel.specs, every, tuple(specs.values()), specs, selection, hint, steps)
 
-    async def ask(self, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
-        """Return the proposal of a planner. Where nothing is offered to its model, it is not asked.
+    async def ask(self, kernel: KernelLike, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
+        """Return the proposal of a planner, inside the middleware.
 
-        An infeasible goal is reported with how few functions the model saw.
+        It is not asked where nothing is offered to its model. An infeasible goal is reported with how few functions the
+        model saw.
         """
         if self.selection is not None and not self.specs:
             return Infeasible(f"{self.hint} Say the goal in other words, or let the selector choose more.")
-        proposal = await planner.propose(task, emit=emit)
+        propose = partial(planner.propose, task, emit=emit)
+        around = kernel.middleware.proposal
+        context = ProposalInvocation(planner.name, task) if around else None
+        proposal = await (propose() if context is None else run_middleware(around, context, propose))
         if self.selection is None or not isinstance(proposal, Infeasible):
             return proposal
         return replace(proposal, reason=f"{proposal.reason} ({self.hint} The selector can be set to choose more.)")
@@ -333,7 +337,7 @@ class Loop:
             if offer is None or offer.known is not kernel.specs or offer.steps not in (None, len(ran)):
                 offer = await Offer.make(kernel, self.planner, self.goal, self.emit, self.catalogue(), ran=ran)
                 self.selection = offer.selection
-            proposal = await offer.ask(self.planner, self._task(offer), self.emit)
+            proposal = await offer.ask(kernel, self.planner, self._task(offer), self.emit)
             if isinstance(proposal, FinalOutcome):
                 if self.execution.journal is not None:
                     try:

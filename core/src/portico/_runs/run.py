@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from portico._chat.attaching import attaching
 from portico._chat.messages import ATTACHED_FILE
 from portico._chat.spending import spending
 from portico._functions.functions import FunctionSpec
+from portico._functions.middleware import RunInvocation, run_middleware
 from portico._plans.findings import Finding
 from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
@@ -27,7 +29,7 @@ from portico._tool_loop.values import require_known
 from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
     from portico._kernel_like import KernelLike
     from portico._runs.outcome import GivenContext
@@ -161,7 +163,7 @@ async def propose(
         tell(event)
 
     with spending(budget.cost), attaching((task.context or {}).get("attached", ())):
-        outcome = await offer.ask(chosen, task, take)
+        outcome = await offer.ask(kernel, chosen, task, take)
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
         checked = check(kernel, outcome, input=UNKNOWN, specs=offer.specs, allowed=every, guard=guard)
@@ -246,7 +248,24 @@ async def resume(
         loop.load(state)
         execution.warnings += warnings
         execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
-        return await loop.run(plan, approved=state.approved)
+        work = partial(loop.run, plan, approved=state.approved)
+        return await _surround(loop, work, plan, state.origin, resumed=True)
+
+
+async def _surround(
+    loop: Loop,
+    work: Callable[[], Awaitable[Run]],
+    plan: Plan | None,
+    origin: Mapping[str, Any] | None,
+    *,
+    resumed: bool = False,
+) -> Run:
+    """Do the work of a run inside the run middleware."""
+    around = loop.execution.kernel.middleware.run
+    if not around:
+        return await work()
+    context = RunInvocation(loop.execution.run, loop.goal, loop.name, plan, resumed, origin or {})
+    return await run_middleware(around, context, work)
 
 
 async def _begin(
@@ -256,6 +275,12 @@ async def _begin(
     origin: Mapping[str, Any] | None = None,
     *,
     named: bool = False,
+) -> Run:
+    return await _surround(loop, partial(_start, loop, plan, budget, origin, named=named), plan, origin)
+
+
+async def _start(
+    loop: Loop, plan: Plan | None, budget: Budget | None, origin: Mapping[str, Any] | None, *, named: bool
 ) -> Run:
     execution = loop.execution
     name = loop.name
@@ -271,7 +296,8 @@ async def _begin(
     kept = {name: value for name in ("messages", "attached") if (value := (loop.context or {}).get(name))}
     body |= {"context": kept} if kept else {}
     body |= {"budget": asdict(budget)} if budget is not None else {}
-    body |= {"origin": dict(origin)} if (origin := origin or execution.kernel.origin) else {}
+    origin = execution.kernel.middleware.add_origin(origin or execution.kernel.origin)
+    body |= {"origin": origin} if origin else {}
     execution.recording = Recording.open(execution.kernel, execution.run)
     async with open_journal(store, execution.run) as journal:
         execution.journal = journal

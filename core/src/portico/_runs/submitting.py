@@ -76,8 +76,8 @@ def run_job(
         given["context"] = copy_json(context_of(given["context"]) or {}, "the context")
     if input is not None:
         given["input"] = copy_json(input)
-    if kernel.origin:
-        given["origin"] = copy_json(dict(kernel.origin), "the kernel's origin")
+    if origin := kernel.middleware.add_origin(kernel.origin):
+        given["origin"] = copy_json(origin, "the kernel's origin")
     name = new_run() if run is None else Run.check_name(run)
     return Job(name, RUN_KIND, {"version": JOB_VERSION, "goal": require_goal(goal), **given})
 

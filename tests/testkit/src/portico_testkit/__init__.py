@@ -12,6 +12,7 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.http_client.HttpClientKit`
 - `portico_testkit.job_queue.JobQueueKit`: for a runner that has workers
 - `portico_testkit.hybrid_search.HybridSearchKit`: beside `VectorStoreKit`, for stores that have it
+- `portico_testkit.observer.ObserverKit`
 - `portico_testkit.package.PackageKit`: for a package as such
 - `portico_testkit.page_reader.PageReaderKit`
 - `portico_testkit.plan_store.PlanStoreKit`

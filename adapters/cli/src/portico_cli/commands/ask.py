@@ -35,7 +35,7 @@ def command(
     """
     goal = read_goal(goal)
     attached = [read_attachment(name) for name in attach]
-    chosen = choose_sources(invocation, options.docs, options.names, overrides_of(planner, options.chat))
+    chosen = choose_sources(invocation, options.docs, options.names, overrides_of(planner, options.chat, options.trace))
     refuse_mistakes(chosen.application)
     values = chosen.application.configuration.values
     # Another planner than the default says itself what it needs.

@@ -54,7 +54,7 @@ def command(
         invocation,
         options.docs or begun.docs,
         options.names or begun.names,
-        overrides_of(None, options.chat or begun.chat),
+        overrides_of(None, options.chat or begun.chat, options.trace),
     )
 
     async def resume() -> Ended:

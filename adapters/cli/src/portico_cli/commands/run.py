@@ -31,7 +31,7 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
     if plan == "-" and given == "-":
         raise Misused("The plan and --input cannot both be read from standard input.")
     value = None if given is None else read_value(given, "--input")
-    chosen = choose_sources(invocation, options.docs, options.names, overrides_of(None, options.chat))
+    chosen = choose_sources(invocation, options.docs, options.names, overrides_of(None, options.chat, options.trace))
 
     async def run() -> Ended | tuple[str, list[Placed]]:
         async with chosen.application.kernel(chosen.sources) as kernel:

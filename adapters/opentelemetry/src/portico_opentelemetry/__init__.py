@@ -1,0 +1,4 @@
+"""Traces and metrics by OpenTelemetry.
+
+`portico_opentelemetry.observer.OpenTelemetryObserver` makes them.
+"""
