@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from llmock.testing import LLMockServer
 from tests.support.postgres_server import postgres_server
 from tests.support.replayed_model import ReplayedModel
 
@@ -69,21 +68,16 @@ def documents(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         yield replaced
 
 
-@contextmanager
-def model(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Have a model that tells a joke."""
-    patch.setenv("OPENAI_API_KEY", "any")
-    with ReplayedModel("Knock, knock.") as server:
-        yield {'model="gpt-4o-mini"': f'model="gpt-4o-mini", base_url="{server.url}/v1"'}
+def model(variable: str, name: str, base: str) -> Prepared:
+    """Return what has a model that tells a joke, of this name and at an address that ends so."""
 
+    @contextmanager
+    def prepared(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+        patch.setenv(variable, "any")
+        with ReplayedModel("Knock, knock.") as server:
+            yield {f'model="{name}"': f'model="{name}", base_url="{server.url}{base}"'}
 
-@contextmanager
-def claude(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Have a server of Anthropic's protocol."""
-    patch.setenv("ANTHROPIC_API_KEY", "any")
-    with LLMockServer() as server:
-        name = 'model="claude-sonnet-5-5"'
-        yield {name: f'{name}, base_url="{server.base_url("anthropic")}"'}
+    return prepared
 
 
 @contextmanager
@@ -110,8 +104,9 @@ def postgres(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 PREPARED: dict[str, Prepared] = {
     "adapters/host": documents,
     "adapters/web": web_service,
-    "adapters/anthropic": claude,
-    "adapters/openai": model,
+    "adapters/anthropic": model("ANTHROPIC_API_KEY", "claude-sonnet-5-5", ""),
+    "adapters/gemini": model("GEMINI_API_KEY", "gemini-3.8-flash", "/v1beta"),
+    "adapters/openai": model("OPENAI_API_KEY", "gpt-4o-mini", "/v1"),
     "adapters/postgres": postgres,
     "connectors/bing": recorded("bing", "what_is_the_semantic_kernel.json"),
     "connectors/brave": recorded("brave", "brave_what_is_the_semantic_kernel.json", "brave_news.json"),

@@ -153,7 +153,7 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
     called = [record.step.function for record in run.steps if isinstance(record.step.function, str)]
     assert called == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
     assert all(record.error is None for record in run.steps)
-    assert run.usage.output_tokens == 7 * len(SAYINGS[planner])
+    assert run.usage.output_tokens == 7 * (len(SAYINGS[planner]) + len(model.prompts))
     assert run.services == ("openai" if service == "responses" else service,)
     shown = "".join(event.text for event in events if isinstance(event, Event.TextDelta))
     assert shown in ("", run.outcome.text), "what is shown while it comes is the answer"

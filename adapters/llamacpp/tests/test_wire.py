@@ -185,7 +185,7 @@ def replied(pieces: list[Chunk], *, formed: bool = False) -> tuple[ChatReply, li
 def test_the_pieces_of_a_reply_are_put_together() -> None:
     reply, deltas = replied(chunks({"role": "assistant", "content": None}, {"content": "Good "}, {"content": "day."}))
     assert reply == ChatReply(
-        Message.of("assistant", "Good day."), "stop", Usage(5, 3, 2), model="small", service="llamacpp"
+        Message.of("assistant", "Good day."), "stop", Usage(5, 3, 2, cost=0.0), model="small", service="llamacpp"
     )
     assert [delta.text for delta in deltas] == ["Good ", "day.", ""]
 
