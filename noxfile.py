@@ -172,7 +172,7 @@ def mcp(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def models(session: nox.Session) -> None:
     """Ask servers that speak the forms of several vendors by each adapter: LiteLLM's proxy and aimock."""
-    run_pytest(session, "-m", "models", *(session.posargs or ["tests/model_servers", "adapters"]))
+    run_pytest(session, "-m", "models", *(session.posargs or ["tests/model_servers"]))
 
 
 @nox.session(venv_backend="none")
@@ -197,12 +197,11 @@ def pages(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def differential(session: nox.Session) -> None:
-    """Ask handlebars.js, Mermaid, Prism and aimock, by npm: recorded answers again, random templates and plans."""
+    """Ask handlebars.js, Mermaid and Prism, by npm: recorded answers again, random templates and plans."""
     run_in_workspace(session, "python", "-m", "tests.differential.handlebars.live", *session.posargs)
     if not session.posargs:
         run_in_workspace(session, "python", "-m", "tests.differential.mermaid.live")
         run_in_workspace(session, "python", "-m", "tests.differential.openapi.live")
-        run_in_workspace(session, "python", "-m", "tests.differential.messages.live")
 
 
 @nox.session
