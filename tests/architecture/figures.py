@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 78_350,
+    "source lines": 82_000,
     "core lines": 26_430,
     "testkit lines, with its tests": 12_240,
     "public names of core": 231,
-    "distributions": 31,
+    "distributions": 32,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }

@@ -22,7 +22,7 @@ LAYERS = [
     "_plugins | _jobs",
     "errors",
 ]
-APPLICATION = ["portico_cli", "portico_host", "portico_testkit"]
+APPLICATION = ["portico_cli", "portico_host", "portico_serve", "portico_testkit"]
 LIBRARIES = ["portico_wire"]
 
 

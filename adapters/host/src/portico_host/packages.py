@@ -39,6 +39,7 @@ SHIPPED: dict[str, str] = {
     "portico-postgres": "",
     "portico-searxng": "",
     "portico-sequential-planner": "",
+    "portico-serve": "",
     "portico-stepwise-planner": "",
     "portico-structured-planner": "",
     "portico-tavily": "",
