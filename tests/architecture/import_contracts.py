@@ -82,13 +82,19 @@ def contracts() -> list[dict[str, Any]]:
             "name": "The host finds plugin packages, never imports them",
             "type": "forbidden",
             "source_modules": ["portico_host"],
-            "forbidden_modules": [*plugins, "portico_cli", "portico_testkit"],
+            "forbidden_modules": [*plugins, "portico_cli", "portico_serve", "portico_testkit"],
         },
         {
-            "name": "The command line reaches plugin packages through the host",
+            "name": "The command line and the page reach plugin packages through the host",
+            "type": "forbidden",
+            "source_modules": ["portico_cli", "portico_serve"],
+            "forbidden_modules": [*plugins, "portico_testkit"],
+        },
+        {
+            "name": "The command line does not import the page",
             "type": "forbidden",
             "source_modules": ["portico_cli"],
-            "forbidden_modules": [*plugins, "portico_testkit"],
+            "forbidden_modules": ["portico_serve"],
         },
         {
             "name": "The testkit stands on core alone",
