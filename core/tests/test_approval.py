@@ -1,4 +1,4 @@
-"""Approval: plans and steps with effects wait for somebody."""
+"""Approval: plans and steps with effects wait for a person."""
 
 from __future__ import annotations
 

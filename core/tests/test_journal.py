@@ -96,7 +96,7 @@ def test_refused_proposals_are_kept_until_one_runs() -> None:
     refused = entry("refused", plan=plan_to_json(Plan("wrong")), findings=[{"message": "empty", "step": None}])
     twice = state(refused, refused)
     assert [str(refusal.findings[0]) for refusal in twice.refused] == ["empty", "empty"]
-    assert (twice.proposals, state(refused, planned()).refused) == (2, ())
+    assert (twice.proposals, state(refused, planned(), entry("approved")).refused) == (2, ())
     assert state(planned(), {**refused, "ran": True}).proposals == 1
     assert not state(planned(), {**refused, "ran": True}).pending
 

@@ -391,16 +391,18 @@ class Kernel:
         Raises ``ValueError`` for a blank goal, ``FunctionNotFound`` for an unknown function, ``TypeError`` for a
         conversation that is none, and what the planner and ``emit`` raise.
         """
-        from portico._runs.loop import find_allowed
+        from portico._runs.offer import find_allowed
         from portico._runs.run import propose
 
         every = find_allowed(self, functions, exclude)
         return await propose(self, goal, planner, every, budget=budget, context=context, emit=emit)
 
     def approve_plans(self, decide: DecidePlan | None = None) -> None:
-        """Pause each plan which ``decide`` does not approve before it runs; without ``decide``, pause every plan.
+        """Ask ``decide`` about each plan before it runs; without ``decide``, pause every plan.
 
-        A paused plan can be resumed; then ``decide`` is asked again.
+        True lets it run; False, or the reason in words, pauses it, and ``decide`` is asked again when the run is
+        resumed. A `Plan` runs instead, and pauses where its check finds an error. With a `Refusal` the planner gets the
+        findings and proposes again; a plan without a planner pauses.
         """
         from portico._runs.checking import plan_approval
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from portico._chat.messages import ToolCall, ToolResult
     from portico._functions.functions import Function
     from portico._plans.plan import Plan, Step
-    from portico._plans.task import Answer, Infeasible, Task
+    from portico._plans.task import Answer, Infeasible, Refusal, Task
 
 
 T = TypeVar("T")
@@ -149,7 +149,10 @@ class RequireApproval:
 
 @dataclass(frozen=True, slots=True)
 class PlanReview:
-    """A checked plan about to run. A middleware returns `RequireApproval` or proceeds; it cannot change the plan."""
+    """A checked plan about to run.
+
+    A middleware proceeds, or returns `RequireApproval`, a `Refusal` that the planner gets, or a `Plan` to run instead.
+    """
 
     plan: Plan
     run: str
@@ -218,7 +221,7 @@ class Middleware:
     function: list[_Around[FunctionInvocation, Any]] = field(default_factory=list)
     prompt: list[_Around[PromptRender, str]] = field(default_factory=list)
     tool_call: list[_Around[ToolCallInvocation, ToolResult]] = field(default_factory=list)
-    plan: list[_Around[PlanReview, RequireApproval | None]] = field(default_factory=list)
+    plan: list[_Around[PlanReview, RequireApproval | Refusal | Plan | None]] = field(default_factory=list)
     step: list[_Around[StepRun, Any]] = field(default_factory=list)
     run: list[_Around[RunInvocation, Any]] = field(default_factory=list)
     proposal: list[_Around[ProposalInvocation, Plan | Answer | Infeasible]] = field(default_factory=list)

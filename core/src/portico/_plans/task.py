@@ -88,7 +88,7 @@ class Infeasible:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A proposal that failed its check, with the findings."""
+    """A proposal that does not run: it failed its check, or a person refused it; with the findings."""
 
     plan: Plan
     findings: tuple[Finding, ...]

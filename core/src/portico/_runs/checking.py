@@ -14,6 +14,7 @@ from portico._plans.findings import Finding
 from portico._plans.functions import calls_of, known_result, plan_of
 from portico._plans.plan import Plan, PlanTemplate, Step
 from portico._plans.reuse import Stale, fingerprint
+from portico._plans.task import Refusal
 from portico._runs.guarding import Guard
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PlanInvalid, PlanStale, SchemaUnsupported
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from portico._functions.functions import FunctionSpec
     from portico._kernel_like import KernelLike
 
+
+Reviewed: TypeAlias = RequireApproval | Refusal | Plan | None
+DecidePlan: TypeAlias = Callable[[PlanReview], Awaitable[bool | str | Plan | Refusal]]
+DecideStep: TypeAlias = Callable[[StepRun], Awaitable[bool | str]]
+"""True approves; False, or the reason in words, pauses."""
 
 UNKNOWN: Any = object()
 """Stands for an input that is not known yet: None is an input."""
@@ -138,10 +144,10 @@ def require_valid(
     return [f"A function changed since the plan was made, and the plan still fits it. {each}." for each in harmless]
 
 
-async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval | None:
-    """Run the plan middleware and return its demand for approval; None where the plan may run.
+async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> Reviewed:
+    """Run the plan middleware and return what it decided; None where the plan may run.
 
-    Raises ``TypeError`` for middleware that neither proceeds nor asks for approval.
+    Raises ``TypeError`` for middleware that neither proceeds nor decides.
     """
     if not kernel.middleware.plan:
         return None
@@ -151,27 +157,45 @@ async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> RequireApprov
         approved.append(plan)
 
     given: Any = await run_middleware(kernel.middleware.plan, PlanReview(plan, run), approve)
-    if isinstance(given, RequireApproval):
+    if isinstance(given, RequireApproval | Refusal | Plan):
         return given
     if given is not None or not approved:
-        raise TypeError(f"a plan middleware returns a RequireApproval or what `await proceed()` gave, not {given!r}")
+        raise TypeError(
+            "a plan middleware returns a RequireApproval, a Refusal, a Plan, or what `await proceed()` gave, not "
+            f"{given!r}"
+        )
     return None
 
 
-DecidePlan: TypeAlias = Callable[[PlanReview], Awaitable[bool | str]]
-DecideStep: TypeAlias = Callable[[StepRun], Awaitable[bool | str]]
-"""True approves; False, or the reason in words, pauses."""
+async def review_inner_plan(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval | None:
+    """Review the plan of a function that a step calls; what would change it pauses the step."""
+    decided = await review_plan(kernel, plan, run)
+    if isinstance(decided, Plan):
+        return RequireApproval("the plan of a function cannot be edited in a run")
+    return refusal_hold(decided) if isinstance(decided, Refusal) else decided
 
 
-def plan_approval(decide: DecidePlan | None) -> Callable[[PlanReview, Any], Awaitable[RequireApproval | None]]:
+def refusal_hold(refusal: Refusal) -> RequireApproval:
+    """Return the pause of a plan that was refused and that no planner can replace."""
+    return RequireApproval(" ".join(each.message for each in refusal.findings) or "the plan was refused")
+
+
+def plan_approval(decide: DecidePlan | None) -> Callable[[PlanReview, Any], Awaitable[Reviewed]]:
     """Return middleware that pauses every plan which ``decide`` does not approve."""
+    edited: dict[str, Plan] = {}
 
-    async def approve(
-        review: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
-    ) -> RequireApproval | None:
+    async def approve(review: PlanReview, proceed: Callable[[], Awaitable[Reviewed]]) -> Reviewed:
         if decide is None:
             return RequireApproval("the plan waits for approval")
+        # The plan that `decide` gave comes back for the other middleware to see.
+        own = edited.pop(review.run, None)
+        if own is not None and (own.steps, own.result) == (review.plan.steps, review.plan.result):
+            return await proceed()
         decided = await decide(review)
+        if isinstance(decided, Plan):
+            edited[review.run] = decided
+        if isinstance(decided, Plan | Refusal):
+            return decided
         return await proceed() if decided is True else RequireApproval(decided or "the plan was not approved")
 
     return approve

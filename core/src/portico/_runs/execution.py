@@ -34,7 +34,7 @@ from portico._plans.plan import (
 from portico._plans.task import Budget, Event, RunEvent, StepRecord
 from portico._prompts.calling import FunctionCall
 from portico._runs.attempts import RunLimit, TooLong, causes, may_pass, pause
-from portico._runs.checking import require_valid, review_plan, with_fingerprints
+from portico._runs.checking import require_valid, review_inner_plan, with_fingerprints
 from portico._runs.items import count_items, count_steps, require_list, run_items, warn_of
 from portico._runs.journal import RunState, entry
 from portico._runs.outcome import copy_json
@@ -415,7 +415,7 @@ class Execution:
             if not step.id.endswith("]"):  # It has been counted with its item.
                 self.count(plan, step)
             if past is None or step.id not in past.reviewed:
-                hold = await review_plan(self.kernel, plan, self.run)
+                hold = await review_inner_plan(self.kernel, plan, self.run)
                 if hold is not None:
                     raise PausedStep(step, hold)
                 if self.kernel.middleware.plan:

@@ -256,29 +256,39 @@ class _Reading:
         match each["type"]:
             case "plan":
                 plan = plan_from_json(each["plan"])
+                if each.get("edited"):
+                    self.plans.pop()
+                else:
+                    self.reused = bool(each.get("reused"))
+                    self.proposals += not self.reused
                 self.plans.append(plan)
                 self.steps |= {step.id: step for step in plan.steps}
                 self.warnings += map(str, each.get("warnings", ()))
-                self.reused = bool(each.get("reused"))
                 self.pending, self.approved = True, False
-                self.proposals += not self.reused
-                self.refused.clear()
             case "approved" if "flow" in each:
                 self.agreed.add((str(each["flow"]), str(each["value"])))
             case "approved" if "step" in each:
                 self.reviewed.add(self.find_step(each["step"]).id)
             case "approved":
                 self.approved = True
+                self.refused.clear()
             case "refused":
                 self.pending = False
-                self.proposals += not each.get("ran")
+                if "by" in each:
+                    self.plans.pop()
+                elif each.get("ran"):
+                    self.refused.clear()
+                else:
+                    self.proposals += 1
                 plan = plan_from_json(each["plan"]) if "plan" in each else Plan("")
                 self.refused.append(Refusal(plan, tuple(Finding(**one) for one in each["findings"])))
             case "step-called":
+                self.refused.clear()
                 written = {name: Value(value) for name, value in each["arguments"].items()}
                 step = Step(each["step"], str(each["function"]), written)
                 self.steps[step.id] = self.called[step.id] = step
             case "step-started":
+                self.refused.clear()
                 step = self.find_step(each["step"])
                 if "plan" in each:
                     self.inner[step.id] = plan_from_json(each["plan"])

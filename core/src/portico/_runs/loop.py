@@ -12,7 +12,7 @@ from portico._chat.attaching import attaching
 from portico._chat.messages import ChatReply, Citation, Message, Usage
 from portico._chat.spending import spending
 from portico._functions.functions import RESULTS_TAG, SEARCH_TAG, FunctionSpec
-from portico._functions.middleware import CURRENT_STEP, ProposalInvocation, run_middleware
+from portico._functions.middleware import CURRENT_STEP, RequireApproval
 from portico._plans.findings import Finding
 from portico._plans.functions import known_result
 from portico._plans.json_form import plan_to_json
@@ -30,31 +30,21 @@ from portico._plans.plan import (
     references,
 )
 from portico._plans.reuse import find_plan, saved_plan
-from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, StepRecord, Task
+from portico._plans.task import Answer, Budget, Emit, Event, Refusal, RunEvent, StepRecord, Task
 from portico._runs.attempts import causes, may_pass
-from portico._runs.checking import check, fingerprints_of, review_plan, with_fingerprints
+from portico._runs.checking import check, fingerprints_of, refusal_hold, review_plan, with_fingerprints
 from portico._runs.journal import FIXED, refusal_body
+from portico._runs.offer import Offer, find_allowed
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
 from portico._runs.spent import ran
 from portico._search.results import TextSearchResult
-from portico._selection.offering import select_functions
 from portico._selection.selection import FunctionsOffered
-from portico.errors import (
-    ConfigurationError,
-    FunctionFailed,
-    FunctionNotFound,
-    LimitExceeded,
-    PlanError,
-    PlanInvalid,
-    StepFailed,
-    StoreError,
-)
+from portico.errors import FunctionFailed, LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Mapping, Sequence
 
-    from portico._kernel_like import KernelLike
     from portico._ports.planner import Planner
     from portico._runs.execution import Execution
     from portico._runs.journal import RunState
@@ -62,96 +52,6 @@ if TYPE_CHECKING:
 
     _Specs = Mapping[str, FunctionSpec]
     _Records = Sequence[StepRecord]
-
-
-def find_allowed(kernel: KernelLike, functions: Collection[str] | None, exclude: Collection[str]) -> _Specs:
-    """Return the functions that planners may use, by what the kernel and the run include and exclude.
-
-    Raises ``FunctionNotFound`` for a name of the run, ``ConfigurationError`` for one of the kernel.
-    """
-    every = kept = kernel.specs
-    choices = (("", functions, exclude), ("[planner]", kernel.planner_include, kernel.planner_exclude))
-    for table, include, left_out in choices:
-        if include is None and not left_out:
-            continue
-        try:
-            included = every if include is None else {*FunctionSpec.find_names(include, every)}
-            excluded = {*FunctionSpec.find_names(left_out, every)}
-        except FunctionNotFound as error:
-            if not table:
-                raise
-            raise ConfigurationError(f"include and exclude of {table}: {error}") from error
-        kept = {name: spec for name, spec in kept.items() if name in included and name not in excluded}
-    return kept
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """The ``functions`` that a planner sees, and how they were chosen.
-
-    ``every`` are those that the run may use, ``known`` those of the kernel; ``steps`` had run when they were chosen.
-    """
-
-    known: _Specs
-    every: _Specs
-    functions: tuple[FunctionSpec, ...]
-    specs: _Specs
-    selection: Selection | None = None
-    hint: str = ""
-    steps: int | None = None
-
-    @classmethod
-    async def make(
-        cls, kernel: KernelLike, planner: Planner, goal: str, emit: Emit, every: _Specs, *, ran: _Records = ()
-    ) -> Offer:
-        """Choose by the goal which of ``every`` function a planner sees; raises what the function selector raises.
-
-        A selector with ``each_round = True`` chooses by the results of steps too, and again when further ones have run.
-        Only the functions of a planner with ``asks_model = True`` are chosen. Others read the whole catalogue at no
-        cost, and may look for a function that the goal does not mention.
-        """
-        selector = kernel.function_selector if getattr(planner, "asks_model", False) else None
-        if selector is None:
-            return cls(kernel.specs, every, tuple(every.values()), every)
-        steps = len(ran) if getattr(selector, "each_round", False) else None
-        calls = [(str(each.step.function), str(each.error or each.result)) for each in ran[: steps or 0]]
-        selection = await select_functions(selector, every, (goal,), calls=calls)
-        if selection is None:
-            return cls(kernel.specs, every, tuple(every.values()), every, steps=steps)
-        tuple(FunctionSpec.find_names(selection.absent, kernel.specs))
-        emit(FunctionsOffered(selection))
-        names = frozenset(selection.names)
-        # In the catalogue's order: the same functions make the same prompt, which services cache.
-        specs = {name: spec for name, spec in every.items() if name in names}
-        hint = (
-            f"Of {selection.considered:,} functions the function selector {selector.name!r} chose {len(specs):,} for "
-            "the goal, and the model saw no others."
-        )
-        return cls(kernel.specs, every, tuple(specs.values()), specs, selection, hint, steps)
-
-    async def ask(self, kernel: KernelLike, planner: Planner, task: Task, emit: Emit) -> Plan | FinalOutcome:
-        """Return the proposal of a planner, inside the middleware.
-
-        It is not asked where nothing is offered to its model. An infeasible goal is reported with how few functions the
-        model saw.
-        """
-        if self.selection is not None and not self.specs:
-            return Infeasible(f"{self.hint} Say the goal in other words, or let the selector choose more.")
-        propose = partial(planner.propose, task, emit=emit)
-        around = kernel.middleware.proposal
-        context = ProposalInvocation(planner.name, task) if around else None
-        proposal = await (propose() if context is None else run_middleware(around, context, propose))
-        if self.selection is None or not isinstance(proposal, Infeasible):
-            return proposal
-        return replace(proposal, reason=f"{proposal.reason} ({self.hint} The selector can be set to choose more.)")
-
-    def explain(self, finding: Finding) -> Finding:
-        """Return a finding; a function that exists and was not offered is not unknown."""
-        name = finding.unknown_function
-        if name not in self.known or name in self.specs:
-            return finding
-        hint = self.hint if name in self.every else "This run leaves it out."
-        return replace(finding, message=f"the function {name!r} was not offered. {hint}")
 
 
 @dataclass(slots=True)
@@ -457,12 +357,12 @@ class Loop:
             kernel, plan, input=self.input, finished=finished, taken=taken, specs=specs, allowed=allowed, guard=guard
         )
 
-    async def _refuse(self, refusal: Refusal, *, ran: bool = False) -> None:
+    async def _refuse(self, refusal: Refusal, **how: Any) -> None:
+        """Give a proposal back to its planner; the journal says ``how`` it came to that."""
         self.refused.append(refusal)
-        self.refusals += 1
+        self.refusals += "by" not in how  # a person may refuse as often as there may be proposals
         if self.execution.journal is not None:
-            body = refusal_body(refusal) | self._read_body() | ({"ran": True} if ran else {})
-            await self.execution.note("refused", **body)
+            await self.execution.note("refused", **refusal_body(refusal), **self._read_body(), **how)
         self.emit(Event.Refused(refusal.plan, refusal.findings))
         if self.refusals > self.budget.refusals:
             if self.failures:
@@ -474,24 +374,53 @@ class Loop:
 
     async def _accept(self, plan: Plan, *, reused: bool = False) -> Answer | Paused | None:
         """Run a plan that passed its check."""
-        self.refused.clear()
         self.refusals = 0
         self.plans.append(plan)
+        await self._note_plan(plan, **({"reused": True} if reused else {}))
+        return await self._run_plan(plan, approved=False)
+
+    async def _note_plan(self, plan: Plan, **how: Any) -> None:
         if self.execution.journal is not None:
             body: dict[str, Any] = {"plan": plan_to_json(with_fingerprints(self.execution.kernel, plan))}
-            body |= self._read_body() | ({"reused": True} if reused else {})
             warnings = list(dict.fromkeys(self.execution.warnings))
-            await self.execution.note("plan", **body, **({"warnings": warnings} if warnings else {}))
-        return await self._run_plan(plan, approved=False)
+            body |= self._read_body() | how | ({"warnings": warnings} if warnings else {})
+            await self.execution.note("plan", **body)
+
+    async def _review(self, plan: Plan) -> Plan | Paused | None:
+        """Return the plan that may run, which a person may have edited; None where it was refused."""
+        execution = self.execution
+        while (decided := await review_plan(execution.kernel, plan, execution.run)) is not None:
+            hold = decided if isinstance(decided, RequireApproval) else None
+            if isinstance(decided, Refusal):
+                if self.planner is not None:
+                    self.plans.pop()
+                    await self._refuse(Refusal(plan, decided.findings), by="person")
+                    return None
+                hold = refusal_hold(decided)
+            elif isinstance(decided, Plan):
+                edited = replace(decided, goal=plan.goal, notes=plan.notes)
+                allowed = self.catalogue()
+                findings = self._check(edited, allowed, allowed)
+                if wrong := [finding for finding in findings if finding.severity == "error"]:
+                    hold = RequireApproval(f"the edited plan cannot run: {wrong[0]}")
+                else:
+                    plan = self.plans[-1] = edited
+                    await self._note_plan(plan, edited=True)
+                    self.emit(Event.Proposed(plan, tuple(findings)))
+            if hold is not None:
+                self.emit(Event.StepPaused(None, hold.reason))
+                return Paused(hold.reason)
+        await execution.note("approved")
+        return plan
 
     async def _run_plan(self, plan: Plan, approved: bool) -> Answer | Paused | None:
         execution = self.execution
         if not approved and execution.kernel.middleware.plan:
-            hold = await review_plan(execution.kernel, plan, execution.run)
-            if hold is not None:
-                self.emit(Event.StepPaused(None, hold.reason))
-                return Paused(hold.reason)
-            await execution.note("approved")
+            reviewed = await self._review(plan)
+            if not isinstance(reviewed, Plan):
+                return reviewed
+            plan = reviewed
+        self.refused.clear()
         guard = execution.guard
         if guard is not None:
             guard.begin(plan)

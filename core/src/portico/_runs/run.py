@@ -21,7 +21,8 @@ from portico._runs.checking import UNKNOWN, check, require_valid, with_fingerpri
 from portico._runs.execution import Execution
 from portico._runs.guarding import Guard
 from portico._runs.journal import FIXED, RunState, entry
-from portico._runs.loop import Loop, Offer
+from portico._runs.loop import Loop
+from portico._runs.offer import Offer
 from portico._runs.outcome import FINAL, Proposal, Run, RunOptions, copy_json, new_run, require_budget, require_goal
 from portico._runs.writing import Recording, open_journal
 from portico._schema.validate import PlainSchemaValidator
