@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from platformdirs import user_state_path
+
 from portico import AgentReply, ChatAgent, ChatDelta, Passages, Source, Thread, ToolFinished, ToolStarted
 from portico.errors import ConfigurationError, ContextOverflow, LimitExceeded, PorticoError, ThreadBusy
 from portico.plans import plan_of
@@ -226,16 +228,16 @@ class _Chat:
 
 
 class Chats:
-    """The conversations in a folder, and those among them that are in memory.
+    """The conversations in a folder, by default that of the user's state, and those among them that are in memory.
 
     A function with effects is called when a person has said yes, once or for the whole conversation; the question is
     open to all who watch.
     """
 
-    def __init__(self, kernel: Kernel, sources: Sequence[str], folder: Path) -> None:
+    def __init__(self, kernel: Kernel, sources: Sequence[str], folder: Path | None = None) -> None:
         self._kernel = kernel
         self._sources = tuple(sources)
-        self._folder = folder
+        self._folder = folder or user_state_path("portico", appauthor=False) / "chats"
         self._chats: OrderedDict[str, _Chat] = OrderedDict()
         self._closed = False
         kernel.middleware.function.append(_ask_before_effects)
