@@ -299,7 +299,7 @@ class Runs:
                     self._costs.popitem(last=False)
             case Event.Proposed() | Event.Refused() | Event.StepStarted() | Event.StepRetried() if work.writing:
                 work.writing = ""  # what was written was not the answer
-                self._feeds.put(work.name, "snapshot", None)
+                self._feeds.refresh(work.name)
 
     # What a person has decided.
 
