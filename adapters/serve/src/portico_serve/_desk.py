@@ -33,8 +33,8 @@ async def open_desk(
     application: Application, kernel: Kernel, sources: Sequence[str], trace: Path | None = None
 ) -> AsyncIterator[Desk]:
     """Make the runs and the conversations of a kernel; at the end those are cancelled that are under way."""
-    runs = Runs(kernel, tuple(sources))
-    chats = Chats(kernel, tuple(sources))
+    runs = Runs(kernel, sources, trace)
+    chats = Chats(kernel, sources)
     try:
         yield Desk(application, kernel, runs, chats, tuple(sources), trace)
     finally:

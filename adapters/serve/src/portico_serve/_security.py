@@ -139,7 +139,7 @@ class Guard:
             raise Refused(421, "WrongHost", f"{words}, or start it with --address.", {"connection": "close"})
         path = request.scope["path"]
         raw = request.scope.get("raw_path", b"").lower()
-        odd = not raw.startswith(b"/") or any(each in raw for each in (b"%00", b"%5c", b"\\", b"%2f"))
+        odd = not raw.startswith(b"/") or any(each in raw for each in (b"%00", b"%5c", b"\\"))
         if odd or ".." in path.split("/") or any(each < " " for each in path):
             raise Refused(404, "NotFound", "There is nothing at this path.")
         if request.method not in _METHODS:
