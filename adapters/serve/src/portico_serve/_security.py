@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._addresses import Addresses
 from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import Refused, is_below
+from portico_serve._refusals import ORIGIN, Refused, failure, is_below
 from portico_serve._sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
@@ -95,7 +95,7 @@ class Guard:
         request = Request(scope)
         if self._ended:
             raise _ending()
-        origin = self._look_at_target(request)
+        origin = scope[ORIGIN] = self._look_at_target(request)
         if request.method == "GET" and answer.path == "/" and "token" in request.query_params:
             await self._log_in(request, origin)(scope, receive, answer.send)
             return
@@ -244,11 +244,6 @@ class _Answer:
         """Send a refusal, if nothing was sent yet."""
         if not self.started:
             await refused.response(self.path)(scope, receive, self.send)
-
-
-def failure() -> Refused:
-    """Return what is answered where something went wrong that should not."""
-    return Refused(500, "Failed", "Something went wrong that should not. The terminal of `portico serve` says what.")
 
 
 def _ending() -> Refused:
