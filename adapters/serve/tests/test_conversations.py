@@ -8,15 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.desks import PATIENCE, Client, enter_workshop, workshop
+from tests.support.desks import PATIENCE, Client, workshop
 
 SEND = 'call tools-send {"text": "hey"}'
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    enter_workshop(tmp_path, monkeypatch)
-    return tmp_path
 
 
 @pytest.fixture
@@ -185,11 +179,11 @@ async def test_a_conversation_is_removed_with_its_files(client: Client, folder: 
     chat = await begin(client)
     await say(client, chat, "Good day")
     await answered(client, chat)
-    assert len(list((folder / "chats").iterdir())) == 2
+    assert len(list((folder / "state" / "portico" / "chats").iterdir())) == 2
 
     assert (await client.http.delete(f"/api/chats/{chat}")).status_code == 204
 
-    assert list((folder / "chats").iterdir()) == []
+    assert list((folder / "state" / "portico" / "chats").iterdir()) == []
     await client.get(f"/chats/{chat}", 404)
 
 
