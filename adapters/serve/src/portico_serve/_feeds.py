@@ -134,7 +134,7 @@ class Seen:
         return {"steps": steps, **others}
 
 
-class Source(Protocol):
+class Watched(Protocol):
     """Where a feed finds its run."""
 
     async def look(self, run: str, before: Seen | None) -> Seen:
@@ -147,7 +147,7 @@ class Source(Protocol):
 class _Feed:
     """One run for all who watch it; a task reads the journal as long as there is one."""
 
-    def __init__(self, run: str, source: Source) -> None:
+    def __init__(self, run: str, source: Watched) -> None:
         self.watchers: list[Watcher] = []
         self.news = asyncio.Event()
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -248,7 +248,7 @@ class _Feed:
 class Feeds:
     """The runs that are watched now."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Watched) -> None:
         self._source = source
         self._feeds: dict[str, _Feed] = {}
         self._closed = False

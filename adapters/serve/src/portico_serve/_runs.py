@@ -399,7 +399,7 @@ class Runs:
         return entry
 
     async def _job(self, run: str) -> JobStatus | None:
-        if self.queue is None or run in self._here:
+        if self.queue is None or ((work := self._here.get(run)) is not None and work.task is not None):
             return None
         with suppress(StoreError):  # the run is that of the journal then
             [job] = await self.queue.status([run], body=True)
