@@ -21,10 +21,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 import portico_host
-from portico import Kernel
 from portico_serve._api import routes
-from portico_serve._chats import Chats
-from portico_serve._runs import Runs
+from portico_serve._desk import Desk, open_desk as serve_desk
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ROOT / "adapters" / "serve" / "tests" / "packages"
@@ -43,18 +41,6 @@ use = "sqlite"
 path = "runs.sqlite3"
 """
 PATIENCE = 60.0
-
-
-@dataclass
-class Desk:
-    """What the routes work with."""
-
-    application: portico_host.Application
-    kernel: Kernel
-    runs: Runs
-    chats: Chats
-    sources: tuple[str, ...]
-    trace: Path | None = None
 
 
 def install_workshop(folder: Path) -> Path:
@@ -86,14 +72,8 @@ def environment_of(folder: Path) -> dict[str, str]:
 async def open_desk(folder: Path) -> AsyncIterator[Desk]:
     """Open the kernel of a folder, with its runs and conversations."""
     application = portico_host.load(folder / "portico.toml")
-    async with application.kernel() as kernel:
-        runs = Runs(kernel, application.sources)
-        chats = Chats(kernel, application.sources, folder / "chats")
-        try:
-            yield Desk(application, kernel, runs, chats, application.sources)
-        finally:
-            await chats.aclose()
-            await runs.aclose()
+    async with application.kernel() as kernel, serve_desk(application, kernel, application.sources) as desk:
+        yield desk
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tests.support.desks import Client, enter_workshop, plan, step, workshop
+from tests.support.desks import Client, plan, step, workshop
 
 from portico_serve._inputs import Fields, InputInvalid
 from portico_serve._traces import spans_of_file, spans_of_journal
@@ -18,9 +18,8 @@ SEARCH = {"id": "s1", "function": "shelf-GetTextSearchResults", "arguments": {"q
 
 
 @pytest.fixture
-async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    enter_workshop(tmp_path, monkeypatch)
-    async with workshop(tmp_path) as made:
+async def client(folder: Path) -> AsyncIterator[Client]:
+    async with workshop(folder) as made:
         yield made
 
 

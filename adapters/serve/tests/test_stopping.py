@@ -8,17 +8,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.desks import Client, another_server, command_line, enter_workshop, eventually, plan, step, workshop
+from tests.support.desks import Client, another_server, command_line, eventually, plan, step, workshop
 from tests.support.processes import killed_at_the_end
 
 WAITING = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-wait", text={"from": "s1"}), result="s2")
 SEND = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-send", text={"from": "s1"}), result="s2")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    enter_workshop(tmp_path, monkeypatch)
-    return tmp_path
 
 
 @pytest.fixture

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.desks import Client, command_line, enter_workshop, eventually, plan, step, workshop
+from tests.support.desks import Client, command_line, eventually, plan, step, workshop
 from tests.support.processes import killed_at_the_end
 
 WAITING = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-wait", text={"from": "s1"}), result="s2")
 
 
 @pytest.fixture
-async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    enter_workshop(tmp_path, monkeypatch)
-    async with workshop(tmp_path) as made:
+async def client(folder: Path) -> AsyncIterator[Client]:
+    async with workshop(folder) as made:
         yield made
 
 

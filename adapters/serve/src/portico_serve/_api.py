@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -42,8 +42,7 @@ from portico_serve._inputs import Fields, InputInvalid, NotFound, NotJson, short
 if TYPE_CHECKING:
     from portico import Kernel
     from portico_host import Application
-    from portico_serve._chats import Chats
-    from portico_serve._runs import Runs
+    from portico_serve._desk import Desk
 
 _LOG = logging.getLogger(__name__)
 _PING = 15.0
@@ -69,16 +68,6 @@ _STATUSES: tuple[tuple[type[PorticoError], int], ...] = (
     (ServiceError, 503),
     (LimitExceeded, 503),
 )
-
-
-class Desk(Protocol):
-    """What the routes work with."""
-
-    application: Application
-    kernel: Kernel
-    runs: Runs
-    chats: Chats
-    sources: tuple[str, ...]
 
 
 def routes(desk: Desk) -> list[BaseRoute]:

@@ -49,16 +49,19 @@ class Watcher:
         self._news.set()
 
     def put(self, event: str, data: str) -> None:
-        """Add a piece; a snapshot takes the place of all before it."""
-        if event == "snapshot":
-            self._behind = True
-        if self._behind:  # the snapshot is made when it is sent, and has this
-            self._pieces.clear()
-            self._size = 0
-        else:
+        """Add a piece; nothing where a snapshot is to be sent, which is made then and has this."""
+        if not self._behind:
             self._pieces.append((event, data))
             self._size += len(data)
-            self._behind = len(self._pieces) > _MOST_PIECES or self._size > _MOST_CHARACTERS
+            if len(self._pieces) > _MOST_PIECES or self._size > _MOST_CHARACTERS:
+                self.refresh()
+        self._news.set()
+
+    def refresh(self) -> None:
+        """Let a snapshot take the place of all that is to be sent."""
+        self._behind = True
+        self._pieces.clear()
+        self._size = 0
         self._news.set()
 
     def end(self) -> None:
@@ -131,7 +134,7 @@ class Seen:
         return {"steps": steps, **others}
 
 
-class Source(Protocol):
+class Watched(Protocol):
     """Where a feed finds its run."""
 
     async def look(self, run: str, before: Seen | None) -> Seen:
@@ -144,7 +147,7 @@ class Source(Protocol):
 class _Feed:
     """One run for all who watch it; a task reads the journal as long as there is one."""
 
-    def __init__(self, run: str, source: Source) -> None:
+    def __init__(self, run: str, source: Watched) -> None:
         self.watchers: list[Watcher] = []
         self.news = asyncio.Event()
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -162,6 +165,12 @@ class _Feed:
             known = self._source.present(self._run)[1]
             self._text = to_json({**self._seen.shape, **self._seen.volatile, **known})
         return self._text
+
+    def refresh(self) -> None:
+        """Give every watcher a new snapshot."""
+        self._text = None
+        for each in self.watchers:
+            each.refresh()
 
     def put(self, event: str, data: Any) -> None:
         """Give a piece to every watcher."""
@@ -211,7 +220,7 @@ class _Feed:
         elif seen is not before:
             changed = seen.changed(before)
             if changed is None:
-                self.put("snapshot", None)
+                self.refresh()
             elif changed["steps"] or seen.volatile != before.volatile:
                 known = self._source.present(self._run)[1]
                 self.put("steps", changed | ({"cost": known["cost"]} if "cost" in known else {}))
@@ -239,7 +248,7 @@ class _Feed:
 class Feeds:
     """The runs that are watched now."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Watched) -> None:
         self._source = source
         self._feeds: dict[str, _Feed] = {}
         self._closed = False
@@ -273,6 +282,11 @@ class Feeds:
         """Give all who watch a run something that is not in its journal."""
         if (feed := self._feeds.get(run)) is not None and feed.first.done():
             feed.put(event, data)
+
+    def refresh(self, run: str) -> None:
+        """Give all who watch a run a new snapshot."""
+        if (feed := self._feeds.get(run)) is not None and feed.first.done():
+            feed.refresh()
 
     def close(self) -> None:
         """End all streams, also those that begin from now on."""
