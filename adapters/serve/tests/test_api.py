@@ -110,6 +110,7 @@ async def test_runs_are_listed_from_the_newest_on_and_found_again(client: Client
     assert first["runs"][0]["cost"] == 0.5
     assert [each["run"] for each in (await client.get("/runs", query="WORD3"))["runs"]] == [names[3]]
     assert (await client.get("/runs", state="held"))["runs"] == []
+    await client.get("/runs", 422, state="lost")
     await client.get("/runs", 422, limit="many")
     await client.get("/runs", 422, limit=0)
 

@@ -28,6 +28,7 @@ from portico.plans import Answer, Emit, Event, Finding, Plan, Refusal, RunEvent,
 from portico.plugins import RunState
 from portico.ports import JobQueue, JobStatus, RunStore
 from portico_cli.runs import RunEntry, parse_time, read_run
+from portico_cli.show.answer import STATES
 from portico_serve._feeds import Feeds, Seen, TellingStore, Watcher
 from portico_serve._graphs import drawn, finding_to_json
 from portico_serve._inputs import InputInvalid, NotFound
@@ -223,7 +224,9 @@ class Runs:
         entry = await self.read(run)
         if queue is None or entry.job is None or entry.job.state not in ("waiting", "running"):
             if entry.state == "running":
-                raise RunError(f"The run {run} is in another process: stop that one, for example with Ctrl-C.")
+                raise RunError(
+                    f"The run {run} was not begun here: stop the process that runs it, for example with Ctrl-C."
+                )
             raise RunError(f"The run {run} is {entry.state}: no process carries it out, so there is nothing to cancel.")
         await queue.cancel([run])
         end = asyncio.get_running_loop().time() + _PATIENCE
@@ -410,6 +413,8 @@ class Runs:
         self, *, query: str = "", state: str = "", limit: int = 50, before: str | None = None
     ) -> dict[str, Any]:
         """Return runs, the newest first; those with a text in their goal or name, those in a state, those after one."""
+        if state and state not in STATES:
+            raise InputInvalid(f"state is one of {', '.join(STATES)}, not {state!r:.80}.")
         names = list(await self.store.runs())
         jobs: dict[str, JobStatus] = {}
         if self.queue is not None:
