@@ -389,9 +389,12 @@ async def test_a_fault_of_ours_is_one_sentence_and_is_reported(served: Served, m
     async with served.program() as client:
         response = await client.get("/api/runs")
 
+        page = await client.get("/nothing")
+
     assert response.status_code == 500
-    assert "secret" not in response.text
+    assert "secret" not in response.text + page.text
     assert "Traceback" not in response.text
+    assert [str(each) for each in served.reported] == ["a secret of the inside"]
 
 
 async def test_every_answer_says_what_browsers_may_do_with_it(served: Served) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from portico_host import Application
     from portico_serve._desk import Desk
 
-_LOG = logging.getLogger(__name__)
 _PING = 15.0
 _MOST_LISTED = 200
 _STATUSES: tuple[tuple[type[PorticoError], int], ...] = (
@@ -117,14 +115,8 @@ def _answering(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except ClientDisconnect:
-            raise
         except PorticoError as error:
             return error_response(error)
-        except Exception as error:  # noqa: BLE001 - a fault of ours is an answer too
-            _LOG.exception("%s %s failed.", request.method, request.url.path)
-            body = {"message": "Something went wrong that should not; the log has it.", "kind": type(error).__name__}
-            return JSONResponse({"error": body}, 500)
 
     return answer
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+FOR_PROGRAMS = ("/api", "/v1")
+"""The paths at which programs ask; elsewhere are pages."""
 ORIGIN = "portico_serve.origin"
 """In the scope of a request, the origin at which it came."""
 DO_NOT_RETRY = {"x-should-retry": "false"}

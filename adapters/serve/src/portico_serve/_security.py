@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._addresses import Addresses
 from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import ORIGIN, Refused, failure, is_below
+from portico_serve._refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below
 from portico_serve._sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
@@ -30,7 +30,6 @@ _HEADERS = {
 }
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "DELETE")
-_FOR_PROGRAMS = ("/api", "/v1")
 _COMPLETIONS = "/v1/chat/completions"
 
 
@@ -155,7 +154,7 @@ class Guard:
 
     def _visitor(self, request: Request) -> tuple[str, bool]:
         """Return who asks, and whether by the token of programs."""
-        if "authorization" in request.headers and any(is_below(request.scope["path"], each) for each in _FOR_PROGRAMS):
+        if "authorization" in request.headers and any(is_below(request.scope["path"], each) for each in FOR_PROGRAMS):
             scheme, _, token = request.headers["authorization"].partition(" ")
             self._refuse_many_wrong(request)
             if scheme.lower() != "bearer" or not self._sessions.is_fixed(token.strip()):
@@ -195,7 +194,7 @@ class Guard:
 
     def _wrong_token(self, request: Request, *, used: bool = False) -> Refused:
         self._wrong.take(_peer(request))
-        if used or not any(is_below(request.scope["path"], each) for each in _FOR_PROGRAMS):
+        if used or not any(is_below(request.scope["path"], each) for each in FOR_PROGRAMS):
             how = "was used already" if used else "is not the one of this server"
             words = f"The token {how}. Open the newest address that `portico serve` printed in its terminal."
             return Refused(403, "WrongToken", words)
@@ -252,7 +251,7 @@ def _ending() -> Refused:
 
 def _refuse_other_types(request: Request, path: str) -> None:
     """Refuse a body that is no JSON, as a form of another site can send it."""
-    if not any(is_below(path, each) for each in _FOR_PROGRAMS):
+    if not any(is_below(path, each) for each in FOR_PROGRAMS):
         return
     given = request.headers.getlist("content-type")
     if (_has_body(request) or given) and [each.partition(";")[0].strip().lower() for each in given] != [
