@@ -139,6 +139,22 @@ def test_folders_are_read_before_the_address_is_printed(folder: Path) -> None:
     assert run.status_code == 201
 
 
+@pytest.mark.parametrize("configured", [False, True])
+def test_the_trace_of_a_run_comes_from_the_file_that_is_written(folder: Path, configured: bool) -> None:
+    if configured:
+        with (folder / "portico.toml").open("a") as file:
+            file.write('[observers.opentelemetry]\nfile = "spans.jsonl"\n')
+    options = () if configured else ("--trace", "spans.jsonl")
+    with serve(folder, "--port", "0", *options) as server, server.client() as client:
+        run = client.post("/api/runs", json={"goal": json.dumps({"plans": []})}).json()["run"]
+        given_up = time.monotonic() + PATIENCE
+        while client.get(f"/api/runs/{run}/trace").json()["from"] != "trace":
+            assert time.monotonic() < given_up
+            time.sleep(0.05)
+
+    assert (folder / "spans.jsonl").exists()
+
+
 def test_one_port_is_served_by_one_server(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
