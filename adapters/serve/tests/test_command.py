@@ -20,6 +20,7 @@ import pytest
 from tests.support.command_line import run_command
 from tests.support.desks import environment_of, install_workshop, plan, step
 from tests.support.processes import PATIENCE, killed_at_the_end
+from tests.support.terminal import CTRL_C, at_terminal
 
 TOKEN = "a-token-of-programs-0123456789"
 WAITS = json.dumps({"plans": [plan(step("s1", "tools-wait", text="hey"), result="s1")]})
@@ -245,6 +246,24 @@ def test_another_address_is_served_and_its_cookie_is_for_https_alone(folder: Pat
 
     assert response.status_code == 303
     assert "secure" in response.headers["set-cookie"].lower()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs a terminal")
+@pytest.mark.parametrize("options", [(), ("--no-browser",)])
+def test_at_a_terminal_the_browser_opens_once(folder: Path, options: tuple[str, ...]) -> None:
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> "{folder}/opened"\necho OPENED\n')
+    browser.chmod(0o755)
+    env = {**environment_of(folder), "BROWSER": f"{browser} %s", "DISPLAY": ":none"}
+    command = [sys.executable, "-m", "portico_cli", "serve", "--port", "0", *options]
+    steps = [("token=" if options else "OPENED", CTRL_C)]
+    shown = at_terminal(command, steps=steps, columns=200, cwd=folder, env=env)
+
+    opened = (folder / "opened").read_text().split() if (folder / "opened").exists() else []
+    assert shown.code == 0
+    assert shown.text.count("/?token=") == 1
+    assert len(opened) == (0 if options else 1)
+    assert all(each in shown.text for each in opened)
 
 
 def test_help_imports_nothing_of_the_server(folder: Path) -> None:
