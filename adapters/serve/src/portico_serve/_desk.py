@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from portico_host import Application
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Desk:
     """One kernel for the life of the server, and what is done with it; ``trace`` is the file of spans, if one is."""
 

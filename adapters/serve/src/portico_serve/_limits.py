@@ -20,6 +20,7 @@ class Limits:
     """The bounds of the server. ``requests`` and ``wrong_tokens`` may come at once; then so many a second."""
 
     body: int = 1_000_000
+    head_seconds: float = 30
     body_seconds: float = 30
     requests: int = 300
     requests_a_second: float = 50
@@ -81,5 +82,4 @@ async def read_body(receive: Receive, limits: Limits) -> bytes | None:
 
 def too_large(limits: Limits) -> Refused:
     """Return the refusal of a body that is too large."""
-    words = f"The request has more than {limits.body:,} bytes."
-    return Refused(413, "TooLarge", words, {"connection": "close"})
+    return Refused(413, "TooLarge", f"The request has more than {limits.body:,} bytes.")

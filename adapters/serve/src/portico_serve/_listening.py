@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from portico.errors import ConfigurationError
 from portico_serve._security import Guard
@@ -49,6 +50,35 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Protocol(H11Protocol):
+    """Closes a connection on which no request comes in time, also while what was refused is still being sent."""
+
+    seconds: float
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(self.seconds, self._give_up, self.cycle)
+
+    def _give_up(self, last: object) -> None:
+        if self.cycle is last:
+            self.transport.abort()
+
+
 @asynccontextmanager
 async def serving(app: Guard, listening: socket.socket, *, debug: bool = False) -> AsyncIterator[asyncio.Task[None]]:
     """Serve while the context is open; yield the task that serves."""
@@ -57,7 +87,7 @@ async def serving(app: Guard, listening: socket.socket, *, debug: bool = False) 
     config = uvicorn.Config(
         app,
         # httptools, which may be installed, leaves spaces at the end of headers and takes two of Host.
-        http="h11",
+        http=type("Protocol", (_Protocol,), {"seconds": app.limits.head_seconds}),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -94,11 +124,11 @@ def stopped_by_signals(stop: Callable[[], object], again: Callable[[], object]) 
             loop.remove_signal_handler(each)
 
     # On Windows, or off the main thread, there are no handlers: Ctrl-C is an exception there.
-    with suppress(RuntimeError, ValueError, NotImplementedError):
+    with suppress(RuntimeError, ValueError):
         for each in signals:
             loop.add_signal_handler(each, step)
     try:
         yield
     finally:
-        with suppress(RuntimeError, ValueError, NotImplementedError):
+        with suppress(RuntimeError, ValueError):
             remove()

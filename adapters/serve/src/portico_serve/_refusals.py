@@ -8,6 +8,10 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+ORIGIN = "portico_serve.origin"
+"""In the scope of a request, the origin at which it came."""
+DO_NOT_RETRY = {"x-should-retry": "false"}
+"""Clients of OpenAI's API try again by themselves, and a run that failed is not to be run three times."""
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _SERVERS_FAULT = 500
 
@@ -36,6 +40,12 @@ class Refused(Exception):
             return JSONResponse({"error": {"message": self.message, "kind": self.kind}}, self.status, self.headers)
         page = _PAGE.format(title="Portico", message=escape(self.message))
         return HTMLResponse(page, self.status, self.headers)
+
+
+def failure() -> Refused:
+    """Return what is answered where something went wrong that should not."""
+    words = "Something went wrong that should not. The terminal of `portico serve` says what."
+    return Refused(500, "Failed", words, DO_NOT_RETRY)
 
 
 def openai_error(status: int, message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._addresses import Addresses
 from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import Refused, is_below
+from portico_serve._refusals import ORIGIN, Refused, failure, is_below
 from portico_serve._sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
@@ -49,10 +49,10 @@ class Guard:
         report: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         self._app, self._addresses, self._sessions = app, addresses, sessions
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._report = report
-        self._requests = Allowances(self._limits.requests, self._limits.requests_a_second)
-        self._wrong = Allowances(self._limits.wrong_tokens, self._limits.wrong_tokens_a_second)
+        self._requests = Allowances(self.limits.requests, self.limits.requests_a_second)
+        self._wrong = Allowances(self.limits.wrong_tokens, self.limits.wrong_tokens_a_second)
         self._streams: set[asyncio.Task[object]] = set()
         self._ended = False
         port = urlsplit(addresses.main).port
@@ -95,7 +95,7 @@ class Guard:
         request = Request(scope)
         if self._ended:
             raise _ending()
-        origin = self._look_at_target(request)
+        origin = scope[ORIGIN] = self._look_at_target(request)
         if request.method == "GET" and answer.path == "/" and "token" in request.query_params:
             await self._log_in(request, origin)(scope, receive, answer.send)
             return
@@ -108,9 +108,9 @@ class Guard:
         body: bytes | None = b""
         if request.method not in _SAFE:
             _refuse_other_types(request, answer.path)
-            if _length(request) > self._limits.body:
-                raise too_large(self._limits)
-            body = await read_body(receive, self._limits)
+            if _length(request) > self.limits.body:
+                raise too_large(self.limits)
+            body = await read_body(receive, self.limits)
         if body is None:
             return
         if answer.path.endswith("/events") or answer.path == _COMPLETIONS:
@@ -119,7 +119,7 @@ class Guard:
             await self._app(scope, _given(body, receive), answer.send)
 
     async def _stream(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        if len(self._streams) >= self._limits.streams:
+        if len(self._streams) >= self.limits.streams:
             words = "Too many event streams are open. Close other pages of this server."
             raise Refused(503, "TooMany", words, {"retry-after": "5"})
         task = asyncio.current_task()
@@ -136,7 +136,7 @@ class Guard:
         origin = self._addresses.origin_of(hosts[0]) if len(hosts) == 1 else None
         if origin is None:
             words = "This server does not answer to that name. Use the address that `portico serve` printed"
-            raise Refused(421, "WrongHost", f"{words}, or start it with --address.", {"connection": "close"})
+            raise Refused(421, "WrongHost", f"{words}, or start it with --address.")
         path = request.scope["path"]
         raw = request.scope.get("raw_path", b"").lower()
         odd = not raw.startswith(b"/") or any(each in raw for each in (b"%00", b"%5c", b"\\"))
@@ -146,10 +146,11 @@ class Guard:
             allowed = ", ".join(_METHODS)
             raise Refused(405, "WrongMethod", f"The methods here are {allowed}.", {"allow": allowed})
         if "upgrade" in request.headers:
-            raise Refused(400, "NoUpgrade", "This server speaks HTTP alone.", {"connection": "close"})
-        if request.method in _SAFE and ("transfer-encoding" in request.headers or _length(request) > 0):
-            words = f"A request with the method {request.method} has no body."
-            raise Refused(400, "Malformed", words, {"connection": "close"})
+            raise Refused(400, "NoUpgrade", "This server speaks HTTP alone.")
+        if {"content-length", "transfer-encoding"} <= set(request.headers):
+            raise Refused(400, "Malformed", "A request has one length, not two.")
+        if request.method in _SAFE and _has_body(request):
+            raise Refused(400, "Malformed", f"A request with the method {request.method} has no body.")
         return origin
 
     def _visitor(self, request: Request) -> tuple[str, bool]:
@@ -245,11 +246,6 @@ class _Answer:
             await refused.response(self.path)(scope, receive, self.send)
 
 
-def failure() -> Refused:
-    """Return what is answered where something went wrong that should not."""
-    return Refused(500, "Failed", "Something went wrong that should not. The terminal of `portico serve` says what.")
-
-
 def _ending() -> Refused:
     return Refused(503, "Ending", "The server ends.", {"connection": "close"})
 
@@ -258,10 +254,15 @@ def _refuse_other_types(request: Request, path: str) -> None:
     """Refuse a body that is no JSON, as a form of another site can send it."""
     if not any(is_below(path, each) for each in _FOR_PROGRAMS):
         return
-    has_body = _length(request) > 0 or "transfer-encoding" in request.headers
     given = request.headers.getlist("content-type")
-    if (has_body or given) and [each.partition(";")[0].strip().lower() for each in given] != ["application/json"]:
+    if (_has_body(request) or given) and [each.partition(";")[0].strip().lower() for each in given] != [
+        "application/json"
+    ]:
         raise Refused(415, "NotJSON", "Send JSON, with the header `Content-Type: application/json`.")
+
+
+def _has_body(request: Request) -> bool:
+    return _length(request) > 0 or "transfer-encoding" in request.headers
 
 
 def _length(request: Request) -> int:

@@ -40,7 +40,8 @@ _HOST = "127.0.0.1"
     "addresses",
     metavar="URL",
     multiple=True,
-    help="Browsers and programs reach the server at this address too, as through a proxy; may be repeated.",
+    help="Browsers and programs reach the server at this address, as through a proxy. The first is printed; may be "
+    "repeated.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page in the browser.")
 @click.option(
@@ -89,7 +90,7 @@ def command(
     with open_socket(host, port) as listening:
         at = Addresses.of(host, listening.getsockname()[1], addresses)
         opens = not no_browser and output.isatty() and _has_screen()
-        serving = _Serving(invocation, chosen, at, token, trace, output, opens)
+        serving = _Serving(invocation, chosen, at, token, trace, output, bool(addresses), opens)
         with suppress(asyncio.CancelledError):  # the second Ctrl-C
             run_async(lambda: serving.serve(listening, origin_of(docs, names, None)))
 
@@ -104,6 +105,7 @@ class _Serving:
     token: str | None
     trace: Path | None
     output: TextIO
+    behind: bool
     opens: bool
 
     async def serve(self, listening: socket.socket, origin: dict[str, object]) -> None:
@@ -130,9 +132,14 @@ class _Serving:
                 async with open_desk(application, kernel, self.chosen.sources, self.trace) as desk:
                     app = make_app(desk, self.addresses, sessions, report=self._report)
                     async with serving(app, listening, debug=self.invocation.debug):
-                        show_errors(safe_text("Ctrl-C ends the server. This address opens the page, once:", "dim"))
+                        show_errors(safe_text(self._greeting(listening), "dim"))
                         sessions.renew()
                         await ended.wait()
+
+    def _greeting(self, listening: socket.socket) -> str:
+        host, port = listening.getsockname()[:2]
+        where = f"It listens to {f'[{host}]' if ':' in host else host}:{port}. " if self.behind else ""
+        return f"{where}Ctrl-C ends the server. This address opens the page, once:"
 
     def _announce(self, token: str) -> None:
         """Print the address that opens the page, on a line by itself, and open it the first time."""
