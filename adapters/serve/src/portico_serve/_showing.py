@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -22,6 +22,15 @@ from portico_serve._markdown import is_web_address, to_html
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_TITLES = {
+    401: "This browser has no session",
+    403: "This is not allowed",
+    404: "There is nothing here",
+    409: "This does not go now",
+    422: "This does not go so",
+    429: "Too much at once",
+    500: "Something went wrong",
+}
 _JUST_NOW = 5
 _NUMBER = re.compile(r"^(\s*)\d+\. (?=\S+: )")
 PAGES = Path(__file__).parent / "pages"
@@ -44,6 +53,12 @@ STATES: Mapping[str, str] = {
 def render(template: str, **values: Any) -> str:
     """Return a page made of a template."""
     return _environment().get_template(template).render(**values)
+
+
+def error_page(status: int, message: str, findings: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return a page that says why there is nothing to see."""
+    title = _TITLES.get(status, "This did not work")
+    return render("error.html", title=title, status=status, error=message, findings=findings)
 
 
 @dataclass(frozen=True, slots=True)
