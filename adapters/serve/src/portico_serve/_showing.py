@@ -81,8 +81,8 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
 def _diff_lines(before: str, after: str) -> Iterator[DiffLine]:
     kinds = {"+": "added", "-": "removed", " ": "same"}
     # Of a step that only moved nothing is shown: its number is not compared.
-    texts = ([_NUMBER.sub(r"\1", line) for line in text.splitlines()] for text in (before, after))
-    found = unified_diff(*texts, lineterm="", n=2)
+    old, new = ([_NUMBER.sub(r"\1", line) for line in text.splitlines()] for text in (before, after))
+    found = unified_diff(old, new, lineterm="", n=2)
     for number, line in enumerate(found):
         if line.startswith("@@"):
             if number > 2:
