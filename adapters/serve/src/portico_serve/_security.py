@@ -164,6 +164,8 @@ class Guard:
                 raise self._wrong_token(request)
             return "programs", True
         session = self._sessions.find(request.cookies.get(self._cookie, ""))
+        if session is None and request.method in _SAFE and is_below(request.scope["path"], "/static"):
+            return _peer(request), False  # what the page of a refusal needs is no secret
         if session is None:
             words = "This browser has no session here. Open the address that `portico serve` printed in its terminal."
             if is_below(request.scope["path"], "/v1"):
