@@ -339,7 +339,11 @@ async def test_the_head_of_an_answer_has_no_body(served: Served) -> None:
     async with served.program() as client:
         response = await client.head("/api/runs")
 
+        chat = (await client.post("/api/chats", json={})).json()["chat"]
+        stream = await client.head(f"/api/chats/{chat}/events")
+
     assert (response.status_code, response.content) == (200, b"")
+    assert stream.status_code == 405
 
 
 @pytest.mark.parametrize(

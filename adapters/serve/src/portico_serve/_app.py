@@ -8,7 +8,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
@@ -16,7 +16,7 @@ from portico_serve import _api, _completions, _openapi, _pages
 from portico_serve._addresses import Addresses
 from portico_serve._desk import Desk
 from portico_serve._limits import Limits
-from portico_serve._refusals import FOR_PROGRAMS, Refused, failure, is_below
+from portico_serve._refusals import Refused, failure
 from portico_serve._security import Guard
 from portico_serve._sessions import Sessions
 
@@ -49,16 +49,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     words = {404: "There is nothing at this path.", 405: "This method is not for this path."}
     message = words.get(error.status_code, f"{error.detail}.")
     kind = {404: "NotFound", 405: "WrongMethod"}.get(error.status_code, "Refused")
-    return _show(request, Refused(error.status_code, kind, message, error.headers))
+    return Refused(error.status_code, kind, message, error.headers).response(request.scope["path"])
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    return _show(request, failure())
-
-
-def _show(request: Request, refused: Refused) -> Response:
-    """Return a refusal to one who has a session: a page looks as the others do."""
-    path = request.scope["path"]
-    if any(is_below(path, each) for each in FOR_PROGRAMS):
-        return refused.response(path)
-    return HTMLResponse(_pages.error_page(refused.status, refused.message), refused.status, refused.headers)
+    return failure().response(request.scope["path"])

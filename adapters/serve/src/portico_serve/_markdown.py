@@ -52,7 +52,7 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # not at import: the command line starts without it
 
     made = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
-    made.validateLink = is_web_address  # type: ignore[method-assign]
+    made.validateLink = is_web_address  # type: ignore[method-assign, assignment]
     return made
 
 

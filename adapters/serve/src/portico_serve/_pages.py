@@ -20,7 +20,7 @@ from portico_cli.show.layout import count_words
 from portico_serve._api import about, error_response
 from portico_serve._graphs import finding_to_json
 from portico_serve._inputs import InputInvalid, NotFound
-from portico_serve._showing import duration, money, render, seconds_between
+from portico_serve._showing import duration, error_page, money, render, seconds_between
 
 if TYPE_CHECKING:
     from portico_serve._desk import Desk
@@ -38,7 +38,6 @@ STEP_STATES: Mapping[str, str] = {
 _A_PAGE = 50
 _RECENT = 5
 _MOST_FIELDS = 2_000
-_TITLES = {401: "No session", 403: "Not allowed", 404: "Nothing here", 409: "Not now", 422: "Not so", 500: "A fault"}
 
 Form = Mapping[str, Sequence[str]]
 
@@ -71,12 +70,6 @@ def routes(desk: Desk) -> list[BaseRoute]:
         ("GET", "/plugins/health", pages.health),
     )
     return [Route(path, _showing(endpoint), methods=[method]) for method, path, endpoint in table]
-
-
-def error_page(status: int, message: str, findings: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return a page that says why there is nothing to see."""
-    title = _TITLES.get(status, "This did not work")
-    return render("error.html", title=title, status=status, error=message, findings=findings)
 
 
 def _showing(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

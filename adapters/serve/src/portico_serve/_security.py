@@ -30,6 +30,7 @@ _HEADERS = {
 }
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "DELETE")
+_EVENTS = "/events"
 _COMPLETIONS = "/v1/chat/completions"
 
 
@@ -112,7 +113,7 @@ class Guard:
             body = await read_body(receive, self.limits)
         if body is None:
             return
-        if answer.path.endswith("/events") or answer.path == _COMPLETIONS:
+        if answer.path.endswith(_EVENTS) or answer.path == _COMPLETIONS:
             await self._stream(scope, _given(body, receive), answer)
         else:
             await self._app(scope, _given(body, receive), answer.send)
@@ -144,6 +145,8 @@ class Guard:
         if request.method not in _METHODS:
             allowed = ", ".join(_METHODS)
             raise Refused(405, "WrongMethod", f"The methods here are {allowed}.", {"allow": allowed})
+        if request.method == "HEAD" and path.endswith(_EVENTS):
+            raise Refused(405, "WrongMethod", "A stream of events has no head alone: use GET.", {"allow": "GET"})
         if "upgrade" in request.headers:
             raise Refused(400, "NoUpgrade", "This server speaks HTTP alone.")
         if {"content-length", "transfer-encoding"} <= set(request.headers):
@@ -161,6 +164,8 @@ class Guard:
                 raise self._wrong_token(request)
             return "programs", True
         session = self._sessions.find(request.cookies.get(self._cookie, ""))
+        if session is None and request.method in _SAFE and is_below(request.scope["path"], "/static"):
+            return _peer(request), False  # what the page of a refusal needs is no secret
         if session is None:
             words = "This browser has no session here. Open the address that `portico serve` printed in its terminal."
             if is_below(request.scope["path"], "/v1"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -12,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from portico_cli.invocation import short_name
 from portico_cli.runs import parse_time
 from portico_cli.show.layout import count_words
 from portico_cli.show.runs import age
@@ -20,6 +22,17 @@ from portico_serve._markdown import is_web_address, to_html
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_TITLES = {
+    401: "This browser has no session",
+    403: "This is not allowed",
+    404: "There is nothing here",
+    409: "This does not go now",
+    422: "This does not go so",
+    429: "Too much at once",
+    500: "Something went wrong",
+}
+_JUST_NOW = 5
+_NUMBER = re.compile(r"^(\s*)\d+\. (?=\S+: )")
 PAGES = Path(__file__).parent / "pages"
 
 STATES: Mapping[str, str] = {
@@ -42,6 +55,12 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def error_page(status: int, message: str, findings: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return a page that says why there is nothing to see."""
+    title = _TITLES.get(status, "This did not work")
+    return render("error.html", title=title, status=status, error=message, findings=findings)
+
+
 @dataclass(frozen=True, slots=True)
 class DiffLine:
     """A line of two texts compared: ``kind`` is "added", "removed", "same" or "gap"."""
@@ -61,7 +80,9 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
 
 def _diff_lines(before: str, after: str) -> Iterator[DiffLine]:
     kinds = {"+": "added", "-": "removed", " ": "same"}
-    found = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
+    # Of a step that only moved nothing is shown: its number is not compared.
+    old, new = ([_NUMBER.sub(r"\1", line) for line in text.splitlines()] for text in (before, after))
+    found = unified_diff(old, new, lineterm="", n=2)
     for number, line in enumerate(found):
         if line.startswith("@@"):
             if number > 2:
@@ -122,8 +143,19 @@ def key_of(*values: Any) -> str:
     return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 
 
+def clock(at: str | None) -> str:
+    """Return a time of day here, with the date where it is another day."""
+    if not at:
+        return ""
+    time, now = parse_time(at).astimezone(), datetime.now().astimezone()
+    return time.strftime("%H:%M:%S" if time.date() == now.date() else "%Y-%m-%d %H:%M:%S")
+
+
 def _ago(at: str | None) -> str:
-    return f"{age(at, datetime.now(UTC))} ago" if at else ""
+    if not at:
+        return ""
+    now = datetime.now(UTC)
+    return "just now" if (now - parse_time(at)).total_seconds() < _JUST_NOW else f"{age(at, now)} ago"
 
 
 @cache
@@ -139,9 +171,11 @@ def _environment() -> Environment:
     )
     made.filters |= {
         "ago": _ago,
+        "clock": clock,
         "duration": duration,
         "money": money,
         "counted": count_words,
+        "short": short_name,
         "shown": shown_json,
         "markdown": to_html,
         "place": place_words,

@@ -9,6 +9,8 @@ import { follow } from "./stream.js";
 const { chat } = find("main").dataset;
 const base = `/api/chats/${encodeURIComponent(chat ?? "")}`;
 let writing = "";
+let known = null;
+let lost = null;
 
 const atEnd = () => innerHeight + scrollY > document.documentElement.scrollHeight - 120;
 const write = framed(() => {
@@ -32,6 +34,13 @@ if (chat) {
   follow(`${base}/events`, {
     snapshot(description) {
       writing = description.writing;
+      const { messages, failed } = description;
+      const last = messages.at(-1);
+      if (known !== null && messages.length > known && last.role === "assistant") say(last.text);
+      known = messages.length;
+      const box = find("#text");
+      if (failed && failed.text !== lost && !box.value) box.value = failed.text;
+      lost = failed?.text;
       renew();
     },
     text({ text }) {
@@ -49,16 +58,11 @@ if (chat) {
       say(`The agent asks: may it call ${name}?`);
       renew().then(() => find("#question")?.scrollIntoView({ block: "nearest" }));
     },
-    message({ role, text }) {
+    message() {
       writing = "";
-      if (role !== "user") say(text);
       renew();
     },
-    error({ text }) {
-      const box = find("#text");
-      if (!box.value) box.value = text;
-      renew();
-    },
+    error: renew,
   });
 
   find("#say").addEventListener("submit", async (event) => {

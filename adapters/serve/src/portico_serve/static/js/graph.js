@@ -134,7 +134,7 @@ export class GraphView {
   }
 
   make(node, { x, y }) {
-    const sign = shape("text", { class: "sign", x: node.width - 10, y: 20 });
+    const sign = shape("text", { class: "sign", x: node.width - 10, y: 20, "aria-hidden": "true" });
     const group = shape(
       "g",
       {
@@ -148,7 +148,9 @@ export class GraphView {
       },
       shape("rect", { width: node.width, height: node.height, rx: 7 }),
       shape("text", { class: "id", x: node.end ? node.width / 2 : 12, y: 20, "text-anchor": node.end ? "middle" : null }, node.title),
+      " ",
       node.end ? null : shape("text", { class: "function", x: 12, y: 37 }, node.called),
+      " ",
       node.marks ? shape("text", { class: "mark", x: node.width - 26, y: 19.5 }, node.marks) : null,
       sign,
     );
@@ -163,11 +165,8 @@ export class GraphView {
     const { node, group, sign } = shown;
     const count = node.findings?.length ?? 0;
     const words = [
-      node.end ? `The ${node.id} of the plan` : `Step ${node.id}: ${node.function}`,
+      [node.title, node.called, node.marks].filter((each) => each).join(" "),
       wordsOf(step),
-      marksOf(node).includes("effects") ? "has effects" : "",
-      node.each ? "for each of a list" : "",
-      node.when ? "on a condition" : "",
       count ? counted(count, "finding") : "",
     ];
     group.setAttribute("aria-label", words.filter((each) => each).join(", "));

@@ -70,7 +70,7 @@ function generalFindings() {
 }
 
 function list(findings) {
-  find("#plan-findings").replaceChildren(...findings.map((each) => findingRow(each, { named: true })));
+  find("#plan-findings").replaceChildren(...findings.map((each) => findingRow(each, { named: true, beside: steps.rows.has(each.step) })));
   const errors = findings.filter(isError).length;
   const others = findings.length - errors;
   find("#counts").replaceChildren(
@@ -118,6 +118,7 @@ function snapshot(description) {
   const sign = `${description.state}|${description.updated_at ?? ""}|${description.here}`;
   const isNew = before === null ? sign !== main.dataset.sign : shape !== before;
   const first = now === null;
+  const known = now?.steps ?? {};
   now = description;
   before = shape;
   writing = description.writing;
@@ -126,7 +127,9 @@ function snapshot(description) {
   state = description.state;
   if (isNew) refresh().then(settle);
   else if (first) drawPlan();
-  for (const [id, step] of Object.entries(description.steps)) changed.set(id, step);
+  for (const [id, step] of Object.entries(description.steps)) {
+    if (step.at !== known[id]?.at || step.state !== known[id]?.state) changed.set(id, step);
+  }
   apply();
 }
 

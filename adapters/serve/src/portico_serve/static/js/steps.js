@@ -4,11 +4,11 @@ import { element, setText } from "./dom.js";
 import { isLiteral, wordsOfCondition, wordsOfExpression } from "./expressions.js";
 import { isError, marksOf, wordsOf } from "./states.js";
 
-export function findingRow(finding, { named = false } = {}) {
+export function findingRow(finding, { named = false, beside = false } = {}) {
   const kind = finding.verdict || finding.severity;
   return element(
     "li",
-    { class: "finding", "data-severity": isError(finding) ? "error" : kind, "data-of": named ? finding.step : null },
+    { class: "finding", "data-severity": isError(finding) ? "error" : kind, "data-of": beside ? finding.step : null },
     element("span", { class: "kind" }, kind),
     " ",
     named && finding.step ? element("code", {}, finding.step) : null,
