@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -47,7 +48,7 @@ async def test_the_server_says_what_it_has(client: Client) -> None:
         ({"goal": "x", "sources": [1]}, 422, "list of texts"),
         ({"goal": "x", "sources": ["attic"]}, 422, "no source 'attic'"),
         ({"goal": "x", "planner": "nobody"}, 422, "nobody"),
-        ({"goal": "x", "approve": "never"}, 422, "always, effects"),
+        ({"goal": "x", "approve": "never"}, 422, "effects, always"),
         ([], 422, "JSON object, not a list"),
     ],
 )
@@ -110,6 +111,7 @@ async def test_runs_are_listed_from_the_newest_on_and_found_again(client: Client
     assert first["runs"][0]["cost"] == 0.5
     assert [each["run"] for each in (await client.get("/runs", query="WORD3"))["runs"]] == [names[3]]
     assert (await client.get("/runs", state="held"))["runs"] == []
+    await client.get("/runs", 422, state="lost")
     await client.get("/runs", 422, limit="many")
     await client.get("/runs", 422, limit=0)
 
@@ -122,6 +124,20 @@ async def test_a_run_is_found_by_its_exact_name_alone(client: Client) -> None:
     await client.get("/runs/last", 404)
     await client.get(f"/runs/{run}/steps/s7", 404)
     await client.get(f"/runs/{run}/passages/1", 404)
+
+
+async def test_a_name_that_an_application_gave_may_have_any_sign(client: Client) -> None:
+    run = "order/17 & é?"
+    goal = json.dumps({"plans": [plan(step("s1", "tools-shout", text="hey"), result="s1")]})
+    await client.desk.kernel.run_goal(goal, run=run)
+    path = f"/runs/{quote(run, safe='')}"
+
+    assert (await client.get(path))["answer"] == "HEY"
+    assert (await client.get(f"{path}/steps/s1"))["result"] == "HEY"
+    assert (await client.get(f"{path}/trace"))["spans"]
+    async with client.events(path) as events:
+        assert (await anext(events))[1]["run"] == run
+    await client.post(f"{path}/cancel", 409)
 
 
 async def test_a_step_has_its_values_cut_where_they_are_large(client: Client) -> None:

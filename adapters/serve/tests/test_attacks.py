@@ -339,7 +339,11 @@ async def test_the_head_of_an_answer_has_no_body(served: Served) -> None:
     async with served.program() as client:
         response = await client.head("/api/runs")
 
+        chat = (await client.post("/api/chats", json={})).json()["chat"]
+        stream = await client.head(f"/api/chats/{chat}/events")
+
     assert (response.status_code, response.content) == (200, b"")
+    assert stream.status_code == 405
 
 
 @pytest.mark.parametrize(
@@ -389,9 +393,12 @@ async def test_a_fault_of_ours_is_one_sentence_and_is_reported(served: Served, m
     async with served.program() as client:
         response = await client.get("/api/runs")
 
+        page = await client.get("/nothing")
+
     assert response.status_code == 500
-    assert "secret" not in response.text
+    assert "secret" not in response.text + page.text
     assert "Traceback" not in response.text
+    assert [str(each) for each in served.reported] == ["a secret of the inside"]
 
 
 async def test_every_answer_says_what_browsers_may_do_with_it(served: Served) -> None:

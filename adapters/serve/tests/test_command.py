@@ -20,6 +20,7 @@ import pytest
 from tests.support.command_line import run_command
 from tests.support.desks import environment_of, install_workshop, plan, step
 from tests.support.processes import PATIENCE, killed_at_the_end
+from tests.support.terminal import CTRL_C, at_terminal
 
 TOKEN = "a-token-of-programs-0123456789"
 WAITS = json.dumps({"plans": [plan(step("s1", "tools-wait", text="hey"), result="s1")]})
@@ -139,6 +140,22 @@ def test_folders_are_read_before_the_address_is_printed(folder: Path) -> None:
     assert run.status_code == 201
 
 
+@pytest.mark.parametrize("configured", [False, True])
+def test_the_trace_of_a_run_comes_from_the_file_that_is_written(folder: Path, configured: bool) -> None:
+    if configured:
+        with (folder / "portico.toml").open("a") as file:
+            file.write('[observers.opentelemetry]\nfile = "spans.jsonl"\n')
+    options = () if configured else ("--trace", "spans.jsonl")
+    with serve(folder, "--port", "0", *options) as server, server.client() as client:
+        run = client.post("/api/runs", json={"goal": json.dumps({"plans": []})}).json()["run"]
+        given_up = time.monotonic() + PATIENCE
+        while client.get(f"/api/runs/{run}/trace").json()["from"] != "trace":
+            assert time.monotonic() < given_up
+            time.sleep(0.05)
+
+    assert (folder / "spans.jsonl").exists()
+
+
 def test_one_port_is_served_by_one_server(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -229,6 +246,24 @@ def test_another_address_is_served_and_its_cookie_is_for_https_alone(folder: Pat
 
     assert response.status_code == 303
     assert "secure" in response.headers["set-cookie"].lower()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs a terminal")
+@pytest.mark.parametrize("options", [(), ("--no-browser",)])
+def test_at_a_terminal_the_browser_opens_once(folder: Path, options: tuple[str, ...]) -> None:
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> "{folder}/opened"\necho OPENED\n')
+    browser.chmod(0o755)
+    env = {**environment_of(folder), "BROWSER": f"{browser} %s", "DISPLAY": ":none"}
+    command = [sys.executable, "-m", "portico_cli", "serve", "--port", "0", *options]
+    steps = [("token=" if options else "OPENED", CTRL_C)]
+    shown = at_terminal(command, steps=steps, columns=200, cwd=folder, env=env)
+
+    opened = (folder / "opened").read_text().split() if (folder / "opened").exists() else []
+    assert shown.code == 0
+    assert shown.text.count("/?token=") == 1
+    assert len(opened) == (0 if options else 1)
+    assert all(each in shown.text for each in opened)
 
 
 def test_help_imports_nothing_of_the_server(folder: Path) -> None:

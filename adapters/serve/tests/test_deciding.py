@@ -94,6 +94,17 @@ async def test_of_two_tabs_that_agree_at_once_one_is_told_no_and_nothing_happens
     assert Path("sent.txt").read_text() == "HEY\n"
 
 
+async def test_a_plan_can_be_agreed_to_as_soon_as_a_page_shows_it(client: Client) -> None:
+    for _ in range(5):
+        run = await client.start(SEND)
+        async with client.events(f"/runs/{run}") as events:
+            async for _, data in events:
+                if data.get("state") == "held":
+                    await client.post(f"/runs/{run}/approve", 202)
+                    break
+        await client.until(run, "done")
+
+
 async def test_only_the_proposal_that_was_shown_is_agreed_to(client: Client) -> None:
     run = await client.start(SHOUT, SEND, approve="always")
     await client.until(run, "held")

@@ -25,7 +25,8 @@ async def test_a_run_here_is_cancelled_and_resumed(client: Client) -> None:
     run = await client.start(WAITING)
     await eventually(Path("begun.txt").exists)
 
-    await client.post(f"/runs/{run}/cancel", 202)
+    both = await asyncio.gather(*(client.http.post(f"/api/runs/{run}/cancel", json={}) for _ in range(2)))
+    assert {each.status_code for each in both} == {202}
 
     stopped = await client.get(f"/runs/{run}")
     assert (stopped["state"], stopped["here"], stopped["resumable"]) == ("interrupted", False, True)

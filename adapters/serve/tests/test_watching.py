@@ -122,7 +122,7 @@ async def test_a_run_of_another_process_is_seen_live_and_taken_over_when_it_is_k
             _, first = await anext(events)
             assert (first["state"], first["here"]) == ("running", False)
             assert first["steps"]["s2"]["state"] == "running"
-            assert "another process" in (await client.post(f"/runs/{run}/cancel", 409))["error"]["message"]
+            assert "not begun here" in (await client.post(f"/runs/{run}/cancel", 409))["error"]["message"]
 
             process.send_signal(signal.SIGKILL)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from portico_host import Application
     from portico_serve._desk import Desk
 
-_LOG = logging.getLogger(__name__)
 _PING = 15.0
 _MOST_LISTED = 200
 _STATUSES: tuple[tuple[type[PorticoError], int], ...] = (
@@ -79,16 +77,17 @@ def routes(desk: Desk) -> list[BaseRoute]:
         ("POST", "/plans/check", api.check_plan),
         ("POST", "/runs", api.start),
         ("GET", "/runs", api.list_runs),
-        ("GET", "/runs/{run}", api.describe_run),
-        ("GET", "/runs/{run}/events", api.watch_run),
-        ("GET", "/runs/{run}/steps/{id:path}", api.describe_step),
-        ("GET", "/runs/{run}/passages/{number:int}", api.passage),
-        ("GET", "/runs/{run}/trace", api.trace),
-        ("POST", "/runs/{run}/approve", api.approve),
-        ("POST", "/runs/{run}/refuse", api.refuse),
-        ("POST", "/runs/{run}/resume", api.resume),
-        ("POST", "/runs/{run}/cancel", api.cancel),
-        ("POST", "/runs/{run}/replay", api.replay),
+        # A name may have slashes in it, and so has the id of a step inside of another.
+        ("GET", "/runs/{run:path}/steps/{id:path}", api.describe_step),
+        ("GET", "/runs/{run:path}/events", api.watch_run),
+        ("GET", "/runs/{run:path}/passages/{number:int}", api.passage),
+        ("GET", "/runs/{run:path}/trace", api.trace),
+        ("GET", "/runs/{run:path}", api.describe_run),
+        ("POST", "/runs/{run:path}/approve", api.approve),
+        ("POST", "/runs/{run:path}/refuse", api.refuse),
+        ("POST", "/runs/{run:path}/resume", api.resume),
+        ("POST", "/runs/{run:path}/cancel", api.cancel),
+        ("POST", "/runs/{run:path}/replay", api.replay),
         ("POST", "/chats", api.create_chat),
         ("GET", "/chats", api.list_chats),
         ("GET", "/chats/{chat}", api.describe_chat),
@@ -116,14 +115,8 @@ def _answering(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except ClientDisconnect:
-            raise
         except PorticoError as error:
             return error_response(error)
-        except Exception as error:  # noqa: BLE001 - a fault of ours is an answer too
-            _LOG.exception("%s %s failed.", request.method, request.url.path)
-            body = {"message": "Something went wrong that should not; the log has it.", "kind": type(error).__name__}
-            return JSONResponse({"error": body}, 500)
 
     return answer
 

@@ -149,8 +149,8 @@ class _Chat:
             turn = await self._take(text)
             self._grounding.check(self._thread, turn)
             self._turns.append(_turn_to_json(text, turn))
-            await asyncio.to_thread(self._save)
             self.put("message", _messages(self._turns[-1])[-1])
+            self._save()
         except asyncio.CancelledError:
             self._fail("Stopped. The conversation is as it was before.", "Stopped")
             raise

@@ -32,7 +32,11 @@ class Desk:
 async def open_desk(
     application: Application, kernel: Kernel, sources: Sequence[str], trace: Path | None = None
 ) -> AsyncIterator[Desk]:
-    """Make the runs and the conversations of a kernel; at the end those are cancelled that are under way."""
+    """Make the runs and the conversations of a kernel; at the end those are cancelled that are under way.
+
+    Without a ``trace``, that of the configuration counts.
+    """
+    trace = trace or _configured_trace(application)
     runs = Runs(kernel, sources, trace)
     chats = Chats(kernel, sources)
     try:
@@ -42,3 +46,8 @@ async def open_desk(
             await chats.aclose()
         finally:
             await runs.aclose()
+
+
+def _configured_trace(application: Application) -> Path | None:
+    found = [each.value for each in application.settings() if each.key == "observers.opentelemetry.file"]
+    return application.configuration.folder / found[0] if found and isinstance(found[0], str) else None

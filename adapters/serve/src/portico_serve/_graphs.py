@@ -52,8 +52,11 @@ def graph(kernel: Kernel, plan: Plan, findings: Iterable[Mapping[str, Any]]) -> 
     if plan.result is not None and RESULT not in nodes:
         nodes[RESULT] = _node(RESULT, "")
         needs[RESULT] = {each.step for each in references(plan.result)}
+    order = {id: number for number, id in enumerate(nodes)}
     edges = [
-        [earlier, id] for id, earliers in needs.items() for earlier in nodes if earlier in earliers and earlier != id
+        [earlier, id]
+        for id, earliers in needs.items()
+        for earlier in sorted(earliers & nodes.keys() - {id}, key=order.__getitem__)
     ]
     _put_levels(nodes, edges)
     for id, node in nodes.items():

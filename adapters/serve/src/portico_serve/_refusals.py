@@ -9,6 +9,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from portico_serve._showing import error_page
 
+FOR_PROGRAMS = ("/api", "/v1")
+"""The paths at which programs ask; elsewhere are pages."""
 ORIGIN = "portico_serve.origin"
 """In the scope of a request, the origin at which it came."""
 DO_NOT_RETRY = {"x-should-retry": "false"}

@@ -28,19 +28,30 @@ from portico.plans import Answer, Emit, Event, Finding, Plan, Refusal, RunEvent,
 from portico.plugins import RunState
 from portico.ports import JobQueue, JobStatus, RunStore
 from portico_cli.runs import RunEntry, parse_time, read_run
+from portico_cli.show.answer import STATES
 from portico_serve._feeds import Feeds, Seen, TellingStore, Watcher
 from portico_serve._graphs import drawn, finding_to_json
 from portico_serve._inputs import InputInvalid, NotFound
 from portico_serve._passages import passage_view
 from portico_serve._traces import trace_view
-from portico_serve._views import APPROVE, Here, Kept, check_within, describe, earlier_steps, row, step_view
+from portico_serve._views import (
+    APPROVE,
+    MODES,
+    Here,
+    Kept,
+    approve_mode,
+    check_within,
+    describe,
+    earlier_steps,
+    row,
+    step_view,
+)
 
 if TYPE_CHECKING:
     from portico import FlowReview, Kernel, PlanReview, Run, Usage
 
 _LOG = logging.getLogger(__name__)
 
-MODES = ("always", "effects")
 WAITS = "the plan waits for approval"
 _MODE: ContextVar[str | None] = ContextVar("portico_serve_approve", default=None)
 _KIND = "pursuit"
@@ -62,7 +73,7 @@ class Decision:
     given: bool | Plan | Refusal
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Work:
     """A run that this process carries out. ``begun`` gives its name when the journal has it."""
 
@@ -71,6 +82,13 @@ class _Work:
     decision: Decision | None = None
     writing: str = ""
     task: asyncio.Task[None] | None = None
+    ended: bool = False
+    """Whether its journal has its end: the task is about to end too."""
+
+    def stop(self) -> None:
+        """Cancel the work once: a second time would break off what the first one lets it write."""
+        if self.task is not None and not self.task.cancelling():
+            self.task.cancel()
 
 
 class Runs:
@@ -93,7 +111,7 @@ class Runs:
         self._costs: OrderedDict[str, Usage] = OrderedDict()
         self._kept = Kept()
         self._rows: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._works: set[_Work] = set()
         self.store = cast("RunStore", TellingStore(kernel.run_store, self._feeds.wake))
         kernel.run_store = self.store
         kernel.approve_plans(self._decide_plan)
@@ -108,10 +126,11 @@ class Runs:
     async def aclose(self) -> None:
         """End all streams and stop the runs here; the journal says then that they were interrupted."""
         self._feeds.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        tasks = [work.task for work in self._works if work.task is not None]
+        for work in self._works:
+            work.stop()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def close_streams(self) -> None:
         """End all streams, so that a server that stops need not wait for those who watch."""
@@ -153,7 +172,7 @@ class Runs:
         plan = _executed_plan(state)
         if not plan.steps:
             raise RunError(f"The run {run} has its answer without a step, so there is nothing to run again.")
-        mode = state.origin.get(APPROVE, "effects")
+        mode = approve_mode(state)
         return await self._begin(mode, lambda emit: self.kernel.run_plan(plan, input=state.input, emit=emit))
 
     async def approve(
@@ -210,7 +229,7 @@ class Runs:
         """
         work = self._here.get(run)
         if work is not None and work.task is not None:
-            work.task.cancel()
+            work.stop()
             await asyncio.wait([work.task], timeout=_PATIENCE)
         else:
             await self._cancel_job(run)
@@ -223,7 +242,9 @@ class Runs:
         entry = await self.read(run)
         if queue is None or entry.job is None or entry.job.state not in ("waiting", "running"):
             if entry.state == "running":
-                raise RunError(f"The run {run} is in another process: stop that one, for example with Ctrl-C.")
+                raise RunError(
+                    f"The run {run} was not begun here: stop the process that runs it, for example with Ctrl-C."
+                )
             raise RunError(f"The run {run} is {entry.state}: no process carries it out, so there is nothing to cancel.")
         await queue.cancel([run])
         end = asyncio.get_running_loop().time() + _PATIENCE
@@ -234,6 +255,9 @@ class Runs:
     @asynccontextmanager
     async def _taken(self, run: str) -> AsyncIterator[_Work]:
         """Keep a run for this caller alone until it continues; ``StoreBusy`` where it is at work."""
+        before = self._here.get(run)
+        if before is not None and before.ended and before.task is not None:
+            await asyncio.wait([before.task], timeout=_PATIENCE)
         if run in self._here:
             raise StoreBusy(f"The run {run} is at work here already. Wait until it is done.")
         work = self._here[run] = _Work(asyncio.get_running_loop().create_future(), run)
@@ -246,18 +270,17 @@ class Runs:
     async def _begin(self, mode: str, work: Callable[[Emit], Awaitable[Run]]) -> str:
         if mode not in MODES:
             raise InputInvalid(f"approve is one of {', '.join(MODES)}, not {mode!r:.80}.")
-        if len(self._tasks) >= _MOST_HERE:
+        if len(self._works) >= _MOST_HERE:
             raise LimitExceeded(f"{_MOST_HERE} runs are at work here. Begin another when one of them is done.")
         return await self._launch(_Work(asyncio.get_running_loop().create_future()), mode, work)
 
     async def _continue(self, run: str, work: _Work, state: RunState, **options: Any) -> None:
-        mode = state.origin.get(APPROVE, "effects")
-        await self._launch(work, mode, lambda emit: self.kernel.resume(run, emit=emit, **options))
+        await self._launch(work, approve_mode(state), lambda emit: self.kernel.resume(run, emit=emit, **options))
 
     async def _launch(self, work: _Work, mode: str, start: Callable[[Emit], Awaitable[Run]]) -> str:
         work.task = asyncio.create_task(self._carry_out(work, mode, start))
-        self._tasks.add(work.task)
-        work.task.add_done_callback(self._tasks.discard)
+        self._works.add(work)
+        work.task.add_done_callback(lambda task: self._works.discard(work))
         return await asyncio.shield(work.begun)
 
     async def _carry_out(self, work: _Work, mode: str, start: Callable[[Emit], Awaitable[Run]]) -> None:
@@ -289,6 +312,8 @@ class Runs:
                 self._here[event.run] = work
                 if not work.begun.done():
                     work.begun.set_result(event.run)
+            case Event.Ended():
+                work.ended = True
             case Event.TextDelta() if len(work.writing) < _MOST_WRITTEN:
                 work.writing += event.text
                 self._feeds.put(work.name, "text", {"text": event.text})
@@ -410,12 +435,15 @@ class Runs:
         self, *, query: str = "", state: str = "", limit: int = 50, before: str | None = None
     ) -> dict[str, Any]:
         """Return runs, the newest first; those with a text in their goal or name, those in a state, those after one."""
+        if state and state not in STATES:
+            raise InputInvalid(f"state is one of {', '.join(STATES)}, not {state!r:.80}.")
         names = list(await self.store.runs())
         jobs: dict[str, JobStatus] = {}
         if self.queue is not None:
             with suppress(StoreError):
                 jobs = {each.name: each for each in await self.queue.jobs(_KIND, states=_UNLISTED, limit=10_000)}
-        names += [name for name in reversed(jobs) if name not in set(names)]
+        known = set(names)
+        names += [name for name in reversed(jobs) if name not in known]
         names.reverse()
         if before is not None:
             names = names[names.index(before) + 1 :] if before in names else []

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._addresses import Addresses
 from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import ORIGIN, Refused, failure, is_below
+from portico_serve._refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below
 from portico_serve._sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
@@ -30,7 +30,7 @@ _HEADERS = {
 }
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "DELETE")
-_FOR_PROGRAMS = ("/api", "/v1")
+_EVENTS = "/events"
 _COMPLETIONS = "/v1/chat/completions"
 
 
@@ -113,7 +113,7 @@ class Guard:
             body = await read_body(receive, self.limits)
         if body is None:
             return
-        if answer.path.endswith("/events") or answer.path == _COMPLETIONS:
+        if answer.path.endswith(_EVENTS) or answer.path == _COMPLETIONS:
             await self._stream(scope, _given(body, receive), answer)
         else:
             await self._app(scope, _given(body, receive), answer.send)
@@ -145,6 +145,8 @@ class Guard:
         if request.method not in _METHODS:
             allowed = ", ".join(_METHODS)
             raise Refused(405, "WrongMethod", f"The methods here are {allowed}.", {"allow": allowed})
+        if request.method == "HEAD" and path.endswith(_EVENTS):
+            raise Refused(405, "WrongMethod", "A stream of events has no head alone: use GET.", {"allow": "GET"})
         if "upgrade" in request.headers:
             raise Refused(400, "NoUpgrade", "This server speaks HTTP alone.")
         if {"content-length", "transfer-encoding"} <= set(request.headers):
@@ -155,7 +157,7 @@ class Guard:
 
     def _visitor(self, request: Request) -> tuple[str, bool]:
         """Return who asks, and whether by the token of programs."""
-        if "authorization" in request.headers and any(is_below(request.scope["path"], each) for each in _FOR_PROGRAMS):
+        if "authorization" in request.headers and any(is_below(request.scope["path"], each) for each in FOR_PROGRAMS):
             scheme, _, token = request.headers["authorization"].partition(" ")
             self._refuse_many_wrong(request)
             if scheme.lower() != "bearer" or not self._sessions.is_fixed(token.strip()):
@@ -197,7 +199,7 @@ class Guard:
 
     def _wrong_token(self, request: Request, *, used: bool = False) -> Refused:
         self._wrong.take(_peer(request))
-        if used or not any(is_below(request.scope["path"], each) for each in _FOR_PROGRAMS):
+        if used or not any(is_below(request.scope["path"], each) for each in FOR_PROGRAMS):
             how = "was used already" if used else "is not the one of this server"
             words = f"The token {how}. Open the newest address that `portico serve` printed in its terminal."
             return Refused(403, "WrongToken", words)
@@ -254,7 +256,7 @@ def _ending() -> Refused:
 
 def _refuse_other_types(request: Request, path: str) -> None:
     """Refuse a body that is no JSON, as a form of another site can send it."""
-    if not any(is_below(path, each) for each in _FOR_PROGRAMS):
+    if not any(is_below(path, each) for each in FOR_PROGRAMS):
         return
     given = request.headers.getlist("content-type")
     if (_has_body(request) or given) and [each.partition(";")[0].strip().lower() for each in given] != [

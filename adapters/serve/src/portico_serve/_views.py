@@ -28,6 +28,7 @@ VOLATILE = ("steps", "updated_at", "seconds", "cost", "writing")
 """What of a description changes while steps run; the rest is its shape."""
 APPROVE = "approve"
 """Under this name the origin of a run says which of its plans are held."""
+MODES = ("effects", "always")
 _SCHEMES = ("http", "https", "file")
 _MOST_KEPT = 300
 
@@ -73,23 +74,32 @@ def describe(kernel: Kernel, each: RunEntry, here: Here, kept: Kept) -> dict[str
     whole = _whole(kernel, each, proposals, kept)
     uncertain = state.uncertain if state is not None and each.state != "running" else ()
     states = StepStates.of(each.entries)
+    input, answer, value = (
+        cut_value(given)
+        for given in (
+            state.input if state is not None else None,
+            found.text if found is not None else None,
+            found.value if found is not None else None,
+        )
+    )
     return {
         "run": each.name,
         "state": each.state,
         "goal": each.goal,
         "planner": state.planner if state is not None else None,
-        "approve": state.origin.get(APPROVE, "effects") if state is not None else "effects",
+        "approve": approve_mode(state),
         "started_at": state.started_at if state is not None else None,
         "updated_at": state.updated_at if state is not None else None,
         "seconds": _seconds(state),
         "cost": here.cost,
-        "input": state.input if state is not None else None,
+        "input": input[0],
         "reason": ((state.reason if state is not None else "") or each.problem) or None,
         "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
         "held": _held(kernel, each, kept),
-        "answer": found.text if found is not None else None,
+        "answer": answer[0],
         "writing": here.writing,
-        "value": found.value if found is not None else None,
+        "value": value[0],
+        "cut": input[1] or answer[1] or value[1],
         "citations": [{**asdict(cited), "link": safe_link(cited.link)} for cited in (found.citations if found else ())],
         "warnings": list(found.warnings if found is not None else state.warnings if state is not None else ()),
         "plan": whole.get("plan"),
@@ -102,7 +112,7 @@ def describe(kernel: Kernel, each: RunEntry, here: Here, kept: Kept) -> dict[str
             {
                 "id": id,
                 "function": function_to_json(state.started[id].step),
-                "arguments": dict(state.started[id].arguments),
+                "arguments": cut_value(dict(state.started[id].arguments))[0],
             }
             for id in uncertain
             if state is not None
@@ -110,6 +120,12 @@ def describe(kernel: Kernel, each: RunEntry, here: Here, kept: Kept) -> dict[str
         "worker": each.worker,
         "here": here.here,
     }
+
+
+def approve_mode(state: RunState | None) -> str:
+    """Return which plans of a run are held: those that may have effects, or all."""
+    mode = state.origin.get(APPROVE) if state is not None else None
+    return mode if mode in MODES else MODES[0]
 
 
 def safe_link(link: str | None) -> str | None:
@@ -254,7 +270,7 @@ def _held(kernel: Kernel, each: RunEntry, kept: Kept) -> dict[str, Any] | None:
         "uncertain": uncertain,
         "reason": reason,
         "flows": flows,
-        "arguments": arguments_of(state, step) if step is not None and not uncertain else None,
+        "arguments": cut_value(arguments_of(state, step))[0] if step is not None and not uncertain else None,
         "text": drawn(kernel, inner, [])["text"] if inner is not None else None,
     }
 
