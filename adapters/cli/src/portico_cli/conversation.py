@@ -108,20 +108,21 @@ class Grounding:
 
     A service that calls functions searches itself; the passages that it finds are numbered. For any other service the
     sources are searched before each turn. If a search plugin has a function whose passages can be cited, its functions
-    that find the same without names and links are not offered.
+    that find the same without names and links are not offered. Where a kernel has many conversations, the application
+    numbers their ``passages`` itself: ``number`` is false then.
     """
 
-    def __init__(self, kernel: Kernel, sources: Sequence[str]) -> None:
+    def __init__(self, kernel: Kernel, sources: Sequence[str], *, number: bool = True) -> None:
         self._kernel = kernel
         self._sources = tuple(sources)
         assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
         self.service: ChatService = kernel.service(ChatService)
         self.calls = self.service.capabilities.tools
         self.provider: SearchContextProvider | None = None
-        self._passages = Passages()
-        if self.calls:
-            kernel.middleware.tool_call.append(Passages.number_results(kernel, lambda: self._passages))
-        elif sources:
+        self.passages = Passages()
+        if self.calls and number:
+            kernel.middleware.tool_call.append(Passages.number_results(kernel, lambda: self.passages))
+        elif sources and not self.calls:
             self.provider = SearchContextProvider({name: kernel.services.get(TextSearch, name) for name in sources})
 
     @property
@@ -147,7 +148,7 @@ class Grounding:
 
     def clear(self) -> None:
         """Forget the passages: a new conversation counts from 1."""
-        self._passages = Passages()
+        self.passages = Passages()
 
     def check(self, thread: Thread, turn: Turn) -> None:
         """Fill in the citations of a turn, and its warnings."""
@@ -160,8 +161,8 @@ class Grounding:
             if latest.queries and not latest.sources:
                 turn.warnings.append(f"Nothing was found in {', '.join(self._sources)}.")
         else:
-            check = self._passages.check(reply)
-            if not self._passages.sources:  # links of a model without sources are its own
+            check = self.passages.check(reply)
+            if not self.passages.sources:  # links of a model without sources are its own
                 check = replace(check, unbacked=())
         turn.citations = check.cited
         turn.warnings += [f"The source {name!r} failed: {why}" for name, why in failures.items()]

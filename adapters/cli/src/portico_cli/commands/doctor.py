@@ -57,12 +57,10 @@ def command(invocation: Invocation) -> None:
     of what packages raised follow.
     """
     with Progress("Looking at the packages…") as progress:
-        findings = run_async(lambda: _examine(invocation.config, progress.say))
+        findings = run_async(lambda: examine(invocation.config, progress.say))
     failed = sum(finding.state == "fail" for finding in findings)
     if invocation.json:
-        keys = ("state", "subject", "message")
-        checks = [{**{key: getattr(each, key) for key in keys}, "mend": each.mend or None} for each in findings]
-        write_json({"healthy": not failed, "checks": checks})
+        write_json(findings_to_json(findings))
     else:
         show(*_lines(findings, failed))
     # A service fails because its package failed.
@@ -86,7 +84,14 @@ def _lines(findings: list[Finding], failed: int) -> Iterator[RenderableType]:
     yield Text(f"{failed} failed, {warned} to note.", style="bold red" if failed else "bold green")
 
 
-async def _examine(config: Path | None, say: Callable[[str], None]) -> list[Finding]:
+def findings_to_json(findings: list[Finding]) -> dict[str, Any]:
+    """Return what was found as JSON values, and whether all is well."""
+    keys = ("state", "subject", "message")
+    checks = [{**{key: getattr(each, key) for key in keys}, "mend": each.mend or None} for each in findings]
+    return {"healthy": all(each.state != "fail" for each in findings), "checks": checks}
+
+
+async def examine(config: Path | None, say: Callable[[str], None]) -> list[Finding]:
     """Examine everything that needs no request to a service; what is found is not raised."""
     diagnosis = portico_host.diagnose(config)
     application = diagnosis.application

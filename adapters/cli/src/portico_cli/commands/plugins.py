@@ -22,7 +22,7 @@ from portico_host.packages import fold
 from portico_host.schema import offered_schema
 
 if TYPE_CHECKING:
-    from portico_host import Command, Offer, Package, Plugins
+    from portico_host import Application, Command, Offer, Package, Plugins
 
 
 @click.command(name="plugins")
@@ -48,18 +48,22 @@ def command(invocation: Invocation, name: str | None) -> None:
             lines = [line for package in packages for line in (Text(), *_detail_lines(package, commands))]
             show(*lines[1:])
     elif invocation.json:
-        write_json(
-            {
-                "packages": [_package_to_json(package) for package in packages],
-                "commands": [{"name": found.name, "distribution": found.distribution} for found in commands],
-                "unmatched": list(plugins.unmatched),
-            }
-        )
+        write_json(packages_to_json(application))
     else:
         show(*_packages_lines(plugins, commands))
     for package in packages:
         if package.error is not None:
             write_traceback(package.error, invocation)
+
+
+def packages_to_json(application: Application) -> dict[str, Any]:
+    """Return the packages, their commands, and the names of the configuration that no package has, as JSON values."""
+    plugins, commands = application.plugins, usable_commands(application.commands)
+    return {
+        "packages": [_package_to_json(package) for package in plugins.packages],
+        "commands": [{"name": found.name, "distribution": found.distribution} for found in commands],
+        "unmatched": list(plugins.unmatched),
+    }
 
 
 def _find_packages(plugins: Plugins, name: str) -> tuple[Package, ...]:
