@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,15 +60,13 @@ def server(folder: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def visiting(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Visiting]:
+def visiting(chromium: Browser) -> Visiting:
     """Return what opens a browser at a server: ``visiting(server)``; at the end, nothing forbidden has happened."""
     from tests.browser.visits import Visit
 
-    with ExitStack() as closing:
+    def visit(server: Server, *, allowed: tuple[str, ...] = (), **options: Any) -> Visit:
+        made = Visit(chromium, server, **options)
+        server.visits.callback(made.close, allowed)
+        return made
 
-        def visit(server: Server, *, allowed: tuple[str, ...] = (), **options: Any) -> Visit:
-            made = Visit(chromium, server, **options)
-            closing.callback(made.close, allowed)
-            return made
-
-        yield visit
+    return visit

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ CONFIGURATION = """
 use = "sqlite"
 [runs.sqlite]
 path = "runs.sqlite3"
+[planner.pilot]
 [functions.harbour]
 use = "harbour"
 """
@@ -49,6 +50,8 @@ class Server:
     options: Sequence[str] = ("--docs", "docs", "--no-browser")
     url: str = ""
     processes: list[subprocess.Popen[Any]] = field(default_factory=list)
+    visits: ExitStack = field(default_factory=ExitStack)
+    """Closed before the server ends, so that its end is no failure of theirs."""
 
     @property
     def printed(self) -> str:
@@ -65,7 +68,8 @@ class Server:
         port = self.url.rpartition(":")[2] or "0"
         command = [sys.executable, "-m", "portico_cli", "serve", "--port", port, *self.options]
         paths = [str(self.folder / "library"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1"}
+        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1", "XDG_STATE_HOME": str(self.folder / "state")}
+        environment = {**os.environ, **own}
         with (self.folder / "serve.out").open("w") as out, (self.folder / "serve.err").open("a") as err:
             process = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=out, stderr=err, start_new_session=True
@@ -123,7 +127,8 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
     server.options = (*server.options, *options)
     server.start()
     try:
-        yield server
+        with server.visits:
+            yield server
     finally:
         for process in server.processes:
             with killed_at_the_end(process):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.serving import QUESTION, Server, install, serving
+from tests.browser.test_chat import begin
 
 pytestmark = pytest.mark.browser
 
@@ -88,7 +89,7 @@ def test_what_is_hostile_is_shown_as_text_wherever_it_comes_from(tmp_path: Path,
         page.goto(f"{server.url}/plan")
         page.get_by_label("Goal").fill(goal)
         page.locator("#options summary").click()
-        page.get_by_label("Planner").select_option("recorded")
+        page.get_by_label("Planner").select_option("pilot")
         page.get_by_role("button", name="Propose").click()
         expect(page.locator("h1")).to_have_text(goal)
         for tab in ("Steps", "Text", "JSON", "Graph"):
@@ -103,12 +104,12 @@ def test_what_is_hostile_is_shown_as_text_wherever_it_comes_from(tmp_path: Path,
         trace = visit.open(f"/runs/{page.url.rpartition('/')[2]}/trace")
         trace.locator("summary").first.click()
 
-        talk = visit.open("/chat")
-        talk.locator("#new-chat").click()
-        for text in (hostile("message"), "When does the ferry to Bergen leave?"):
+        talk = visit.open("/")
+        begin(talk, server)
+        for number, text in enumerate((hostile("message"), "When does the ferry to Bergen leave?"), 1):
             talk.locator("#text").fill(text)
             talk.keyboard.press("Enter")
-            expect(talk.locator("#at-work")).to_be_hidden()
+            expect(talk.locator('#messages [data-role="assistant"]')).to_have_count(number)
         expect(talk.locator("#messages")).to_contain_text(hostile("message"))
         expect(talk.locator("#messages")).to_contain_text(hostile("block"))
         assert talk.locator("a[href^=javascript], img[src^=http]").count() == 0

@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
-from tests.browser.serving import install, serving
+from playwright.sync_api import Page, expect
+from tests.browser.serving import Server, install, serving
 
 pytestmark = pytest.mark.browser
+
+
+def begin(page: Page, server: Server) -> None:
+    """Begin a conversation, and wait until its page is at work."""
+    page.goto(f"{server.url}/chat")
+    page.locator("#new-chat").click()
+    page.wait_for_url("**/chat/*", wait_until="load")
 
 
 @pytest.mark.parametrize(("answer", "booked"), [("yes", 1), ("no", 0)])
@@ -21,8 +28,7 @@ def test_what_a_call_changes_is_asked_about_in_place(
     with serving(tmp_path) as server:
         visit = visiting(server)
         page = visit.log_in()
-        page.goto(f"{server.url}/chat")
-        page.locator("#new-chat").click()
+        begin(page, server)
         page.locator("#text").fill("Hello")
         page.keyboard.press("Enter")
         expect(page.locator('#messages [data-role="assistant"]')).to_contain_text("You said: Hello")

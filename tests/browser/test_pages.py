@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.plans import STEPS
 from tests.browser.serving import Server, install, serving
 from tests.browser.test_asking import ask
+from tests.browser.test_chat import begin
 from tests.browser.test_plans import ended, propose, state_of
 from tests.browser.visits import barriers, too_wide
 
@@ -80,7 +81,7 @@ def test_no_page_is_too_wide_or_has_barriers(
         look(name)
     page.goto(f"{server.url}/chat")
     look("no conversation")
-    page.locator("#new-chat").click()
+    begin(page, server)
     page.locator("#text").fill("Book two seats")
     page.keyboard.press("Enter")
     expect(page.locator("#question")).to_be_visible()

@@ -52,10 +52,10 @@ def test_a_change_of_one_of_five_hundred_steps_is_seen_at_once(server: Server, v
     expect.set_options(timeout=60_000)
     try:
         propose(page, server, MANY)
-        expect(page.locator("#view-graph [data-step]")).to_have_count(500)
+        expect(page.locator(".node[data-end=false]")).to_have_count(500)
         page.locator("#approve").click()
         ended(page)
-        expect(page.locator('#view-graph [data-step][data-state="done"]')).to_have_count(500)
+        expect(page.locator(".node[data-end=false][data-state=done]")).to_have_count(500)
     finally:
         expect.set_options(timeout=5_000)
     handled = page.evaluate("window.handled")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.browser.serving import Server
 
 AXE = Path(__file__).parent / "axe" / "package.json"
@@ -47,9 +47,13 @@ class Visit:
         self.context: BrowserContext = browser.new_context(**options)
         self.context.set_default_timeout(20_000)
         self.context.on("request", lambda request: self.asked.append(request.url))
-        self.context.on("console", lambda each: self.said.append(each.text) if each.type == "error" else None)
+        self.context.on("console", self._note)
         self.context.on("weberror", lambda each: self.said.append(str(each.error)))
         self.context.add_init_script(WATCH)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.said.append(f"{message.text} {message.location['url']}")
 
     def log_in(self) -> Page:
         """Open the address that the server has printed."""
@@ -67,10 +71,10 @@ class Visit:
         """Close all pages; fail where one did what none may. ``allowed`` are parts of what a console may say."""
         hurt = [found for page in self.context.pages for found in require_unhurt(page)]
         self.context.close()
-        assert hurt == []
-        others = [url for url in self.asked if not url.startswith((f"{self.server.url}/", "data:", "blob:"))]
-        assert others == [], "a request left the machine"
-        assert [each for each in self.said if not any(part in each for part in allowed)] == []
+        hurt += [f"asked {url}" for url in self.asked if not url.startswith((f"{self.server.url}/", "data:", "blob:"))]
+        hurt += [f"console: {each}" for each in self.said if not any(part in each for part in allowed)]
+        if hurt:
+            pytest.fail("\n".join(dict.fromkeys(hurt)))
 
 
 def require_unhurt(page: Page) -> list[str]:

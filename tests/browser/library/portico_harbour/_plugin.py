@@ -8,7 +8,7 @@ def portico_function_plugins() -> list[Registration]:
 
 
 def portico_planners() -> list[Registration]:
-    return [Registration("recorded", "portico_harbour.planner:Recorded", "Proposes the plans of plans.json.")]
+    return [Registration("pilot", "portico_harbour.planner:Pilot", "Proposes the plans of plans.json.")]
 
 
 def portico_chat_services() -> list[Registration]:

@@ -9,10 +9,10 @@ from typing import Any
 from portico.plans import Emit, Infeasible, Plan, Task, plan_from_json
 
 
-class Recorded:
+class Pilot:
     """Proposes the plans that ``plans.json`` has for a goal, the next one where one was refused."""
 
-    name = "recorded"
+    name = "pilot"
 
     def __init__(self, settings: None, services: Any) -> None:
         pass
