@@ -53,7 +53,7 @@ def short_trip() -> dict[str, Any]:
     return {**whole, "steps": [kept[0], first, *kept[1:]]}
 
 
-def many(count: int = 500, lanes: int = 10) -> dict[str, Any]:
+def many(count: int = 500, lanes: int = 5) -> dict[str, Any]:
     """Return a plan of many steps, in lanes side by side."""
     steps = [
         step(f"t{number}", "Tick", number=number if number < lanes else of(f"t{number - lanes}"))

@@ -34,6 +34,8 @@ CONFIGURATION = """
 use = "sqlite"
 [runs.sqlite]
 path = "runs.sqlite3"
+[planner]
+max_steps = 600
 [planner.pilot]
 [functions.harbour]
 use = "harbour"

@@ -26,6 +26,16 @@ def server(tmp_path: Path) -> Any:
         yield made
 
 
+def test_a_barrier_and_a_wide_thing_would_be_found(server: Server, visiting: Callable[..., Any], axe: str) -> None:
+    page = visiting(server, allowed=("",), viewport={"width": 360, "height": 800}, bypass_csp=True).log_in()
+    page.evaluate("""() => document.querySelector('main').insertAdjacentHTML('beforeend',
+      '<button></button><p style="width: 500px; color: #eee; background: #fff">too wide</p>')""")
+    found = barriers(page, axe)
+    assert any(each.startswith("button-name") for each in found)
+    assert any(each.startswith("color-contrast") for each in found)
+    assert too_wide(page)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_no_page_is_too_wide_or_has_barriers(

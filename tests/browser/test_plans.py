@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.plans import LETTER, STEPS, TRIP
-from tests.browser.serving import Server, eventually
+from tests.browser.serving import QUESTION, Server, eventually
 
 pytestmark = pytest.mark.browser
 
@@ -83,6 +83,27 @@ def test_a_plan_that_is_edited_is_checked_and_runs_through_a_kill_of_the_server(
     assert (server.folder / "booked").read_text().splitlines() == ["09:00 to Oslo, row 7, by the window"]
 
 
+def test_a_plan_that_is_edited_before_the_page_has_heard_of_the_run_does_not_run_as_it_was(
+    server: Server, visiting: Callable[..., Any]
+) -> None:
+    visit = visiting(server)
+    page = visit.log_in()
+    propose(page, server)
+    address = page.url
+    slow = visit.context.new_page()
+    slow.route("**/events", lambda route: None)
+    slow.goto(address)
+    slow.get_by_role("tab", name="JSON").click()
+    editor = slow.locator("#plan-json")
+    if editor.is_editable():
+        editor.fill(editor.input_value().replace('"Oslo"', '"Bergen"'))
+        slow.unroute("**/events")
+        slow.locator("#approve").click(force=True)
+        expect(slow.locator("#approve")).not_to_have_text("Run this plan")
+        assert server.calls() == {}
+    slow.close()
+
+
 def test_tabs_show_the_same_steps_at_the_same_time(server: Server, visiting: Callable[..., Any]) -> None:
     visit = visiting(server)
     one = visit.log_in()
@@ -146,7 +167,15 @@ def test_a_step_that_may_have_happened_waits_for_a_persons_word(server: Server, 
 
 def test_everything_is_done_by_the_keyboard(server: Server, visiting: Callable[..., Any]) -> None:
     page = visiting(server).log_in()
-    page.goto(f"{server.url}/plan?goal=")
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Control+Enter")
+    ended(page)
+    reach(page, "#cited-1")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel")).to_contain_text("Bicycles")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "cited-1"
+    page.goto(f"{server.url}/plan")
     page.keyboard.type(TRIP)
     reach(page, "#options summary")
     page.keyboard.press("Enter")
