@@ -101,6 +101,22 @@ def postgres(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         yield {}
 
 
+@contextmanager
+def page(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have a server of documents."""
+    Path("handbook").mkdir()
+    Path("handbook", "filters.md").write_text("# Filters\n\nFilters are declared as data.\n", "utf-8")
+    patch.setenv("PORTICO_SERVE_TOKEN", "a-token-of-programs-0123456789")
+    command = [sys.executable, "-m", "portico_cli", "serve", "--port", "0", "--docs", "handbook"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    with process:
+        try:
+            assert process.stdout is not None
+            yield {"http://127.0.0.1:8321": process.stdout.readline().partition("/?")[0]}
+        finally:
+            process.terminate()
+
+
 PREPARED: dict[str, Prepared] = {
     "adapters/host": documents,
     "adapters/web": web_service,
@@ -108,6 +124,7 @@ PREPARED: dict[str, Prepared] = {
     "adapters/gemini": model("GEMINI_API_KEY", "gemini-3.8-flash", "/v1beta"),
     "adapters/openai": model("OPENAI_API_KEY", "gpt-4o-mini", "/v1"),
     "adapters/postgres": postgres,
+    "adapters/serve": page,
     "connectors/bing": recorded("bing", "what_is_the_semantic_kernel.json"),
     "connectors/brave": recorded("brave", "brave_what_is_the_semantic_kernel.json", "brave_news.json"),
     "connectors/documents": documents,

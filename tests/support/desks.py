@@ -21,12 +21,11 @@ import uvicorn
 from starlette.applications import Starlette
 
 import portico_host
-from portico import Kernel
 from portico_serve._api import routes
-from portico_serve._chats import Chats
-from portico_serve._runs import Runs
+from portico_serve._desk import Desk, open_desk as serve_desk
 
-PACKAGES = Path(__file__).parents[2] / "adapters" / "serve" / "tests" / "packages"
+ROOT = Path(__file__).parents[2]
+PACKAGES = ROOT / "adapters" / "serve" / "tests" / "packages"
 CONFIGURATION = """
 [planner]
 use = "obedient"
@@ -42,18 +41,6 @@ use = "sqlite"
 path = "runs.sqlite3"
 """
 PATIENCE = 60.0
-
-
-@dataclass
-class Desk:
-    """What the routes work with."""
-
-    application: portico_host.Application
-    kernel: Kernel
-    runs: Runs
-    chats: Chats
-    sources: tuple[str, ...]
-    trace: Path | None = None
 
 
 def install_workshop(folder: Path) -> Path:
@@ -77,7 +64,7 @@ def enter_workshop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def environment_of(folder: Path) -> dict[str, str]:
     """Return the environment of another process of the workshop."""
-    own = {"PYTHONPATH": os.pathsep.join([str(folder / "site"), os.getcwd()]), "XDG_STATE_HOME": str(folder / "state")}
+    own = {"PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)]), "XDG_STATE_HOME": str(folder / "state")}
     return {**os.environ, **own}
 
 
@@ -85,14 +72,8 @@ def environment_of(folder: Path) -> dict[str, str]:
 async def open_desk(folder: Path) -> AsyncIterator[Desk]:
     """Open the kernel of a folder, with its runs and conversations."""
     application = portico_host.load(folder / "portico.toml")
-    async with application.kernel() as kernel:
-        runs = Runs(kernel, application.sources)
-        chats = Chats(kernel, application.sources, folder / "chats")
-        try:
-            yield Desk(application, kernel, runs, chats, application.sources)
-        finally:
-            await chats.aclose()
-            await runs.aclose()
+    async with application.kernel() as kernel, serve_desk(application, kernel, application.sources) as desk:
+        yield desk
 
 
 @dataclass
@@ -206,3 +187,35 @@ async def eventually(true: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def another_server(folder: Path) -> AsyncIterator[tuple[httpx.AsyncClient, subprocess.Popen[bytes]]]:
+    """Serve a folder by a process of its own, and yield a client and the process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tests.support.desks", str(folder), str(port)]
+    environment = environment_of(folder)
+    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True) as process:
+        try:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as http:
+                async with asyncio.timeout(PATIENCE):
+                    while True:
+                        try:
+                            await http.get("/api/about")
+                            break
+                        except httpx.ConnectError:
+                            await asyncio.sleep(0.05)
+                yield http, process
+        finally:
+            process.kill()
+
+
+async def _serve(folder: Path, port: int) -> None:
+    async with open_desk(folder) as desk:
+        app = Starlette(routes=routes(desk))
+        await uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off")).serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Path(sys.argv[1]), int(sys.argv[2])))

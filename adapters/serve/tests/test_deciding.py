@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.desks import Client, enter_workshop, plan, step, workshop
+from tests.support.desks import Client, plan, step, workshop
 
 SEND = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-send", text={"from": "s1"}), result="s2")
 SHOUT = plan(step("s1", "tools-shout", text="hey"), result="s1")
 
 
 @pytest.fixture
-async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    enter_workshop(tmp_path, monkeypatch)
-    async with workshop(tmp_path) as made:
+async def client(folder: Path) -> AsyncIterator[Client]:
+    async with workshop(folder) as made:
         yield made
 
 

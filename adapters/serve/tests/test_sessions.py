@@ -52,12 +52,22 @@ async def test_another_token_is_refused(served: Served, token: str) -> None:
     assert "set-cookie" not in response.headers
 
 
-@pytest.mark.parametrize("path", ["/", "/runs", "/static/page.css", "/api/runs", "/v1/models", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/runs", "/api/runs", "/v1/models", "/nothing"])
 async def test_without_a_session_nothing_is_shown(served: Served, path: str) -> None:
     async with served.client() as client:
         response = await client.get(path)
 
     assert response.status_code == 401
+
+
+async def test_a_refusal_is_a_page_that_has_its_style_without_a_session(served: Served) -> None:
+    async with served.client() as client:
+        page = await client.get("/runs")
+        style = await client.get("/static/style.css")
+
+    assert "/static/style.css" in page.text
+    assert "portico serve" in page.text
+    assert style.status_code == 200
 
 
 async def test_a_cookie_of_another_server_is_worth_nothing(served: Served, tmp_path: Path) -> None:

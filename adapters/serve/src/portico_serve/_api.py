@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -21,6 +21,7 @@ from portico.errors import (
     PlanInvalid,
     PlanStale,
     PluginError,
+    PluginNotInstalled,
     PorticoError,
     RunError,
     RunNotFound,
@@ -41,8 +42,7 @@ from portico_serve._inputs import Fields, InputInvalid, NotFound, NotJson, short
 if TYPE_CHECKING:
     from portico import Kernel
     from portico_host import Application
-    from portico_serve._chats import Chats
-    from portico_serve._runs import Runs
+    from portico_serve._desk import Desk
 
 _LOG = logging.getLogger(__name__)
 _PING = 15.0
@@ -63,20 +63,11 @@ _STATUSES: tuple[tuple[type[PorticoError], int], ...] = (
     (FunctionNotFound, 422),
     (StoreDamaged, 500),
     (StoreError, 503),
+    (PluginNotInstalled, 422),
     (PluginError, 503),
     (ServiceError, 503),
     (LimitExceeded, 503),
 )
-
-
-class Desk(Protocol):
-    """What the routes work with."""
-
-    application: Application
-    kernel: Kernel
-    runs: Runs
-    chats: Chats
-    sources: tuple[str, ...]
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
@@ -298,7 +289,7 @@ def about(desk: Desk) -> dict[str, Any]:
     """Return what this server has: its sources, planners, and chat service."""
     kernel = desk.kernel
     assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
-    planners = list(kernel.services.names(Planner))
+    planners = list(dict.fromkeys([*kernel.services.names(Planner), *_usable_planners(desk.application)]))
     chat = None
     if kernel.services.names(ChatService):
         service = kernel.service(ChatService)
@@ -311,6 +302,15 @@ def about(desk: Desk) -> dict[str, Any]:
         "chat": chat,
         "workers": desk.runs.queue is not None,
     }
+
+
+def _usable_planners(application: Application) -> Iterator[str]:
+    """Yield the installed planners that need no settings, and those that have them."""
+    services = application.services(())
+    for name in application.plugins.names(Planner.__name__):
+        with suppress(PorticoError):
+            services.prepare(Planner.__name__, name)
+            yield name
 
 
 def _summary(kernel: Kernel, source: str) -> str:

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from portico_serve import _api, _pages
+from portico_serve import _api, _completions, _openapi, _pages
 from portico_serve._addresses import Addresses
 from portico_serve._desk import Desk
 from portico_serve._limits import Limits
-from portico_serve._refusals import Refused
-from portico_serve._security import Guard, failure
+from portico_serve._refusals import Refused, failure
+from portico_serve._security import Guard
 from portico_serve._sessions import Sessions
 
 STATIC = Path(__file__).parent / "static"
@@ -35,6 +35,8 @@ def make_app(
     """Return the guarded application; ``report`` gets errors that should not happen."""
     routes: list[BaseRoute] = [
         *_api.routes(desk),
+        *_openapi.routes(desk),
+        *_completions.routes(desk),
         *_pages.routes(desk),
         Mount("/static", StaticFiles(directory=static, check_dir=False)),
     ]

@@ -141,7 +141,7 @@ class _Chat:
                 return await answered
             finally:
                 self._question = None
-                self.put("snapshot", None)
+                self.put("snapshot", self.describe())
 
     async def _answer(self, text: str) -> None:
         _CHAT.set(self)
@@ -161,7 +161,7 @@ class _Chat:
             self.task = None
             self._said, self._written = "", ""
             self._tools.clear()
-            self.put("snapshot", None)
+            self.put("snapshot", self.describe())
 
     def _fail(self, message: str, kind: str) -> None:
         self._failed = {"text": self._said, "message": message, "kind": kind}
@@ -186,7 +186,7 @@ class _Chat:
                     raise
                 self._room = sent * 2 // 3
                 self._written = ""
-                self.put("snapshot", None)
+                self.put("snapshot", self.describe())
             else:
                 return turn
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -22,6 +23,8 @@ _MOST_PIECES = 200
 _MOST_CHARACTERS = 100_000
 _SHORTEST = 0.05
 """Seconds between two readings of a run."""
+_TOGETHER = 0.01
+"""Seconds after news: where a step ends, the next one begins at once."""
 _SHARE = 4
 """A feed rests for so many times what a reading took."""
 _POLL = 0.2
@@ -46,16 +49,19 @@ class Watcher:
         self._news.set()
 
     def put(self, event: str, data: str) -> None:
-        """Add a piece; a snapshot takes the place of all before it."""
-        if event == "snapshot":
-            self._behind = True
-        if self._behind:  # the snapshot is made when it is sent, and has this
-            self._pieces.clear()
-            self._size = 0
-        else:
+        """Add a piece; nothing where a snapshot is to be sent, which is made then and has this."""
+        if not self._behind:
             self._pieces.append((event, data))
             self._size += len(data)
-            self._behind = len(self._pieces) > _MOST_PIECES or self._size > _MOST_CHARACTERS
+            if len(self._pieces) > _MOST_PIECES or self._size > _MOST_CHARACTERS:
+                self.refresh()
+        self._news.set()
+
+    def refresh(self) -> None:
+        """Let a snapshot take the place of all that is to be sent."""
+        self._behind = True
+        self._pieces.clear()
+        self._size = 0
         self._news.set()
 
     def end(self) -> None:
@@ -128,7 +134,7 @@ class Seen:
         return {"steps": steps, **others}
 
 
-class Source(Protocol):
+class Watched(Protocol):
     """Where a feed finds its run."""
 
     async def look(self, run: str, before: Seen | None) -> Seen:
@@ -141,7 +147,7 @@ class Source(Protocol):
 class _Feed:
     """One run for all who watch it; a task reads the journal as long as there is one."""
 
-    def __init__(self, run: str, source: Source) -> None:
+    def __init__(self, run: str, source: Watched) -> None:
         self.watchers: list[Watcher] = []
         self.news = asyncio.Event()
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -160,6 +166,12 @@ class _Feed:
             self._text = to_json({**self._seen.shape, **self._seen.volatile, **known})
         return self._text
 
+    def refresh(self) -> None:
+        """Give every watcher a new snapshot."""
+        self._text = None
+        for each in self.watchers:
+            each.refresh()
+
     def put(self, event: str, data: Any) -> None:
         """Give a piece to every watcher."""
         self._text = None
@@ -174,6 +186,7 @@ class _Feed:
 
     async def _follow(self) -> None:
         clock = asyncio.get_running_loop().time
+        costs: deque[float] = deque(maxlen=3)
         while True:
             self.news.clear()
             began = clock()
@@ -189,11 +202,14 @@ class _Feed:
                 _LOG.exception("The run %s cannot be shown.", self._run)
                 self._fail(error)
                 return
-            took = clock() - began
+            # The least of several: what it costs, without what the disk and the host did meanwhile.
+            costs.append(clock() - began)
+            took = min(costs) if len(costs) > 1 else 0.0
             await asyncio.sleep(max(_SHORTEST, _SHARE * took))
             try:
                 async with asyncio.timeout(_SLOW_POLL if lost is not None else self._patience(took)):
                     await self.news.wait()
+                    await asyncio.sleep(_TOGETHER)
             except TimeoutError:
                 pass
 
@@ -204,7 +220,7 @@ class _Feed:
         elif seen is not before:
             changed = seen.changed(before)
             if changed is None:
-                self.put("snapshot", None)
+                self.refresh()
             elif changed["steps"] or seen.volatile != before.volatile:
                 known = self._source.present(self._run)[1]
                 self.put("steps", changed | ({"cost": known["cost"]} if "cost" in known else {}))
@@ -232,7 +248,7 @@ class _Feed:
 class Feeds:
     """The runs that are watched now."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Watched) -> None:
         self._source = source
         self._feeds: dict[str, _Feed] = {}
         self._closed = False
@@ -266,6 +282,11 @@ class Feeds:
         """Give all who watch a run something that is not in its journal."""
         if (feed := self._feeds.get(run)) is not None and feed.first.done():
             feed.put(event, data)
+
+    def refresh(self, run: str) -> None:
+        """Give all who watch a run a new snapshot."""
+        if (feed := self._feeds.get(run)) is not None and feed.first.done():
+            feed.refresh()
 
     def close(self) -> None:
         """End all streams, also those that begin from now on."""

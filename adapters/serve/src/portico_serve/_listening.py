@@ -124,11 +124,11 @@ def stopped_by_signals(stop: Callable[[], object], again: Callable[[], object]) 
             loop.remove_signal_handler(each)
 
     # On Windows, or off the main thread, there are no handlers: Ctrl-C is an exception there.
-    with suppress(RuntimeError, ValueError, NotImplementedError):
+    with suppress(RuntimeError, ValueError):
         for each in signals:
             loop.add_signal_handler(each, step)
     try:
         yield
     finally:
-        with suppress(RuntimeError, ValueError, NotImplementedError):
+        with suppress(RuntimeError, ValueError):
             remove()

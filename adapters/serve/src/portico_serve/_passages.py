@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(r"L(\d{1,9})(?:-L?\d{1,9})?\Z")
 _MARKS = re.compile(r"\[\^?\d{1,9}\]|^\s*>\s?", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n\s*\n")
+_SENTENCE = re.compile(r"(?<=[.!?…\]])\s+(?!\[\^?\d)|\n\s*\n")
 _SHORTEST_QUOTE = 20
 
 

@@ -1,22 +1,20 @@
-"""How the server says no: as JSON under /api, in OpenAI's form under /v1, as a small page elsewhere."""
+"""How the server says no: as JSON under /api, in OpenAI's form under /v1, as a page elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from portico_serve._showing import error_page
+
+ORIGIN = "portico_serve.origin"
+"""In the scope of a request, the origin at which it came."""
+DO_NOT_RETRY = {"x-should-retry": "false"}
+"""Clients of OpenAI's API try again by themselves, and a run that failed is not to be run three times."""
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _SERVERS_FAULT = 500
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title></head>
-<body><main><h1>{title}</h1><p>{message}</p></main></body>
-</html>
-"""
 
 
 class Refused(Exception):
@@ -34,8 +32,13 @@ class Refused(Exception):
             return JSONResponse(body, self.status, self.headers)
         if is_below(path, "/api"):
             return JSONResponse({"error": {"message": self.message, "kind": self.kind}}, self.status, self.headers)
-        page = _PAGE.format(title="Portico", message=escape(self.message))
-        return HTMLResponse(page, self.status, self.headers)
+        return HTMLResponse(error_page(self.status, self.message), self.status, self.headers)
+
+
+def failure() -> Refused:
+    """Return what is answered where something went wrong that should not."""
+    words = "Something went wrong that should not. The terminal of `portico serve` says what."
+    return Refused(500, "Failed", words, DO_NOT_RETRY)
 
 
 def openai_error(status: int, message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:

@@ -299,7 +299,7 @@ class Runs:
                     self._costs.popitem(last=False)
             case Event.Proposed() | Event.Refused() | Event.StepStarted() | Event.StepRetried() if work.writing:
                 work.writing = ""  # what was written was not the answer
-                self._feeds.put(work.name, "snapshot", None)
+                self._feeds.refresh(work.name)
 
     # What a person has decided.
 
@@ -399,7 +399,7 @@ class Runs:
         return entry
 
     async def _job(self, run: str) -> JobStatus | None:
-        if self.queue is None or run in self._here:
+        if self.queue is None or ((work := self._here.get(run)) is not None and work.task is not None):
             return None
         with suppress(StoreError):  # the run is that of the journal then
             [job] = await self.queue.status([run], body=True)

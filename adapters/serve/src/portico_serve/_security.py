@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._addresses import Addresses
 from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import Refused, is_below
+from portico_serve._refusals import ORIGIN, Refused, failure, is_below
 from portico_serve._sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
@@ -95,7 +95,7 @@ class Guard:
         request = Request(scope)
         if self._ended:
             raise _ending()
-        origin = self._look_at_target(request)
+        origin = scope[ORIGIN] = self._look_at_target(request)
         if request.method == "GET" and answer.path == "/" and "token" in request.query_params:
             await self._log_in(request, origin)(scope, receive, answer.send)
             return
@@ -162,6 +162,8 @@ class Guard:
                 raise self._wrong_token(request)
             return "programs", True
         session = self._sessions.find(request.cookies.get(self._cookie, ""))
+        if session is None and request.method in _SAFE and is_below(request.scope["path"], "/static"):
+            return _peer(request), False  # what the page of a refusal needs is no secret
         if session is None:
             words = "This browser has no session here. Open the address that `portico serve` printed in its terminal."
             if is_below(request.scope["path"], "/v1"):
@@ -244,11 +246,6 @@ class _Answer:
         """Send a refusal, if nothing was sent yet."""
         if not self.started:
             await refused.response(self.path)(scope, receive, self.send)
-
-
-def failure() -> Refused:
-    """Return what is answered where something went wrong that should not."""
-    return Refused(500, "Failed", "Something went wrong that should not. The terminal of `portico serve` says what.")
 
 
 def _ending() -> Refused:

@@ -40,7 +40,8 @@ _HOST = "127.0.0.1"
     "addresses",
     metavar="URL",
     multiple=True,
-    help="Browsers and programs reach the server at this address too, as through a proxy; may be repeated.",
+    help="Browsers and programs reach the server at this address, as through a proxy. The first is printed; may be "
+    "repeated.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page in the browser.")
 @click.option(

@@ -1,0 +1,44 @@
+// What is looked at beside the page: a passage, a step.
+
+import { find, setText } from "./dom.js";
+
+let opener = null;
+
+export function openPanel(title, address, from = document.activeElement) {
+  const panel = find("#panel");
+  setText(find("#panel-title"), title);
+  find("#panel-body").replaceChildren();
+  opener?.removeAttribute("aria-expanded");
+  opener = from;
+  opener?.setAttribute("aria-expanded", "true");
+  panel.hidden = false;
+  panel.dataset.address = address;
+  panel.scrollTop = 0;
+  reload();
+  panel.focus({ preventScroll: true });
+}
+
+// Written again with what is known now, if this is what it shows.
+export function renewPanel(address) {
+  const panel = find("#panel");
+  if (!panel.hidden && panel.dataset.address === address) reload();
+}
+
+function reload() {
+  window.htmx.ajax("GET", find("#panel").dataset.address, { target: "#panel-body", swap: "innerHTML" });
+}
+
+export function closePanel() {
+  const panel = find("#panel");
+  if (panel.hidden) return;
+  panel.hidden = true;
+  opener?.removeAttribute("aria-expanded");
+  if (opener?.isConnected) opener.focus({ preventScroll: true });
+  else find("main").focus({ preventScroll: true });
+  opener = null;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") closePanel();
+});
+find("#panel-close").addEventListener("click", closePanel);
