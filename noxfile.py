@@ -35,7 +35,7 @@ IN_PARALLEL = (f"--numprocesses={min(4, 2 * (os.cpu_count() or 1))}",)
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "types", "imports", "real", "tests"]
+nox.options.sessions = ["lint", "types", "imports", "real", "browser", "tests"]
 
 
 def distribution(leaf: Path) -> str:
@@ -73,10 +73,15 @@ def uv_sync(session: nox.Session, environment: Path, groups: Iterable[str], *opt
 
 
 def run_in_workspace(
-    session: nox.Session, command: str, *arguments: str, env: Mapping[str, str] | None = None, compiled: bool = False
+    session: nox.Session,
+    command: str,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    compiled: bool = False,
+    groups: Iterable[str] = (),
 ) -> None:
     """Run a program of the shared environment, after bringing that up to date; ``compiled`` writes its bytecode too."""
-    uv_sync(session, SHARED, CHECK_GROUPS, *(["--compile-bytecode"] if compiled else []))
+    uv_sync(session, SHARED, (*CHECK_GROUPS, *groups), *(["--compile-bytecode"] if compiled else []))
     session.run(
         str(SCRIPTS / command),
         *arguments,
@@ -85,14 +90,16 @@ def run_in_workspace(
     )
 
 
-def run_pytest(session: nox.Session, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+def run_pytest(
+    session: nox.Session, *arguments: str, env: Mapping[str, str] | None = None, groups: Iterable[str] = ()
+) -> None:
     """Run tests in the shared environment.
 
     Many start the command line, which would compile all that it imports each time: half of what they take. So
     bytecode is written, even where the user's environment says not to.
     """
     kept = {"PYTHONDONTWRITEBYTECODE": "", **(env or {})}
-    run_in_workspace(session, "pytest", "-q", *arguments, env=kept, compiled=True)
+    run_in_workspace(session, "pytest", "-q", *arguments, env=kept, compiled=True, groups=groups)
 
 
 @nox.session(venv_backend="none")
@@ -138,7 +145,7 @@ def quick(session: nox.Session) -> None:
     run_in_workspace(session, "mypy", *SOURCES)
     leaves = dict.fromkeys([Path("core"), *changed_leaves(session)])
     folders = [str(leaf / "tests") for leaf in leaves]
-    which = "not slow and not real and not mcp and not models and not packaging and not process"
+    which = "not slow and not real and not mcp and not models and not browser and not packaging and not process"
     env = {"PORTICO_HYPOTHESIS": "quick"}
     run_pytest(session, "-m", which, *IN_PARALLEL, *session.posargs, *folders, env=env)
 
@@ -146,7 +153,12 @@ def quick(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run the tests in several processes; what follows `--` goes to pytest, which is one process then."""
-    run_pytest(session, "-m", "not slow and not real and not mcp and not models", *(session.posargs or IN_PARALLEL))
+    run_pytest(
+        session,
+        "-m",
+        "not slow and not real and not mcp and not models and not browser",
+        *(session.posargs or IN_PARALLEL),
+    )
 
 
 @nox.session(venv_backend="none")
@@ -159,6 +171,24 @@ def real(session: nox.Session) -> None:
         "real and not slow",
         *(session.posargs or ["tests/real", "adapters/llamacpp", "--numprocesses=auto", "--maxprocesses=4"]),
     )
+
+
+@nox.session(venv_backend="none")
+def browser(session: nox.Session) -> None:
+    """Use `portico serve` in Chromium as a person does; `-- --screenshots` takes the pictures of the docs."""
+    on_ci = os.environ.get("CI", "").lower() in ("1", "true")
+    if shutil.which("chromium") is None and sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get"):
+        session.run("apt-get", "update", "--quiet=2", external=True)
+        session.run("apt-get", "install", "--quiet=2", "--yes", "chromium", external=True)
+    if shutil.which("chromium") is None:
+        words = "Chromium is not installed, and the tests of the page need it: `apt-get install chromium`."
+        (session.error if on_ci else session.skip)(words)
+    if shutil.which("npm") is None:
+        session.warn("axe-core comes by npm, which is not installed: barriers in the pages are not looked for.")
+    if "--screenshots" in session.posargs:
+        run_in_workspace(session, "python", "-m", "tests.browser.screenshots", groups=["browser"])
+        return
+    run_pytest(session, "-m", "browser", "-s", *(session.posargs or ["tests/browser"]), groups=["browser"])
 
 
 @nox.session(venv_backend="none")

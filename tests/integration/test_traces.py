@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adapters.opentelemetry.tests.conftest import require_conventional
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -56,6 +57,9 @@ def traced() -> Iterator[tuple[InMemorySpanExporter, TracerProvider]]:
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     yield exporter, provider
+    for span in exporter.get_finished_spans():
+        if span.instrumentation_scope is not None and span.instrumentation_scope.name == "portico_opentelemetry":
+            require_conventional(span)
     provider.shutdown()
 
 

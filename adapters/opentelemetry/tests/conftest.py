@@ -13,12 +13,18 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes, server_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
+from portico_opentelemetry._names import SCOPE
 from portico_opentelemetry.config import OpenTelemetrySettings
 from portico_opentelemetry.observer import OpenTelemetryObserver
 
-KNOWN = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+KNOWN = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")} | {
+    error_attributes.ERROR_TYPE,
+    server_attributes.SERVER_ADDRESS,
+    server_attributes.SERVER_PORT,
+}
 """The attributes of the conventions."""
 
 INTERNAL, CLIENT = SpanKind.INTERNAL, SpanKind.CLIENT
@@ -49,8 +55,10 @@ class Spans:
         return OpenTelemetryObserver(settings, tracer_provider=self.tracers, meter_provider=self.meters)
 
     def all(self) -> list[ReadableSpan]:
-        """Return the spans in the order in which they began, each checked against the conventions."""
-        spans = sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+        """Return Portico's spans in the order in which they began, each checked against the conventions."""
+        every = self.exporter.get_finished_spans()
+        own = [span for span in every if span.instrumentation_scope and span.instrumentation_scope.name == SCOPE]
+        spans = sorted(own, key=lambda span: span.start_time or 0)
         for span in spans:
             require_conventional(span)
         return spans
@@ -94,7 +102,8 @@ def require_conventional(span: ReadableSpan) -> None:
     assert span.name == f"{given['gen_ai.operation.name']} {given.get(last, '')}".rstrip()
     assert required <= given.keys()
     own = {name for name in given if name.startswith("portico.")}
-    assert given.keys() - own <= KNOWN | {"error.type"}
+    assert given.keys() - own <= KNOWN
+    assert ("server.port" in given) <= ("server.address" in given)
     assert (span.status.status_code is StatusCode.ERROR) == ("error.type" in given)
     assert span.events == (), "an exception's text may have a secret in it"
 

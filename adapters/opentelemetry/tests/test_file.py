@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
+import shutil
+import signal
 import stat
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ def read(file: Path) -> list[Any]:
             lambda match: f'"{match[1]}":"{base64.b64encode(bytes.fromhex(match[2])).decode()}"',
             line,
         )
+        assert "NaN" not in found.replace('"NaN"', ""), "other readers of JSON refuse it"
         request = ParseDict(json.loads(found), ExportTraceServiceRequest())
         (resource,) = request.resource_spans
         assert resource.resource.attributes[0].value.string_value == "portico"
@@ -93,6 +98,120 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     observer = OpenTelemetryObserver(OpenTelemetrySettings(file=tmp_path / "no" / "trace.jsonl"))
     with pytest.raises(ConfigurationError, match=r"trace\.jsonl"):
         observer.observe_service("ChatService", object())
+
+
+def write_spans(file: Path, *names: str) -> None:
+    provider = FileTracerProvider(file)
+    for name in names:
+        provider.get_tracer("portico_opentelemetry").start_span(name).end()
+    provider.close()
+
+
+def test_values_that_json_or_the_protocol_cannot_hold_leave_the_line_readable(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    provider = FileTracerProvider(file)
+    odd = {"nan": float("nan"), "most": float("inf"), "long": 2**70, "half": "\ud83d", "bytes": b"\xff", "none": None}
+    provider.get_tracer("portico_opentelemetry").start_span("half \ud83d", attributes=odd).end()
+    provider.close()
+    (span,) = read(file)
+    values = {each.key: each.value for each in span.attributes}
+    assert math.isnan(values["nan"].double_value)
+    assert values["most"].double_value == math.inf
+    assert values["long"].string_value == str(2**70)
+    assert span.name == "half ?"
+
+
+def test_half_a_line_of_a_process_that_was_killed_takes_no_other_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    write_spans(file, "first")
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole[:40])
+    write_spans(file, "second", "third")
+    lines = file.read_bytes().splitlines()
+    assert lines.pop(1) == whole[:40]
+    file.write_bytes(b"\n".join(lines))
+    assert [span.name for span in read(file)] == ["first", "second", "third"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="limits of files are Linux's here")
+def test_a_disk_that_was_full_for_a_while_costs_the_spans_of_that_while_only(tmp_path: Path) -> None:
+    import resource
+
+    file = tmp_path / "trace.jsonl"
+    provider = FileTracerProvider(file)
+    tracer = provider.get_tracer("portico_opentelemetry")
+    tracer.start_span("before").end()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 20, limits[1]))
+        tracer.start_span("while").end()
+        tracer.start_span("while").end()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, heard)
+    tracer.start_span("after").end()
+    provider.close()
+    lines = file.read_text("ascii").splitlines()
+    assert len(lines) == 3
+    file.write_text(f"{lines[0]}\n{lines[2]}\n")
+    assert [span.name for span in read(file)] == ["before", "after"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open is not removed there")
+def test_a_file_that_is_removed_meanwhile_is_made_again_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    provider = FileTracerProvider(Path("trace.jsonl"))
+    tracer = provider.get_tracer("portico_opentelemetry")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    tracer.start_span("first").end()
+    (tmp_path / "trace.jsonl").rename(tmp_path / "trace.1.jsonl")
+    tracer.start_span("second").end()
+    (tmp_path / "trace.jsonl").unlink()
+    tracer.start_span("third").end()
+    provider.close()
+    tracer.start_span("closed").end()
+    assert [span.name for span in read(tmp_path / "trace.1.jsonl")] == ["first"]
+    assert [span.name for span in read(tmp_path / "trace.jsonl")] == ["third"]
+    shutil.rmtree(tmp_path / "elsewhere")
+
+
+MANY = """
+import sys, threading
+from pathlib import Path
+from portico_opentelemetry._file import FileTracerProvider
+
+tracer = FileTracerProvider(Path("trace.jsonl")).get_tracer("portico_opentelemetry")
+def work(name):
+    for number in range(50):
+        tracer.start_span(f"{sys.argv[1]} {name}", attributes={"text": "x" * 20_000}).end()
+threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_processes_and_threads_append_whole_lines_at_the_same_time(tmp_path: Path) -> None:
+    started = [subprocess.Popen([sys.executable, "-c", MANY, name], cwd=tmp_path) for name in ("one", "two")]
+    assert [process.wait(60) for process in started] == [0, 0]
+    counted = Counter(span.name for span in read(tmp_path / "trace.jsonl"))
+    assert counted == {f"{process} {thread}": 50 for process in ("one", "two") for thread in "abc"}
+
+
+def test_an_exception_inside_a_current_span_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    provider = FileTracerProvider(file)
+    tracer = provider.get_tracer("portico_opentelemetry")
+    with pytest.raises(LookupError), tracer.start_as_current_span("outer"):
+        raise LookupError("sk-planted-4711")
+    with pytest.raises(LookupError), tracer.start_as_current_span("outer", record_exception=True):
+        raise LookupError("sk-planted-4711")
+    provider.close()
+    assert len(read(file)) == 2
+    assert "sk-planted" not in file.read_text("ascii")
 
 
 PROCESS = """

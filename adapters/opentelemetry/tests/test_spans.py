@@ -147,6 +147,7 @@ async def test_searches_and_embeddings_have_spans(spans: Spans) -> None:
     retrieval, embeddings = spans.all()
     assert (retrieval.name, embeddings.name) == ("retrieval list", "embeddings hashing-8")
     assert attributes(retrieval)["gen_ai.request.top_k"] == 5
+    assert attributes(retrieval)["portico.retrieval.results"] == 1
     assert attributes(embeddings)["gen_ai.embeddings.dimension.count"] == 8
     assert attributes(embeddings)["portico.embeddings.texts"] == 2
 
@@ -286,7 +287,7 @@ async def test_content_is_traced_only_where_it_is_wanted(spans: Spans, content: 
     kernel.add_function(echo)
     await ChatAgent("echo", kernel=kernel, functions=["echo"]).invoke(f"{SECRET}-prompt")
     await kernel.run_plan(Plan(f"{SECRET}-goal", (Step("s1", "echo", {"text": Value(f"{SECRET}-step")}),)))
-    await kernel.service(TextSearch).search(f"{SECRET}-query")
+    await (await kernel.service(TextSearch).search(f"{SECRET}-query")).list()
     written = "".join(span.to_json() for span in spans.all())
     for what in ("argument", "reply", "prompt", "goal", "step", "query"):
         assert (f"{SECRET}-{what}" in written) == content, what

@@ -94,6 +94,12 @@ source_option = click.option(
 )
 planner_option = click.option("--planner", metavar="NAME", help="Use this planner.")
 chat_option = click.option("--chat", metavar="NAME", help="Use this chat service.")
+trace_option = click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append what happens and how long it takes to this file, as OTLP in JSON lines (with portico-opentelemetry).",
+)
 input_option = click.option(
     "--input", "given", metavar="JSON|@FILE|-", help="The input: JSON, a file of it, or words for a text."
 )
@@ -130,13 +136,7 @@ def run_options(*others: _Decorator) -> _Decorator:
             help="Do not ask at a terminal before a plan with effects runs. It does not agree to flows of an enforced "
             "[policy].",
         ),
-        click.option(
-            "--trace",
-            metavar="FILE",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Append what happens and how long it takes to this file, as OTLP in JSON lines (with "
-            "portico-opentelemetry).",
-        ),
+        trace_option,
         json_option,
         common_options,
     ]

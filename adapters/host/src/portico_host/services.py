@@ -78,7 +78,7 @@ class HostServices:
         self._prepared: dict[tuple[str, str], Prepared] = {}
         self._made: dict[tuple[str, str], Any] = {}
         self._making: list[Prepared] = []
-        self._observed: dict[int, Any] = {}
+        self._observed: dict[tuple[str, int], Any] = {}
         self.observers: Sequence[Observer] = ()
         """They watch every service that is asked for from now on."""
         self._closed = False
@@ -117,12 +117,14 @@ class HostServices:
         if not self.observers:
             return service
         with self._lock:
-            if id(service) not in self._observed:
+            # One object may be the service of two ports.
+            key = (port, id(service))
+            if key not in self._observed:
                 around = service
                 for observer in self.observers:
                     around = observer.observe_service(port, around)
-                self._observed[id(service)] = around
-            return cast("P", self._observed[id(service)])
+                self._observed[key] = around
+            return cast("P", self._observed[key])
 
     def names(self, port: Callable[..., object]) -> tuple[str, ...]:
         """Return the names of what was given and configured for ``port``: given ones, then the chosen or default one.

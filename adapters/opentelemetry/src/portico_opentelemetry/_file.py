@@ -7,8 +7,10 @@ https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
+import stat
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +22,24 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, Tracer
 
+_NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _MODE = 0o600
 """The owner's alone: with content, a trace has what was asked."""
 
 
 class FileTracerProvider(trace.TracerProvider):
-    """Makes tracers that append to one file; several processes may. Raises ``OSError`` where it cannot be opened."""
+    """Makes tracers that append to one file; several processes may. Raises ``OSError`` where it cannot be opened.
+
+    A file that is removed or moved meanwhile is made again.
+    """
 
     def __init__(self, file: Path) -> None:
-        self._descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _MODE)
+        self._file = Path(file).absolute()
         self._lock = threading.Lock()
+        self._closed = False
+        self._cut = False
+        """Whether the file ends with half a line, which a process that was killed or a full disk leaves."""
+        self._open()
 
     def get_tracer(
         self,
@@ -46,17 +56,48 @@ class FileTracerProvider(trace.TracerProvider):
         resource = {"attributes": _attributes({"service.name": "portico"})}
         spans = [{"scope": {"name": scope}, "spans": [span]}]
         request = {"resourceSpans": [{"resource": resource, "scopeSpans": spans}]}
-        line = json.dumps(request, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(request, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         with self._lock, suppress(OSError):
-            while line and self._descriptor >= 0:
+            if self._closed:
+                return
+            if not self._is_there():
+                gone = self._descriptor
+                self._open()
+                os.close(gone)
+            if self._cut:
+                line = b"\n" + line
+            while line:
                 line = line[os.write(self._descriptor, line) :]
+                self._cut = bool(line)
 
     def close(self) -> None:
         """Close the file; what ends later is not written."""
         with self._lock:
-            if self._descriptor >= 0:
+            if not self._closed:
                 os.close(self._descriptor)
-                self._descriptor = -1
+                self._closed = True
+
+    def _open(self) -> None:
+        self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _MODE)
+        self._cut = False
+        with suppress(OSError):  # One that may only be written to.
+            self._cut = self._is_regular() and not self._ends_with_a_line()
+
+    def _is_regular(self) -> bool:
+        return stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+
+    def _ends_with_a_line(self) -> bool:
+        with self._file.open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return True
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+
+    def _is_there(self) -> bool:
+        try:
+            return not self._is_regular() or os.path.samestat(os.fstat(self._descriptor), self._file.stat())
+        except OSError:
+            return False
 
 
 class _FileTracer(Tracer):
@@ -80,7 +121,7 @@ class _FileTracer(Tracer):
             "traceId": f"{parent.trace_id if parent.is_valid else _identifier(128):032x}",
             "spanId": f"{_identifier(64):016x}",
             **({"parentSpanId": f"{parent.span_id:016x}"} if parent.is_valid else {}),
-            "name": name,
+            "name": _text(name),
             "kind": kind.value + 1,
             "startTimeUnixNano": str(start_time or time.time_ns()),
         }
@@ -94,7 +135,9 @@ class _FileTracer(Tracer):
     def start_as_current_span(  # type: ignore[override]  # typed as a decorator there too
         self, name: str, *arguments: Any, end_on_exit: bool = True, **options: Any
     ) -> Iterator[Span]:
-        with trace.use_span(self.start_span(name, *arguments, **options), end_on_exit=end_on_exit) as span:
+        # The text of an exception, which may have a secret in it, is not written.
+        quiet = {"record_exception": False, "set_status_on_exception": False}
+        with trace.use_span(self.start_span(name, *arguments, **options), end_on_exit, **quiet) as span:
             yield span
 
 
@@ -141,7 +184,7 @@ class _FileSpan(Span):
         self._links.append({**link, "attributes": _attributes(attributes or {})})
 
     def update_name(self, name: str) -> None:
-        self._span["name"] = name
+        self._span["name"] = _text(name)
 
     def is_recording(self) -> bool:
         return self._recording
@@ -168,10 +211,15 @@ def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
-    if isinstance(value, int):
+    if isinstance(value, int) and value.bit_length() < 64:
         return {"intValue": str(value)}
     if isinstance(value, float):
-        return {"doubleValue": value}
+        return {"doubleValue": value if math.isfinite(value) else _NO_NUMBERS[str(value)]}
     if isinstance(value, list | tuple):
         return {"arrayValue": {"values": list(map(_value, value))}}
-    return {"stringValue": str(value)}
+    return {"stringValue": _text(str(value))}
+
+
+def _text(text: str) -> str:
+    """Return a text without halves of characters, which readers of JSON refuse."""
+    return text.encode("utf-8", "replace").decode()

@@ -24,6 +24,8 @@ WORKFLOW: Final = "gen_ai.workflow.name"
 AGENT: Final = "gen_ai.agent.name"
 CONVERSATION: Final = "gen_ai.conversation.id"
 ERROR_TYPE: Final = "error.type"
+SERVER: Final = "server.address"
+SERVER_PORT: Final = "server.port"
 
 REQUEST_MODEL: Final = "gen_ai.request.model"
 REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
@@ -70,13 +72,21 @@ PLAN_DIGEST: Final = "portico.plan.digest"
 PLAN_STEPS: Final = "portico.plan.steps"
 STEP: Final = "portico.step"
 APPROVAL: Final = "portico.approval"
-"""What the approval of a plan or a step gave: approved or held."""
+"""What the approval of a plan or a step gave: approved or held; of a plan also edited or refused."""
 COST: Final = "portico.cost"
 """US dollars."""
 TEXTS: Final = "portico.embeddings.texts"
+RESULTS: Final = "portico.retrieval.results"
+"""How many results of a search were read."""
 
 PROVIDERS: Final = {"portico_anthropic": "anthropic", "portico_gemini": "gcp.gemini", "portico_openai": "openai"}
 """The conventions' names of model services, by the package that asks them; another goes by its own name."""
+CLOUDS: Final = {
+    ".amazonaws.com": "aws.bedrock",
+    ".azure.com": "azure.ai.openai",
+    "aiplatform.googleapis.com": "gcp.vertex_ai",
+}
+"""The conventions' names of clouds that have the models of others, by the end of their addresses."""
 
 TOKEN_BOUNDARIES: Final = [float(4**power) for power in range(14)]
 SECONDS_BOUNDARIES: Final = [0.01 * 2**power for power in range(14)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from opentelemetry.trace import Span, SpanKind
 
@@ -22,7 +26,11 @@ from portico import (
     ToolResult,
 )
 from portico_opentelemetry import _names as names
-from portico_opentelemetry._spans import Tracing, ended_with, error_type, said, tokens_of
+from portico_opentelemetry._spans import Tracing, ended_with, error_type, fail, inside, said, tokens_of
+
+_PORTS = {"http": 80, "https": 443}
+_SEARCHES = "__portico_search_method__"
+"""The mark of `portico.search_method`."""
 
 
 class _Traced:
@@ -36,10 +44,25 @@ class _Traced:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._service!r})"
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # What a class has and a member has not, such as the marks of search methods, is found too.
+        return type(self._service)
+
     @property
-    def _provider(self) -> str:
+    def _asked(self) -> dict[str, Any]:
+        """Return whom the service asks: the provider, and the server where it has an address."""
         package = type(self._service).__module__.partition(".")[0]
-        return names.PROVIDERS.get(package) or str(self._service.name)
+        provider = names.PROVIDERS.get(package) or str(self._service.name)
+        try:
+            address = urlsplit(getattr(self._service, "address", ""))
+            server, port = address.hostname, address.port or _PORTS.get(address.scheme)
+        except (AttributeError, TypeError, ValueError):
+            server = port = None
+        if not server:
+            return {names.PROVIDER: provider}
+        provider = next((cloud for end, cloud in names.CLOUDS.items() if server.endswith(end)), provider)
+        return {names.PROVIDER: provider, names.SERVER: server, **({names.SERVER_PORT: port} if port else {})}
 
     @contextmanager
     def _timed(self, labels: dict[str, Any]) -> Iterator[None]:
@@ -75,7 +98,7 @@ class TracedChatService(_Traced):
         span = self._tracing.start(operation, subject, {**attributes, names.REQUEST_STREAM: True}, kind=SpanKind.CLIENT)
         self._ask(span, request)
         with self._timed(labels):
-            async with aclosing(ended_with(span, self._service.stream(request))) as pieces:
+            async with aclosing(ended_with(span, partial(self._service.stream, request))) as pieces:
                 async for delta in pieces:
                     if first:
                         span.set_attribute(names.TIME_TO_FIRST_CHUNK, time.perf_counter() - begun)
@@ -85,7 +108,7 @@ class TracedChatService(_Traced):
                     yield delta
 
     def _labels(self) -> dict[str, Any]:
-        labels = {names.OPERATION: names.CHAT, names.PROVIDER: self._provider}
+        labels = {names.OPERATION: names.CHAT, **self._asked}
         return {**labels, names.REQUEST_MODEL: self._model} if self._model else labels
 
     @property
@@ -95,7 +118,7 @@ class TracedChatService(_Traced):
 
     def _about(self, request: ChatRequest) -> tuple[str, str, dict[str, Any]]:
         attributes = {
-            names.PROVIDER: self._provider,
+            **self._asked,
             names.REQUEST_MODEL: self._model or None,
             names.REQUEST_TEMPERATURE: request.temperature,
             names.REQUEST_TOP_P: request.top_p,
@@ -130,8 +153,9 @@ class TracedEmbeddingGenerator(_Traced):
     async def embed(self, texts: Sequence[str], **options: Any) -> Any:
         """Embed texts."""
         model = self._service.model
-        labels = {names.OPERATION: names.EMBEDDINGS, names.PROVIDER: self._provider, names.REQUEST_MODEL: model}
-        attributes = {names.PROVIDER: self._provider, names.REQUEST_MODEL: model, names.TEXTS: len(texts)}
+        asked = {**self._asked, names.REQUEST_MODEL: model}
+        labels = {names.OPERATION: names.EMBEDDINGS, **asked}
+        attributes = {**asked, names.TEXTS: len(texts) if hasattr(texts, "__len__") else None}
         with self._tracing.span(names.EMBEDDINGS, model, attributes, kind=SpanKind.CLIENT) as span, self._timed(labels):
             vectors = await self._service.embed(texts, **options)
             span.set_attribute(names.DIMENSIONS, vectors.dimensions)
@@ -139,31 +163,79 @@ class TracedEmbeddingGenerator(_Traced):
 
 
 class TracedTextSearch(_Traced):
-    """A text search that makes a span of each search."""
+    """A text search that makes a span of each search, which ends when its results have been read."""
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._service, name)
+        return partial(self._find, member) if hasattr(member, _SEARCHES) else member
 
     async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
         """Return the passages' texts."""
-        return await self._found(self._service.search(query, options), query, options)
+        return await self._find(self._service.search, query, options)
 
     async def get_text_search_results(
         self, query: str, options: TextSearchOptions | None = None
     ) -> SearchResults[TextSearchResult]:
         """Return the passages with name and link."""
-        return await self._found(self._service.get_text_search_results(query, options), query, options)
+        return await self._find(self._service.get_text_search_results, query, options)
 
     async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[Any]:
         """Return the source's own records."""
-        return await self._found(self._service.get_search_results(query, options), query, options)
+        return await self._find(self._service.get_search_results, query, options)
 
-    async def _found(
-        self, searching: Awaitable[SearchResults[Any]], query: str, options: TextSearchOptions | None
+    async def _find(
+        self, method: Callable[..., Awaitable[SearchResults[Any]]], query: str, options: TextSearchOptions | None = None
     ) -> SearchResults[Any]:
         name = self._service.name
-        labels = {names.OPERATION: names.RETRIEVAL}
         attributes = {names.DATA_SOURCE: name, names.REQUEST_TOP_K: (options or TextSearchOptions()).top}
-        with self._tracing.span(names.RETRIEVAL, name, attributes, kind=SpanKind.CLIENT) as span, self._timed(labels):
-            self._tracing.tell(span, names.QUERY, query)
-            return await searching
+        span = self._tracing.start(names.RETRIEVAL, name, attributes, kind=SpanKind.CLIENT)
+        try:
+            self._tracing.tell(span, names.QUERY, query, text=True)
+            with inside(span), self._timed({names.OPERATION: names.RETRIEVAL, names.PROVIDER: str(name)}):
+                found = await method(query, options)
+        except BaseException as error:
+            fail(span, error)
+            span.end()
+            raise
+        return found.over(_Counted(span, found), found.total_count)
+
+
+class _Counted:
+    """Results that are counted as they are read, and whose span ends with them."""
+
+    def __init__(self, span: Span, results: SearchResults[Any]) -> None:
+        self._results = aiter(results)
+        self._read = 0
+        self._span = span
+        span.set_attribute(names.RESULTS, 0)
+        # Results may be left without being closed. Nothing is exported in the middle of a collection of garbage.
+        self._left = weakref.finalize(self, _end_soon, asyncio.get_running_loop(), span)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            with inside(self._span):
+                found = await anext(self._results)
+        except BaseException as error:
+            if not isinstance(error, StopAsyncIteration):
+                fail(self._span, error)
+            await self.aclose()
+            raise
+        self._read += 1
+        self._span.set_attribute(names.RESULTS, self._read)
+        return found
+
+    async def aclose(self) -> None:
+        """End the span; the results that are read are closed by those that the reader has."""
+        if self._left.detach() is not None:
+            self._span.end()
+
+
+def _end_soon(loop: asyncio.AbstractEventLoop, span: Span) -> None:
+    with suppress(RuntimeError):  # The loop is closed.
+        loop.call_soon_threadsafe(span.end)
 
 
 def _as_written(message: Message) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from portico import Answer, Infeasible, Paused, Plan, RequireApproval, Usage
-from portico.errors import FunctionFailed, PorticoError
-from portico.plans import plan_to_json
+from portico.errors import FunctionFailed
+from portico.plans import Refusal, plan_to_json
 from portico_opentelemetry import _names as names
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from portico import (
         Middleware,
         PlanReview,
@@ -31,9 +33,12 @@ if TYPE_CHECKING:
         TurnInvocation,
     )
 
+    Reviewed: TypeAlias = Plan | Refusal | RequireApproval | None
+
 _CONTEXT = TraceContextTextMapPropagator()
 _END = object()
-_NO_JSON = (TypeError, ValueError, RecursionError)
+LONGEST = 100_000
+"""Characters of a text, or of a value as JSON, that are written at most."""
 
 
 class Tracing:
@@ -84,10 +89,13 @@ class Tracing:
         finally:
             span.end()
 
-    def tell(self, span: Span, name: str, value: Any) -> None:
-        """Write content into a span, as JSON, if it is to be there."""
+    def tell(self, span: Span, name: str, value: Any, *, text: bool = False) -> None:
+        """Write content into a span, if it is to be there: a ``text`` as it is, all else as JSON."""
         if self.content and span.is_recording():
-            span.set_attribute(name, value if isinstance(value, str) else as_json(value))
+            written = value if text else as_json(value)
+            cut = written if len(written) <= LONGEST else f"{written[:LONGEST]}…"
+            # Half of a character would stop whatever sends the spans.
+            span.set_attribute(name, cut.encode("utf-8", "replace").decode())
 
     def observe(self, middleware: Middleware) -> None:
         """Add middleware around everything that another middleware may do."""
@@ -110,7 +118,8 @@ class _Watch:
     async def run(self, context: RunInvocation, proceed: Callable[[], Awaitable[Run]]) -> Run:
         # Alone, a middleware for plans would have each approval written into the journal.
         if self._middleware.plan and self.plan not in self._middleware.plan:
-            self._middleware.plan.insert(0, self.plan)
+            # Another list: a plan that is under review counts its middleware by position.
+            self._middleware.plan = [self.plan, *self._middleware.plan]
         attributes = {
             names.WORKFLOW: context.planner,
             names.PLANNER: context.planner,
@@ -142,17 +151,16 @@ class _Watch:
         with self._tracing.span(names.PLAN, context.planner, attributes) as span:
             proposed = await proceed()
             span.set_attribute(names.OUTCOME, "plan" if isinstance(proposed, Plan) else _outcome(proposed))
-            if isinstance(proposed, Plan) and span.is_recording():
-                span.set_attribute(names.PLAN_DIGEST, digest(proposed))
+            if isinstance(proposed, Plan) and span.is_recording() and (known := digest(proposed)):
+                span.set_attribute(names.PLAN_DIGEST, known)
                 span.set_attribute(names.PLAN_STEPS, len(proposed.steps))
             return proposed
 
-    async def plan(
-        self, context: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
-    ) -> RequireApproval | None:
+    async def plan(self, context: PlanReview, proceed: Callable[[], Awaitable[Reviewed]]) -> Reviewed:
         answer = await proceed()
         span = trace.get_current_span()
-        span.set_attribute(names.APPROVAL, "approved" if answer is None else "held")
+        decided = {Plan: "edited", Refusal: "refused", RequireApproval: "held"}
+        span.set_attribute(names.APPROVAL, decided.get(type(answer), "approved"))
         span.set_attribute(names.PLAN_DIGEST, digest(context.plan))
         return answer
 
@@ -172,36 +180,39 @@ class _Watch:
             if isinstance(result, RequireApproval):
                 span.set_attribute(names.APPROVAL, "held")
             else:
-                self._tracing.tell(span, names.TOOL_RESULT, as_json(result))
+                self._tracing.tell(span, names.TOOL_RESULT, result)
             return result
 
     async def tool_call(self, context: Any, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
         call = context.call
         attributes = {names.TOOL_NAME: call.name, names.TOOL_TYPE: "function", names.TOOL_CALL: call.id}
         with self._tracing.span(names.EXECUTE_TOOL, call.name, attributes) as span:
-            self._tracing.tell(span, names.TOOL_ARGUMENTS, call.arguments)
+            self._tracing.tell(span, names.TOOL_ARGUMENTS, call.arguments, text=True)
             result = await proceed()
             if result.error:
                 fail(span, result.cause)
-            self._tracing.tell(span, names.TOOL_RESULT, result.content)
+            self._tracing.tell(span, names.TOOL_RESULT, result.content, text=True)
             return result
 
     async def turn(self, context: TurnInvocation, events: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
         attributes = {names.AGENT: context.agent, names.CONVERSATION: context.thread, names.PROVIDER: "portico"}
         span = self._tracing.start(names.INVOKE_AGENT, context.agent, attributes)
-        async with aclosing(ended_with(span, events)) as inner:
+        async with aclosing(ended_with(span, lambda: events)) as inner:
             async for event in inner:
                 if (usage := getattr(event, "usage", None)) is not None:
                     span.set_attributes(tokens_of(usage))
                 yield event
 
 
-async def ended_with(span: Span, events: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+async def ended_with(span: Span, begin: Callable[[], AsyncGenerator[Any, None]]) -> AsyncGenerator[Any, None]:
     """Yield events that are made inside a span, which ends with them.
 
     The span is the current one while an event is made, and not for the reader of the events.
     """
+    events = None
     try:
+        with inside(span):
+            events = begin()
         while True:
             with inside(span):
                 event = await anext(events, _END)
@@ -256,7 +267,7 @@ def digest(plan: Plan) -> str:
     try:
         body = {name: value for name, value in plan_to_json(plan).items() if name not in ("notes", "fingerprints")}
         return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-    except (PorticoError, *_NO_JSON):
+    except Exception:  # noqa: BLE001 - a planner may give anything; its check says what is wrong
         return ""
 
 
@@ -264,8 +275,8 @@ def as_json(value: Any) -> str:
     """Return a value as JSON; what has no form in it is written as Python shows it."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except _NO_JSON:
-        return str(value)
+    except Exception:  # noqa: BLE001 - a value shows itself by code of its own
+        return f"<{type(value).__name__}>"
 
 
 def said(role: str, text: str) -> dict[str, Any]:

@@ -90,6 +90,11 @@ class WireChat(ABC):
         """The model that is asked."""
         return self._connection.peer.model
 
+    @property
+    def address(self) -> str:
+        """The address of the service."""
+        return self._connection.settings.address
+
     @abstractmethod
     def _path(self, *, stream: bool) -> str:
         """Return what follows ``base_url``."""

@@ -113,6 +113,11 @@ class WireEmbeddings(ABC):
         self._usage = Usage()
         self._dimensions = settings.dimensions
 
+    @property
+    def address(self) -> str:
+        """The address of the service."""
+        return self._connection.settings.address
+
     @abstractmethod
     def _path(self) -> str:
         """Return what follows ``base_url``."""

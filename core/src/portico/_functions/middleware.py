@@ -212,7 +212,7 @@ class Middleware:
     """The middleware of one kernel, a list for each kind.
 
     That of an agent's ``turn`` takes the turn's events, and yields them. What ``origin`` returns is added to the
-    origin of each run that begins or is submitted, as JSON.
+    origin of each run that begins, is resumed or is submitted, as JSON.
 
     >>> async def loud(context, proceed):
     ...     return (await proceed()).upper()

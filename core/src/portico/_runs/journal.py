@@ -64,10 +64,10 @@ class RunState:
     one is ``plan``, and ``pending`` if it has to run, or did not run to its end. ``records`` are the steps that ended,
     ``started`` those that began and did not end, by id, ``called`` those that templates called. ``items`` are how many
     items each step with ``each`` has that began. ``inner`` are the plans of functions that steps began to run, by step;
-    ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to, ``read`` the
-    untrusted places that a chat service read by itself. ``warnings`` are for the answer. ``origin`` is `Kernel.origin`
-    of the application that began the run, ``context`` what came with the goal. ``passing`` is a failure that time may
-    mend. Times are UTC.
+    ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to, ``read``
+    the untrusted places that a chat service read by itself. ``warnings`` are for the answer. ``origin`` is
+    `Kernel.origin` of the application that began the run, with what middleware added whenever it was resumed,
+    ``context`` what came with the goal. ``passing`` is a failure that time may mend. Times are UTC.
     """
 
     goal: str
@@ -298,6 +298,7 @@ class _Reading:
             case "step-finished" | "step-failed":
                 self.end_step(each)
             case "resumed":
+                self.first = replace(self.first, origin={**self.first.origin, **each.get("origin", {})})
                 if self.planner != each["planner"]:
                     self.planner = str(each["planner"])
                     self.plans = [replace(plan, notes=None) for plan in self.plans]

@@ -231,11 +231,6 @@ async def resume(
             ended = {record.step.id: record.step for record in state.records if record.step.own}
             ended |= {step: state.started[step].step for step in recorded if not around(step)}
             warnings = require_valid(kernel, plan, input=state.input, ended=ended)
-        # Only now it is known that the run can continue.
-        *others, last = more
-        for each in others:
-            journal.add(each)
-        await journal.write(last)
         merged = {**state.context, **(context_of(context) or {})} or None
         budget = budget or state.budget or kernel.budget
         said = [*state.context.get("messages", ()), *(context_of(context) or {}).get("messages", ())]
@@ -248,8 +243,18 @@ async def resume(
         loop.name, loop.functions, loop.exclude = name, state.functions, (*state.exclude, *exclude)
         loop.load(state)
         execution.warnings += warnings
-        execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
-        work = partial(loop.run, plan, approved=state.approved)
+
+        async def work() -> Run:
+            # Only now it is known that the run can continue, and where it continues.
+            if origin := kernel.middleware.add_origin(None):
+                more[0]["origin"] = origin
+            *others, last = more
+            for each in others:
+                journal.add(each)
+            await journal.write(last)
+            execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
+            return await loop.run(plan, approved=state.approved)
+
         return await _surround(loop, work, plan, state.origin, resumed=True)
 
 

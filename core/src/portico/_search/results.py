@@ -104,9 +104,9 @@ class SearchResults(Generic[Record]):
 
     def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
         """Return the same results converted one by one as they are read."""
-        return self._over((convert(record) async for record in self), self.total_count)
+        return self.over((convert(record) async for record in self), self.total_count)
 
-    def _over(self, stream: AsyncIterator[Any], total_count: int | None) -> SearchResults[Any]:
+    def over(self, stream: AsyncIterator[Any], total_count: int | None) -> SearchResults[Any]:
         """Return results of the same class, with all that a connector keeps in them, over another stream."""
         made: SearchResults[Any] = copy(self)
         made._stream, made._inner, made.total_count = stream, self, total_count
@@ -307,7 +307,8 @@ def search_method(
 
 def search_methods(connector: object) -> tuple[SearchMethod, ...]:
     """Return the further search methods of a connector or its class, in the order of definition."""
-    kind = connector if isinstance(connector, type) else type(connector)
+    # What stands for a connector, such as one that is traced, says whose class it has.
+    kind = connector if isinstance(connector, type) else connector.__class__
     found: dict[str, SearchMethod] = {}
     for base in reversed(kind.__mro__):
         for name, member in vars(base).items():
@@ -350,7 +351,7 @@ async def _check_and_fetch(
     found = await found
     if not isinstance(found, SearchResults):
         raise TypeError(f"{name} returned {_kind(found)}: return SearchResults(records).")
-    return found._over(_first(found, options.top), found.total_count if counted else None)  # noqa: SLF001 - of this module
+    return found.over(_first(found, options.top), found.total_count if counted else None)
 
 
 async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:

@@ -10,6 +10,7 @@ import pytest
 from portico import ChatRequest, From, Kernel, Message, Plan, Step, Usage, Value, function
 from portico.errors import ServiceUnavailable, StepFailed
 from portico.ports import ChatService, EmbeddingGenerator, Observer, TextSearch
+from portico.search import SearchResults, TextSearchOptions, search_method, search_plugin
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
@@ -30,6 +31,13 @@ def _half(number: int) -> int:
 def _plan(number: int) -> Plan:
     first = Step("s1", "half", {"number": Value(number)})
     return Plan("Quarter", (first, Step("s2", "half", {"number": From("s1")})), From("s2"))
+
+
+class _News(ListSearch):
+    @search_method
+    async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
+        """Find what is new."""
+        return SearchResults([query])
 
 
 class ObserverKit:
@@ -60,6 +68,8 @@ class ObserverKit:
             assert lost == [], f"what is around the {port.__name__} lacks {lost}"
         unknown = object()
         assert observer.observe_service("NoPort", unknown) is unknown, "it changed a service that it cannot know"
+        news = observer.observe_service("TextSearch", _News([]))
+        assert search_plugin(news, name="news", functions=["GetNews"]).functions, "it hides a further search method"
 
     async def test_a_chat_service_answers_as_before(self, observer: Observer) -> None:
         chat = observer.observe_service("ChatService", ScriptedChat("Noon.", usage=Usage(9, 3), repeat=True))

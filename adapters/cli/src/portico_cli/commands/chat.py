@@ -20,6 +20,7 @@ from portico_cli.invocation import (
     overrides_of,
     pass_invocation,
     source_option,
+    trace_option,
 )
 from portico_cli.loops import keep_open, run_async
 from portico_cli.show.layout import count_words
@@ -48,6 +49,7 @@ _MAXIMUM_BYTES = 1_000_000
     is_flag=True,
     help="Do not ask before a function with effects is called. It does not agree to flows of an enforced [policy].",
 )
+@trace_option
 @json_lines_option("Write one JSON object for each answer, on a line, and nothing else.")
 @common_options
 @pass_invocation
@@ -60,6 +62,7 @@ def command(
     instructions: str | None,
     thread_file: Path | None,
     yes: bool,
+    trace: Path | None,
 ) -> None:
     """Talk with an agent that has your sources and functions.
 
@@ -73,7 +76,7 @@ def command(
     if words.startswith("@") and len(words) > 1:
         content = read_bytes(words[1:], _MAXIMUM_BYTES, f"--instructions: {words[1:]}")
         words = content.decode("utf-8-sig", "replace").strip()
-    chosen = choose_sources(invocation, docs, names, overrides_of(None, chat))
+    chosen = choose_sources(invocation, docs, names, overrides_of(None, chat, trace))
     refuse_mistakes(chosen.application)
     file = None if thread_file is None else ThreadFile(thread_file)
     click.get_current_context().exit(_talk(invocation, chosen, words, file, yes=yes))

@@ -15,6 +15,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +25,7 @@ from portico.errors import StoreUnavailable
 from portico.plans import Event, RunEvent
 from portico.ports import Job, JobQueue, JobStatus
 from portico_cli.failures import DONE, INTERRUPTED
-from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
+from portico_cli.invocation import Invocation, common_options, json_option, overrides_of, pass_invocation, trace_option
 from portico_cli.loops import run_async
 from portico_cli.runs import no_journal
 from portico_cli.show.output import safe_text, show, write_json
@@ -61,6 +62,7 @@ _SECONDS_TO_END = 0.05
 )
 @click.option("--approve", is_flag=True, help="Pause each plan before it runs, for a person to approve.")
 @click.option("--approve-effects", is_flag=True, help="Pause each step whose function has effects.")
+@trace_option
 @json_option
 @common_options
 @pass_invocation
@@ -72,6 +74,7 @@ def command(
     grace: float,
     approve: bool,
     approve_effects: bool,
+    trace: Path | None,
 ) -> None:
     """Carry out the goals that `portico submit` hands over.
 
@@ -79,11 +82,12 @@ def command(
     jobs that it has not ended wait for another one.
     """
     invocation.lines = True
-    chosen = choose_sources(invocation)
+    overrides = overrides_of(None, None, trace)
+    chosen = choose_sources(invocation, overrides=overrides)
     port, configuration = port_named("Runner"), chosen.application.configuration
     runner = configuration.use(port) or chosen.application.plugins.default_of(port) or "local"
     if concurrency is not None:
-        chosen = choose_sources(invocation, overrides={"runner": {runner: {"concurrency": concurrency}}})
+        chosen = choose_sources(invocation, overrides=overrides | {"runner": {runner: {"concurrency": concurrency}}})
     application, listener = chosen.application, _listener(json=invocation.json)
     key = f"runner.{runner}.concurrency"
     many = next((setting.value for setting in application.settings() if setting.key == key), None)

@@ -7,10 +7,12 @@ const WAIT = 300;
 
 export class Editor {
   // `checked` gets what the check says: {plan, findings, graph, text}.
-  constructor(run, checked) {
+  constructor(run, editable, checked) {
     this.run = run;
     this.checked = checked;
     this.box = find("#plan-json");
+    // Before this, a change would go unseen, and the plan would run as it was.
+    this.box.readOnly = !editable;
     this.lines = find("#line-numbers");
     this.original = this.box.value;
     this.plan = JSON.parse(this.original);

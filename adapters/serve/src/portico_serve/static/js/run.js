@@ -47,7 +47,7 @@ function drawPlan() {
   const editable = "editable" in find("#plan").dataset;
   graph = new GraphView(find("#view-graph"), show);
   steps = new StepsView(find("#steps"), show, editable ? (at, name, value) => editor.set(at, name, value) : null);
-  editor = new Editor(run, checked);
+  editor = new Editor(run, editable, checked);
   steps.draw(now.plan, now.graph, now.steps);
   drawGraph(now.graph);
   list(now.graph.nodes.flatMap((node) => node.findings).concat(generalFindings()));
