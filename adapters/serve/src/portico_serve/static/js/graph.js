@@ -131,6 +131,7 @@ export class GraphView {
     const first = [...this.nodes.values()].find((each) => !each.node.end) ?? [...this.nodes.values()][0];
     first?.group.setAttribute("tabindex", "0");
     this.container.replaceChildren(nodes.length ? svg : element("p", { class: "muted small" }, "The plan has no steps."));
+    if (first) this.container.scrollLeft = first.x * scale - this.container.clientWidth / 2;
   }
 
   make(node, { x, y }) {

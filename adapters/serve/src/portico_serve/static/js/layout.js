@@ -7,7 +7,8 @@ onmessage = ({ data: { number, nodes, edges } }) => {
   graph.setGraph({ rankdir: "TB", nodesep: 22, ranksep: 34, marginx: 8, marginy: 8 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const { id, width, height } of nodes) graph.setNode(id, { width, height });
-  for (const [from, to] of edges) graph.setEdge(from, to);
+  // From the last to the first: then steps beside each other stand in the order of the plan.
+  for (const [from, to] of [...edges].reverse()) graph.setEdge(from, to);
   layout(graph);
   postMessage({
     number,

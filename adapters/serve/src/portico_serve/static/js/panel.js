@@ -1,5 +1,6 @@
 // What is looked at beside the page: a passage, a step.
 
+import { AWAY, SESSION, warn } from "./banner.js";
 import { find, setText } from "./dom.js";
 
 let opener = null;
@@ -24,8 +25,21 @@ export function renewPanel(address) {
   if (!panel.hidden && panel.dataset.address === address) reload();
 }
 
-function reload() {
-  window.htmx.ajax("GET", find("#panel").dataset.address, { target: "#panel-body", swap: "innerHTML" });
+async function reload() {
+  const panel = find("#panel");
+  const { address } = panel.dataset;
+  let text;
+  try {
+    const response = await fetch(address, { headers: { "HX-Request": "true" } });
+    if (response.status === 401) warn(SESSION);
+    text = await response.text();
+  } catch {
+    warn(AWAY);
+    return;
+  }
+  if (panel.dataset.address !== address) return;
+  const page = new DOMParser().parseFromString(text, "text/html");
+  find("#panel-body").replaceChildren(...(find("main", page) ?? page.body).childNodes);
 }
 
 export function closePanel() {
