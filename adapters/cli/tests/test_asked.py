@@ -250,3 +250,13 @@ def test_a_step_that_ends_while_a_question_is_open_is_shown_after_the_answer(tal
     assert code == 0, shown
     assert all(f"✓ s1[{index}]/s1" in shown for index in (0, 1))
     assert not [line for line in shown.splitlines() if "[n]o:" in line and "✓" in line], shown
+
+
+def test_a_planner_makes_another_plan_where_the_person_says_what_must_be_different(talk: Talk, folder: Path) -> None:
+    file = folder / "portico.toml"
+    file.write_text(file.read_text() + '[planner]\nuse = "recorded"\n[planner.recorded]\nplan = "plan.json"\n')
+    answers = [("[a]nother", "a\n"), ("What must be different?", "greet Ada\n")]
+    code, shown = talk("ask", "Tell them", answers=answers)
+    assert (code, sent(folder)) == (1, ""), shown
+    assert "greet Ada" in shown
+    assert "[a]nother" not in talk("run", "plan.json", answers=[("[n]o:", "n\n")])[1]

@@ -152,10 +152,12 @@ class PlanReview:
     """A checked plan about to run.
 
     A middleware proceeds, or returns `RequireApproval`, a `Refusal` that the planner gets, or a `Plan` to run instead.
+    ``planner`` made the plan; it is "" where none would make another.
     """
 
     plan: Plan
     run: str
+    planner: str = ""
 
 
 @dataclass(slots=True)

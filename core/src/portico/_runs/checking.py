@@ -144,7 +144,7 @@ def require_valid(
     return [f"A function changed since the plan was made, and the plan still fits it. {each}." for each in harmless]
 
 
-async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> Reviewed:
+async def review_plan(kernel: KernelLike, plan: Plan, run: str, planner: str = "") -> Reviewed:
     """Run the plan middleware and return what it decided; None where the plan may run.
 
     Raises ``TypeError`` for middleware that neither proceeds nor decides.
@@ -156,7 +156,7 @@ async def review_plan(kernel: KernelLike, plan: Plan, run: str) -> Reviewed:
     async def approve() -> None:
         approved.append(plan)
 
-    given: Any = await run_middleware(kernel.middleware.plan, PlanReview(plan, run), approve)
+    given: Any = await run_middleware(kernel.middleware.plan, PlanReview(plan, run, planner), approve)
     if isinstance(given, RequireApproval | Refusal | Plan):
         return given
     if given is not None or not approved:

@@ -388,8 +388,8 @@ class Loop:
 
     async def _review(self, plan: Plan) -> Plan | Paused | None:
         """Return the plan that may run, which a person may have edited; None where it was refused."""
-        execution = self.execution
-        while (decided := await review_plan(execution.kernel, plan, execution.run)) is not None:
+        execution, planner = self.execution, "" if self.planner is None else self.name
+        while (decided := await review_plan(execution.kernel, plan, execution.run, planner)) is not None:
             hold = decided if isinstance(decided, RequireApproval) else None
             if isinstance(decided, Refusal):
                 if self.planner is not None:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import PorticoError
-from portico.plans import plan_of, plan_to_text
+from portico.plans import Finding, Refusal, plan_of, plan_to_text
 from portico.plugins import RunState
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import safe_text, show_errors
@@ -54,7 +54,7 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
         kernel.approve_effects(person.about_step if person else None)
     if person is not None and not (options.approve or options.approve_effects or options.yes):
 
-        async def decide(review: PlanReview) -> bool | str:
+        async def decide(review: PlanReview) -> bool | Refusal:
             return await person.about_plan(review) if kernel.may_have_effects(review.plan) else True
 
         kernel.approve_plans(decide)
@@ -105,14 +105,19 @@ class Person:
         self._line = b""
         self._agreed: Counter[str] = Counter()
 
-    async def about_plan(self, review: PlanReview) -> bool | str:
-        """Show a plan and ask whether it may run."""
+    async def about_plan(self, review: PlanReview) -> bool | Refusal:
+        """Show a plan and ask whether it may run, or why its planner must make another."""
         async with self._asking:
             with self._quiet():
                 show_errors(
                     safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)), *self._flows(review.plan)
                 )
-                return await self._choice("Run this plan? [y]es, [n]o: ", "yn") == "y"
+                another = "[a]nother, " if review.planner else ""
+                letter = await self._choice(f"Run this plan? [y]es, {another}[n]o: ", "yan" if another else "yn")
+                if letter != "a":
+                    return letter == "y"
+                words = (await self._read("What must be different? ") or "").strip()
+                return Refusal(review.plan, (Finding(words or "the user wants another plan", None),))
 
     async def about_step(self, run: StepRun) -> bool | str:
         """Show a step with its arguments and ask whether it may run.
