@@ -21,10 +21,12 @@ async def client(folder: Path) -> AsyncIterator[Client]:
         yield made
 
 
-async def follow(events: AsyncIterator[tuple[str, Any]], *states: str) -> list[tuple[str, dict[str, Any]]]:
+async def follow(
+    events: AsyncIterator[tuple[str, Any]], *states: str, shown: dict[str, Any] | None = None
+) -> list[tuple[str, dict[str, Any]]]:
     """Return the events up to one after which the run is in a state, each with the whole run as a page has it then."""
     seen: list[tuple[str, dict[str, Any]]] = []
-    shown: dict[str, Any] = {}
+    shown = shown or {}
     async for event, data in events:
         if event == "snapshot":
             shown = data
@@ -41,12 +43,12 @@ async def follow(events: AsyncIterator[tuple[str, Any]], *states: str) -> list[t
 async def test_a_page_that_applies_the_changes_has_what_a_new_page_gets(client: Client) -> None:
     run = await client.start(WAITING)
     async with client.events(f"/runs/{run}") as events:
-        first, _ = await anext(events)
+        first, shown = await anext(events)
         assert first == "snapshot"
         await eventually(Path("begun.txt").exists)
         Path("on").touch()
 
-        seen = await follow(events, "done")
+        seen = await follow(events, "done", shown=shown)
 
     assert seen[-1][1] == await client.get(f"/runs/{run}")
     assert seen[-1][1]["answer"] == "HEY"

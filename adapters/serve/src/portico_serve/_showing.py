@@ -13,6 +13,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup, escape
+
 from portico_cli.invocation import short_name
 from portico_cli.runs import parse_time
 from portico_cli.show.layout import count_words
@@ -138,6 +140,18 @@ def shown_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def coded(text: str) -> Markup:
+    """Return words with what stands in backticks as code.
+
+    >>> coded("`a` & b")
+    Markup('<code>a</code> &amp; b')
+    """
+    parts = (text if text.count("`") % 2 == 0 else text.replace("`", "'")).split("`")
+    return Markup().join(
+        Markup("<code>{}</code>").format(each) if number % 2 else escape(each) for number, each in enumerate(parts)
+    )
+
+
 def key_of(*values: Any) -> str:
     """Return a short mark that differs where the values do."""
     return blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
@@ -172,6 +186,7 @@ def _environment() -> Environment:
     made.filters |= {
         "ago": _ago,
         "clock": clock,
+        "coded": coded,
         "duration": duration,
         "money": money,
         "counted": count_words,

@@ -1,7 +1,7 @@
 // A run, while it happens: its event stream changes only what changes.
 
 import { say } from "./banner.js";
-import { counted, element, find, findAll, framed, setText } from "./dom.js";
+import { counted, element, find, framed, setText } from "./dom.js";
 import { Editor } from "./editor.js";
 import { GraphView } from "./graph.js";
 import { openPanel, renewPanel } from "./panel.js";
@@ -43,6 +43,7 @@ function shapeOf(description) {
 
 function drawPlan() {
   graph = steps = editor = null;
+  drawn = "";
   if (!now?.plan || !find("#steps")) return;
   const editable = "editable" in find("#plan").dataset;
   graph = new GraphView(find("#view-graph"), show);
@@ -55,10 +56,14 @@ function drawPlan() {
 
 // A graph in a view that is hidden has no width: it is drawn when it is looked at.
 let undrawn = null;
+let drawn = "";
 function drawGraph(made) {
+  const form = JSON.stringify(made);
+  if (form === drawn) return;
   undrawn = made;
   if (graph && undrawn && !find("#view-graph").hidden) {
     undrawn = null;
+    drawn = form;
     graph.draw(made, now.steps);
   }
 }
@@ -156,8 +161,6 @@ document.addEventListener("click", (event) => {
   (box ?? find("#plan-json")).focus();
   find("#plan").scrollIntoView({ block: "nearest" });
 });
-
-window.addEventListener("resize", framed(() => findAll("#view-json .editor").length && editor?.number()));
 
 const end = follow(`/api${base}/events`, {
   snapshot,

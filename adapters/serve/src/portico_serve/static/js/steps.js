@@ -126,7 +126,7 @@ export class StepsView {
     if (!this.rows.has(id)) this.insert(id);
     const { row, state } = this.rows.get(id);
     row.dataset.state = state.dataset.state = step.state;
-    state.hidden = false;
+    state.hidden = step.state === "waiting";
     setText(state, wordsOf(step));
   }
 
