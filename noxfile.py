@@ -188,7 +188,14 @@ def browser(session: nox.Session) -> None:
     if "--screenshots" in session.posargs:
         run_in_workspace(session, "python", "-m", "tests.browser.screenshots", groups=["browser"])
         return
-    run_pytest(session, "-m", "browser", "-s", *(session.posargs or ["tests/browser"]), groups=["browser"])
+    if session.posargs:
+        run_pytest(session, "-m", "browser", "-s", *session.posargs, groups=["browser"])
+        return
+    # What is measured runs alone, and is shown.
+    alone = "tests/browser/test_speed.py"
+    others = ("--numprocesses=2", "tests/browser", f"--ignore={alone}")
+    run_pytest(session, "-m", "browser", *others, groups=["browser"])
+    run_pytest(session, "-m", "browser", "-s", alone, groups=["browser"])
 
 
 @nox.session(venv_backend="none")

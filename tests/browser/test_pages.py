@@ -48,6 +48,7 @@ def test_no_page_is_too_wide_or_has_barriers(
     wrong: dict[str, list[str]] = {}
 
     def look(name: str) -> None:
+        page.wait_for_load_state()
         found = [*too_wide(page), *barriers(page, axe)]
         if found:
             wrong[name] = found
@@ -72,6 +73,7 @@ def test_no_page_is_too_wide_or_has_barriers(
     ended(page)
     look("a run that is done")
     page.locator("#trace-link").click()
+    expect(page.locator("#waterfall")).to_be_visible()
     look("a trace")
     page.goto(server.url)
     page.locator("#options summary").click()

@@ -14,6 +14,9 @@ from tests.browser.serving import QUESTION, Server, eventually
 
 pytestmark = pytest.mark.browser
 
+GONE = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "401")
+"""What the console says where a server was killed, and where the next one does not know the session."""
+
 
 def propose(page: Page, server: Server, goal: str = TRIP) -> None:
     """Have a plan proposed, and wait until it is shown."""
@@ -44,7 +47,7 @@ def ended(page: Page, state: str = "done") -> None:
 def test_a_plan_that_is_edited_is_checked_and_runs_through_a_kill_of_the_server(
     server: Server, visiting: Callable[..., Any]
 ) -> None:
-    visit = visiting(server, allowed=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "401"))
+    visit = visiting(server, allowed=GONE)
     page = visit.log_in()
     propose(page, server)
     assert server.calls() == {}, "nothing runs before a person agrees"
@@ -115,6 +118,39 @@ def test_tabs_show_the_same_steps_at_the_same_time(server: Server, visiting: Cal
         expect(page.locator("#answer-text")).to_contain_text(LETTER)
 
 
+def test_a_plan_that_two_tabs_agree_to_runs_once(server: Server, visiting: Callable[..., Any]) -> None:
+    visit = visiting(server, allowed=("409",))
+    one = visit.log_in()
+    propose(one, server)
+    two = visit.open(one.url.removeprefix(server.url))
+    two.route("**/events", lambda route: None)
+    two.reload()
+    one.locator("#approve").click()
+    ended(one)
+    two.locator("#approve").click()
+    expect(two.locator("#notice")).not_to_be_empty()
+    assert set(server.calls().values()) == {1}
+    assert len((server.folder / "booked").read_text().splitlines()) == 1
+
+
+def test_a_page_says_that_its_server_has_gone_and_that_it_needs_a_new_address(
+    server: Server, visiting: Callable[..., Any]
+) -> None:
+    visit = visiting(server, allowed=GONE)
+    page = visit.log_in()
+    propose(page, server)
+    server.kill()
+    expect(page.locator("#banner")).to_be_visible(timeout=30_000)
+    expect(page.locator("#banner")).to_contain_text("server")
+    server.start()
+    expect(page.locator("#banner")).to_contain_text("address", timeout=30_000)
+    address = page.url
+    page.goto(server.address)
+    page.goto(address)
+    expect(page.locator("#approve")).to_be_visible()
+    expect(page.locator("#banner")).to_be_hidden()
+
+
 def test_a_refusal_with_a_reason_gives_another_proposal_and_what_differs(
     server: Server, visiting: Callable[..., Any]
 ) -> None:
@@ -135,7 +171,7 @@ def test_a_refusal_with_a_reason_gives_another_proposal_and_what_differs(
 
 
 def test_a_step_that_may_have_happened_waits_for_a_persons_word(server: Server, visiting: Callable[..., Any]) -> None:
-    visit = visiting(server, allowed=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "401"))
+    visit = visiting(server, allowed=GONE)
     page = visit.log_in()
     propose(page, server)
     server.gate(*(step for step in STEPS if step != "book"))
