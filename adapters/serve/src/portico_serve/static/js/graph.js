@@ -1,7 +1,7 @@
 // A plan as a graph. Each step is a button; arrow keys go along the connections.
 
 import { counted, element, shape } from "./dom.js";
-import { marksOf, SIGNS, wordsOf, worst } from "./states.js";
+import { marksOf, SIGNS, WORDS, worst } from "./states.js";
 
 const ENDS = ["input", "result"];
 const LEAST_SCALE = 0.7;
@@ -23,7 +23,7 @@ function sized(node) {
   const called = end ? "" : cut(node.function, 30);
   const marks = marksOf(node).join(" · ");
   const first = widthOf(title, "650 13px system-ui") + (marks ? widthOf(marks, "10.5px system-ui") + 12 : 0) + 46;
-  const width = Math.max(first, widthOf(called, "12px monospace") + 24, end ? 70 : 110);
+  const width = Math.max(first, widthOf(called, "12px monospace") + (node.each ? 72 : 24), end ? 70 : 110);
   return { ...node, end, title, called, marks, width: Math.ceil(width), height: end ? 30 : 48 };
 }
 
@@ -136,6 +136,7 @@ export class GraphView {
 
   make(node, { x, y }) {
     const sign = shape("text", { class: "sign", x: node.width - 10, y: 20, "aria-hidden": "true" });
+    const many = shape("text", { class: "sign", x: node.width - 10, y: 37, "aria-hidden": "true" });
     const group = shape(
       "g",
       {
@@ -154,8 +155,10 @@ export class GraphView {
       " ",
       node.marks ? shape("text", { class: "mark", x: node.width - 26, y: 19.5 }, node.marks) : null,
       sign,
+      " ",
+      many,
     );
-    this.nodes.set(node.id, { node, group, sign, x, y });
+    this.nodes.set(node.id, { node, group, sign, many, x, y });
     this.set(node.id, this.states[node.id]);
     return group;
   }
@@ -163,18 +166,15 @@ export class GraphView {
   set(id, step) {
     const shown = this.nodes.get(id);
     if (!shown) return;
-    const { node, group, sign } = shown;
+    const { node, group, sign, many } = shown;
     const count = node.findings?.length ?? 0;
-    const words = [
-      [node.title, node.called, node.marks].filter((each) => each).join(" "),
-      wordsOf(step),
-      count ? counted(count, "finding") : "",
-    ];
+    sign.textContent = SIGNS[step?.state] ?? "";
+    many.textContent = step?.items !== undefined && step.state === "running" ? `${step.done}/${step.items}` : "";
+    if (step) group.setAttribute("data-state", step.state);
+    // The name has what the node shows, in its order.
+    const name = [node.title, node.called, node.marks, many.textContent].filter((each) => each).join(" ");
+    const words = [name, WORDS[step?.state], count ? counted(count, "finding") : ""];
     group.setAttribute("aria-label", words.filter((each) => each).join(", "));
-    if (!step) return;
-    group.setAttribute("data-state", step.state);
-    const many = step.items !== undefined && step.state === "running" ? `${step.done}/${step.items} ` : "";
-    sign.textContent = many + (SIGNS[step.state] ?? "");
   }
 
   click(group) {
