@@ -92,7 +92,7 @@ export class GraphView {
   }
 
   async draw(graph, states) {
-    this.states = states;
+    this.states = { ...states };
     const nodes = graph.nodes.map(sized);
     const known = new Set(nodes.map((node) => node.id));
     const edges = graph.edges.filter(([from, to]) => known.has(from) && known.has(to));
@@ -163,7 +163,9 @@ export class GraphView {
     return group;
   }
 
+  // Also while the graph is being laid out: then it is drawn with this.
   set(id, step) {
+    this.states[id] = step;
     const shown = this.nodes.get(id);
     if (!shown) return;
     const { node, group, sign, many } = shown;
