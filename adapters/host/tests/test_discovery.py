@@ -255,12 +255,12 @@ def test_a_package_whose_hooks_return_nothing_is_empty_as_one_without_hooks_is(s
 
 
 def test_of_commands_with_one_name_the_others_are_known_too(site: Any) -> None:
-    for name in ("serve", "ape", "zoo"):
-        site.install(f"portico-{name}", "", extra="[portico.commands]\nserve = portico_serve.missing:serve\n")
-    (serve,) = (command for command in portico_host.commands() if command.name == "serve")
-    assert serve.distribution == "portico-ape"
-    (serve,) = (command for command in portico_host.commands(disable=["ape"]) if command.name == "serve")
-    assert serve.distribution == "portico-serve"
+    for name in ("lend", "ape", "zoo"):
+        site.install(f"portico-{name}", "", extra="[portico.commands]\nlend = portico_lend.missing:lend\n")
+    (lend,) = (command for command in portico_host.commands() if command.name == "lend")
+    assert lend.distribution == "portico-ape"
+    (lend,) = (command for command in portico_host.commands(disable=["ape"]) if command.name == "lend")
+    assert lend.distribution == "portico-lend"
 
 
 def test_damaged_metadata_of_another_distribution_hides_nothing(acme: Any) -> None:
@@ -272,17 +272,17 @@ def test_damaged_metadata_of_another_distribution_hides_nothing(acme: Any) -> No
 
 
 def test_commands_come_from_metadata_alone(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = "[portico.commands]\nserve = portico_serve.missing:serve\nstop = portico_serve._plugin:STOP\n"
-    site.install("portico-serve", "STOP = 'stop'", extra=extra)
-    site.install("portico-ape", "", extra="[portico.commands]\nserve = portico_ape:serve\n")
+    extra = "[portico.commands]\nlend = portico_lend.missing:lend\nstop = portico_lend._plugin:STOP\n"
+    site.install("portico-lend", "STOP = 'stop'", extra=extra)
+    site.install("portico-ape", "", extra="[portico.commands]\nlend = portico_ape:lend\n")
     found = {command.name: command for command in portico_host.commands()}
-    assert found["serve"].distribution == "portico-ape"
+    assert found["lend"].distribution == "portico-ape"
     assert found["stop"].load() == "stop"
-    with pytest.raises(PluginBroken, match="command 'serve' of portico-ape is broken"):
-        found["serve"].load()
-    assert not [c for c in portico_host.commands(disable=["serve", "portico-ape"]) if c.name in ("serve", "stop")]
-    monkeypatch.setenv("PORTICO_DISABLE", "serve, portico-ape")
-    assert not [c for c in portico_host.commands() if c.name in ("serve", "stop")]
+    with pytest.raises(PluginBroken, match="command 'lend' of portico-ape is broken"):
+        found["lend"].load()
+    assert not [c for c in portico_host.commands(disable=["lend", "portico-ape"]) if c.name in ("lend", "stop")]
+    monkeypatch.setenv("PORTICO_DISABLE", "lend, portico-ape")
+    assert not [c for c in portico_host.commands() if c.name in ("lend", "stop")]
     assert portico_host.discover().unmatched == (), "they are installed"
 
 

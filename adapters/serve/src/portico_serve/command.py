@@ -17,7 +17,15 @@ import click
 
 from portico.errors import ConfigurationError
 from portico_cli.failures import describe_error, write_error, write_traceback
-from portico_cli.invocation import Invocation, common_options, docs_option, overrides_of, pass_invocation, source_option
+from portico_cli.invocation import (
+    Invocation,
+    common_options,
+    docs_option,
+    overrides_of,
+    pass_invocation,
+    source_option,
+    trace_option,
+)
 from portico_cli.loops import run_async
 from portico_cli.runs import no_journal, origin_of
 from portico_cli.show.output import plain, safe_text, show_errors
@@ -44,12 +52,7 @@ _HOST = "127.0.0.1"
     "repeated.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page in the browser.")
-@click.option(
-    "--trace",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Append what happens and how long it takes to this file, as OTLP in JSON lines (with portico-opentelemetry).",
-)
+@trace_option
 @common_options
 @pass_invocation
 def command(
