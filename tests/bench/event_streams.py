@@ -45,7 +45,7 @@ GROWTH = 1.15
 
 async def serve(folder: Path, port: int) -> None:
     """Serve, begin a run wherever fewer than 50 are at work, and say on request how many tasks there are."""
-    from portico_serve._api import routes
+    from portico_serve._api.routes import routes
 
     steps = [step(f"s{n}", "tools-sleep", milliseconds=STEP_MILLISECONDS) for n in range(1, STEPS + 1)]
     for before, after in pairwise(steps):

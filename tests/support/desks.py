@@ -21,7 +21,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 import portico_host
-from portico_serve._api import routes
+from portico_serve._api.routes import routes
 from portico_serve._desk import Desk, open_desk as serve_desk
 
 ROOT = Path(__file__).parents[2]

@@ -13,12 +13,12 @@ import httpx
 from tests.support.desks import PATIENCE, open_desk
 
 from portico_serve import _desk
-from portico_serve._addresses import Addresses
 from portico_serve._app import STATIC, make_app
-from portico_serve._limits import Limits
+from portico_serve._guard.addresses import Addresses
+from portico_serve._guard.limits import Limits
+from portico_serve._guard.security import Guard
+from portico_serve._guard.sessions import Sessions
 from portico_serve._listening import open_socket, serving
-from portico_serve._security import Guard
-from portico_serve._sessions import Sessions
 
 TOKEN = "a-token-of-programs-0123456789"
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.desks import Client, plan, step, workshop
 
 from portico_serve._inputs import Fields, InputInvalid
-from portico_serve._traces import spans_of_file, spans_of_journal
+from portico_serve._runs.traces import spans_of_file, spans_of_journal
 
 SEARCH = {"id": "s1", "function": "shelf-GetTextSearchResults", "arguments": {"query": {"value": "ports"}}}
 

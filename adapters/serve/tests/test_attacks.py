@@ -13,7 +13,7 @@ import pytest
 from tests.support.desks import PATIENCE
 from tests.support.guarded import TOKEN, Served, guarded
 
-from portico_serve._limits import Limits
+from portico_serve._guard.limits import Limits
 
 GOAL = {"goal": json.dumps({"plans": []})}
 FORM = "application/x-www-form-urlencoded"

@@ -15,8 +15,8 @@ from portico.errors import PorticoError, RateLimited
 from portico.plans import Budget, Plan, plan_from_json
 from portico.plugins import RunState
 from portico_cli.runs import RunEntry, parse_time
-from portico_serve._feeds import Seen
-from portico_serve._views import Here, Kept, describe
+from portico_serve._runs.feeds import Seen
+from portico_serve._runs.views import Here, Kept, describe
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 

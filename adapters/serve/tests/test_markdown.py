@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
-from portico_serve._markdown import to_html
+from portico_serve._pages.markdown import to_html
 
 TAGS = set(
     "p em strong s a code pre ul ol li blockquote h3 h4 h5 h6 hr br table thead tbody tr th td".split()  # noqa: SIM905

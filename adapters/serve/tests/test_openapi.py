@@ -11,13 +11,14 @@ from starlette.routing import Route
 from tests.support.desks import plan, step
 from tests.support.guarded import Served
 
-from portico_serve import _api, _completions, _openapi
+from portico_serve._api import document, routes as api
+from portico_serve._openai import completions
 
 SHOUT = {"plans": [plan(step("s1", "tools-shout", text="hey"), result="s1")]}
 
 
 def test_every_route_is_in_the_document_and_nothing_else(served: Served) -> None:
-    routes = [route for each in (_api, _completions, _openapi) for route in each.routes(served.desk)]
+    routes = [route for each in (api, completions, document) for route in each.routes(served.desk)]
     there = {
         (method.lower(), re.sub(r":\w+\}", "}", route.path))
         for route in routes
@@ -25,7 +26,7 @@ def test_every_route_is_in_the_document_and_nothing_else(served: Served) -> None
         for method in route.methods or ()
         if method != "HEAD"
     }
-    paths = _openapi.openapi("http://127.0.0.1:1")["paths"]
+    paths = document.openapi("http://127.0.0.1:1")["paths"]
 
     assert {(method, path) for path, item in paths.items() for method in item if method != "parameters"} == there
     ids = [each["operationId"] for item in paths.values() for key, each in item.items() if key != "parameters"]

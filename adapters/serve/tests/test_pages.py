@@ -16,7 +16,7 @@ import pytest
 from tests.support.desks import PATIENCE, plan, step
 from tests.support.guarded import Served
 
-from portico_serve import _pages
+from portico_serve._pages import routes
 
 SEND = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-send", text={"from": "s1"}), result="s2")
 SHOUT = plan(step("s1", "tools-shout", text="hey"), result="s1")
@@ -257,7 +257,7 @@ async def test_nothing_that_a_model_or_a_document_says_becomes_markup(page: http
 async def test_runs_are_found_by_words_and_state_and_page_by_page(
     page: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_pages, "_A_PAGE", 2)
+    monkeypatch.setattr(routes, "_A_PAGE", 2)
     for number in range(3):
         await until(page, await begin(page, goal_of(answer="x", title=f"goal-{number}")), "done")
     await until(page, await begin(page, "only words"), "infeasible")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.guarded import TOKEN, Served, guarded
 
 from portico.errors import ConfigurationError
-from portico_serve._sessions import require_token
+from portico_serve._guard.sessions import require_token
 
 
 async def test_the_token_begins_a_session_and_the_address_is_without_it(served: Served) -> None:

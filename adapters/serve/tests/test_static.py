@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from portico_serve._app import STATIC
-from portico_serve._showing import PAGES
+from portico_serve._pages.showing import PAGES
 
 MOST_BYTES = 60 * 1024
 NAMES_OF_FORMS = ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink", "http://www.w3.org/1999/xhtml")

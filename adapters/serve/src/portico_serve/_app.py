@@ -12,13 +12,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from portico_serve import _api, _completions, _openapi, _pages
-from portico_serve._addresses import Addresses
+from portico_serve._api import document, routes as api
 from portico_serve._desk import Desk
-from portico_serve._limits import Limits
-from portico_serve._refusals import Refused, failure
-from portico_serve._security import Guard
-from portico_serve._sessions import Sessions
+from portico_serve._guard.addresses import Addresses
+from portico_serve._guard.limits import Limits
+from portico_serve._guard.refusals import Refused, failure
+from portico_serve._guard.security import Guard
+from portico_serve._guard.sessions import Sessions
+from portico_serve._openai import completions
+from portico_serve._pages import routes as pages
 
 STATIC = Path(__file__).parent / "static"
 
@@ -34,10 +36,10 @@ def make_app(
 ) -> Guard:
     """Return the guarded application; ``report`` gets errors that should not happen."""
     routes: list[BaseRoute] = [
-        *_api.routes(desk),
-        *_openapi.routes(desk),
-        *_completions.routes(desk),
-        *_pages.routes(desk),
+        *api.routes(desk),
+        *document.routes(desk),
+        *completions.routes(desk),
+        *pages.routes(desk),
         Mount("/static", StaticFiles(directory=static, check_dir=False)),
     ]
     handlers = {HTTPException: _refuse, Exception: _fail}

@@ -24,9 +24,9 @@ from portico_cli.arguments import write_text
 from portico_cli.conversation import Grounding, ThreadFile
 from portico_cli.failures import describe_error
 from portico_cli.show.chat import Turn
-from portico_serve._feeds import Watcher, to_json
 from portico_serve._inputs import NotFound
-from portico_serve._views import cut_value, safe_link
+from portico_serve._runs.feeds import Watcher, to_json
+from portico_serve._runs.views import cut_value, safe_link
 
 if TYPE_CHECKING:
     from portico import FlowReview, FunctionInvocation, Kernel, ToolCall

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico_serve._chats import Chats
-from portico_serve._runs import Runs
+from portico_serve._runs.runs import Runs
 
 if TYPE_CHECKING:
     from portico import Kernel

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from portico.errors import ConfigurationError
-from portico_serve._security import Guard
+from portico_serve._guard.security import Guard
 
 DEFAULT_PORT = 8321
 _NEXT_PORTS = 20

@@ -33,7 +33,7 @@ from portico_cli.sources import Chosen, choose_sources, refuse_mistakes
 from portico_cli.terminal.progress import update_sources
 
 if TYPE_CHECKING:
-    from portico_serve._addresses import Addresses
+    from portico_serve._guard.addresses import Addresses
 
 _HOST = "127.0.0.1"
 
@@ -72,9 +72,9 @@ def command(
     says otherwise: then PORTICO_SERVE_TOKEN must be set. Programs send that token to /api, and to /v1 as to OpenAI.
     Ctrl-C ends the server.
     """
-    from portico_serve._addresses import Addresses, is_loopback
+    from portico_serve._guard.addresses import Addresses, is_loopback
+    from portico_serve._guard.sessions import TOKEN_VARIABLE, require_token
     from portico_serve._listening import open_socket
-    from portico_serve._sessions import TOKEN_VARIABLE, require_token
 
     token = require_token(os.environ.get(TOKEN_VARIABLE))
     host = host.strip("[]").lower()
@@ -115,8 +115,8 @@ class _Serving:
         """Open the kernel, bring the indexes up to date, and serve until a signal."""
         from portico_serve._app import make_app
         from portico_serve._desk import open_desk
+        from portico_serve._guard.sessions import Sessions
         from portico_serve._listening import serving, stopped_by_signals
-        from portico_serve._sessions import Sessions
 
         ended = asyncio.Event()
         task = asyncio.current_task()

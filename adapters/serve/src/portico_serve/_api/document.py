@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from portico_serve._refusals import ORIGIN
+from portico_serve._guard.refusals import ORIGIN
 
 if TYPE_CHECKING:
     from portico_serve._desk import Desk

@@ -29,12 +29,12 @@ from portico.plugins import RunState
 from portico.ports import JobQueue, JobStatus, RunStore
 from portico_cli.runs import RunEntry, parse_time, read_run
 from portico_cli.show.answer import STATES
-from portico_serve._feeds import Feeds, Seen, TellingStore, Watcher
-from portico_serve._graphs import drawn, finding_to_json
 from portico_serve._inputs import InputInvalid, NotFound
-from portico_serve._passages import passage_view
-from portico_serve._traces import trace_view
-from portico_serve._views import (
+from portico_serve._runs.feeds import Feeds, Seen, TellingStore, Watcher
+from portico_serve._runs.graphs import drawn, finding_to_json
+from portico_serve._runs.passages import passage_view
+from portico_serve._runs.traces import trace_view
+from portico_serve._runs.views import (
     APPROVE,
     MODES,
     Here,

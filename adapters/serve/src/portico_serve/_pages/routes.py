@@ -17,10 +17,10 @@ from portico.errors import PlanInvalid, PorticoError
 from portico.plans import Finding
 from portico_cli.runs import parse_time
 from portico_cli.show.layout import count_words
-from portico_serve._api import about, error_response
-from portico_serve._graphs import finding_to_json
+from portico_serve._api.routes import about, error_response
 from portico_serve._inputs import InputInvalid, NotFound
-from portico_serve._showing import duration, error_page, money, render, seconds_between
+from portico_serve._pages.showing import duration, error_page, money, render, seconds_between
+from portico_serve._runs.graphs import finding_to_json
 
 if TYPE_CHECKING:
     from portico_serve._desk import Desk

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from portico_serve._addresses import Addresses
-from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below
-from portico_serve._sessions import TOKEN_VARIABLE, Sessions
+from portico_serve._guard.addresses import Addresses
+from portico_serve._guard.limits import Allowances, Limits, read_body, too_large, too_many
+from portico_serve._guard.refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below
+from portico_serve._guard.sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from portico.errors import PorticoError, RunNotFound
-from portico_serve._steps import STEP_ENTRIES, StepStates
-from portico_serve._views import VOLATILE
+from portico_serve._runs.steps import STEP_ENTRIES, StepStates
+from portico_serve._runs.views import VOLATILE
 
 _LOG = logging.getLogger(__name__)
 

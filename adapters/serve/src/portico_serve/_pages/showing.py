@@ -19,7 +19,7 @@ from portico_cli.invocation import short_name
 from portico_cli.runs import parse_time
 from portico_cli.show.layout import count_words
 from portico_cli.show.runs import age
-from portico_serve._markdown import is_web_address, to_html
+from portico_serve._pages.markdown import is_web_address, to_html
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,7 +35,7 @@ _TITLES = {
 }
 _JUST_NOW = 5
 _NUMBER = re.compile(r"^(\s*)\d+\. (?=\S+: )")
-PAGES = Path(__file__).parent / "pages"
+PAGES = Path(__file__).parent / "templates"
 
 STATES: Mapping[str, str] = {
     "waiting": "waiting",

@@ -16,8 +16,8 @@ from portico_cli.runs import RunEntry, parse_time
 from portico_cli.show.answer import STATES
 from portico_cli.show.plans import function_to_json, outcome_to_json
 from portico_cli.show.runs import run_to_json
-from portico_serve._graphs import drawn, finding_to_json
-from portico_serve._steps import StepStates, outside
+from portico_serve._runs.graphs import drawn, finding_to_json
+from portico_serve._runs.steps import StepStates, outside
 
 if TYPE_CHECKING:
     from portico import Kernel

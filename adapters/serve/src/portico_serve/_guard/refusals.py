@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from portico_serve._showing import error_page
+from portico_serve._pages.showing import error_page
 
 FOR_PROGRAMS = ("/api", "/v1")
 """The paths at which programs ask; elsewhere are pages."""

@@ -10,7 +10,7 @@ from portico import Passages
 from portico.plans import Answer
 from portico.plugins import RunState
 from portico_serve._inputs import NotFound
-from portico_serve._views import cut_value, safe_link
+from portico_serve._runs.views import cut_value, safe_link
 
 if TYPE_CHECKING:
     from portico import Citation, Kernel, Source

@@ -18,9 +18,9 @@ from starlette.routing import BaseRoute, Route
 
 from portico import Message, Usage
 from portico.errors import ContextOverflow, PorticoError, RateLimited
-from portico_serve._answering import Agent, Answered, Answering, Asked, Piece, answer_by_run
-from portico_serve._api import error_response
-from portico_serve._refusals import DO_NOT_RETRY, ORIGIN, failure, openai_error
+from portico_serve._api.routes import error_response
+from portico_serve._guard.refusals import DO_NOT_RETRY, ORIGIN, failure, openai_error
+from portico_serve._openai.answering import Agent, Answered, Answering, Asked, Piece, answer_by_run
 
 if TYPE_CHECKING:
     from portico_serve._desk import Desk

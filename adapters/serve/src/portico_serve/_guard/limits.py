@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.types import Message, Receive
 
-from portico_serve._refusals import Refused
+from portico_serve._guard.refusals import Refused
 
 _MOST_VISITORS = 1_000
 

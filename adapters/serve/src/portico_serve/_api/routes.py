@@ -34,9 +34,9 @@ from portico.errors import (
 from portico.plans import Finding
 from portico.ports import ChatService, Planner
 from portico_serve._chats import ANSWERS
-from portico_serve._feeds import Watcher
-from portico_serve._graphs import finding_to_json
 from portico_serve._inputs import Fields, InputInvalid, NotFound, NotJson, short
+from portico_serve._runs.feeds import Watcher
+from portico_serve._runs.graphs import finding_to_json
 
 if TYPE_CHECKING:
     from portico import Kernel

@@ -1,0 +1,1 @@
+"""What clients of the API of OpenAI ask: grounded answers, and an agent."""

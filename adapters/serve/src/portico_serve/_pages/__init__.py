@@ -1,0 +1,1 @@
+"""The pages, written as HTML by the server."""
