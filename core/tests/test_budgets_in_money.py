@@ -10,7 +10,9 @@ from hypothesis import given, strategies as st
 from portico import ChatCapabilities, Kernel, Message, ToolCall, ToolLoopLimits, Usage
 from portico.errors import LimitExceeded, StepFailed, UnsupportedOption
 from portico.plans import Asking, Budget, Each, From, Plan, Step, Value
+from portico.plugins import RunState
 from portico_testkit.fakes.chat_service import ScriptedChat
+from portico_testkit.fakes.run_store import MemoryRunStore
 
 TOOLS = ChatCapabilities(tools=True)
 PAID = Usage(10, 5, cost=0.02)
@@ -144,3 +146,32 @@ def total(parts: Iterable[Usage]) -> Usage:
 def test_a_sum_is_known_where_every_part_with_tokens_is(parts):
     costs = [part.cost for part in parts if part != Usage()]
     assert total(parts).cost == (sum(costs) if costs and None not in costs else None)
+
+
+class Steps(AskingPlanner):
+    """Asks its model for each step."""
+
+    async def propose(self, task, *, emit):
+        await super().propose(task, emit=emit)
+        return Plan(task.goal, (Step(f"s{len(task.steps)}", "add", {"a": Value(1), "b": Value(2)}),))
+
+
+async def test_what_a_run_used_is_in_its_journal_and_counts_when_it_is_resumed():
+    kernel = Kernel(run_store=MemoryRunStore())
+    kernel.add_function(add)
+    chat = ScriptedChat("Go.", usage=PAID, capabilities=TOOLS, repeat=True)
+    decisions = iter([True, True, False, True, True, True])
+
+    async def decide(_):
+        return next(decisions)
+
+    kernel.approve_plans(decide)
+    held = await kernel.run_goal("Add.", planner=Steps(chat), budget=Budget(cost=0.09))
+    state = RunState.of(await kernel.run_store.read(held.name))
+    assert (state.usage, state.services) == (held.usage, (chat.name,))
+    assert held.usage.cost == pytest.approx(0.06)
+    with pytest.raises(LimitExceeded, match=r"0\.09 US dollars.*0\.1"):
+        await kernel.resume(held.name, planner=Steps(chat))
+    assert len(chat.requests) == 5
+    state = RunState.of(await kernel.run_store.read(held.name))
+    assert (state.state, state.usage.cost) == ("failed", pytest.approx(0.10))

@@ -509,8 +509,8 @@ class Kernel:
         ``Paused(uncertain=True)`` until the step is in ``retry`` or its result in ``results``. Middleware that paused
         is asked again. What failed stays failed, unless it is in ``retry``. The planner is that of the journal, unless
         another is given, and so is the conversation before the goal. ``exclude`` names functions and plugins that it
-        may not use this time, beside those that the run leaves out. Proposals and steps count over the whole run,
-        seconds from now on.
+        may not use this time, beside those that the run leaves out. Proposals, steps and cost count over the whole
+        run, seconds from now on.
 
         Raises ``RunNotFound``, ``FunctionNotFound`` for an unknown function, ``RunError`` for a step or a value that
         does not fit, ``StoreBusy`` while another process has the run, ``PlanStale`` and ``PlanInvalid`` where what is

@@ -78,12 +78,12 @@ def purse() -> Purse | None:
 
 
 @contextmanager
-def spending(limit: float | None) -> Iterator[None]:
-    """Hold the model calls of a block to ``limit`` US dollars; None for no bound."""
+def spending(limit: float | None, usage: Usage = _NOTHING) -> Iterator[None]:
+    """Hold the model calls of a block to ``limit`` US dollars, of which ``usage`` is spent; None for no bound."""
     if limit is None:
         yield
         return
-    token = _current.set(Purse(limit, _current.get()))
+    token = _current.set(Purse(limit, _current.get(), usage))
     try:
         yield
     finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from portico._chat.messages import Usage
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import Plan, Step, Value, around
@@ -65,9 +66,10 @@ class RunState:
     ``started`` those that began and did not end, by id, ``called`` those that templates called. ``items`` are how many
     items each step with ``each`` has that began. ``inner`` are the plans of functions that steps began to run, by step;
     ``reviewed`` are the steps whose inner plan was approved, ``agreed`` the flows that a person agreed to, ``read``
-    the untrusted places that a chat service read by itself. ``warnings`` are for the answer. ``origin`` is
-    `Kernel.origin` of the application that began the run, with what middleware added whenever it was resumed,
-    ``context`` what came with the goal. ``passing`` is a failure that time may mend. Times are UTC.
+    the untrusted places that a chat service read by itself. ``services`` are the chat services that were asked, in
+    order, and ``usage`` what they used. ``warnings`` are for the answer. ``origin`` is `Kernel.origin` of the
+    application that began the run, with what middleware added whenever it was resumed, ``context`` what came with
+    the goal. ``passing`` is a failure that time may mend. Times are UTC.
     """
 
     goal: str
@@ -92,6 +94,8 @@ class RunState:
     reviewed: frozenset[str] = frozenset()
     agreed: frozenset[tuple[str, str]] = frozenset()
     read: frozenset[str] = frozenset()
+    usage: Usage = field(default_factory=Usage)
+    services: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
@@ -213,6 +217,7 @@ class _Reading:
         self.reviewed: set[str] = set()
         self.agreed: set[tuple[str, str]] = set()
         self.read: set[str] = set()
+        self.used: Mapping[str, Any] = {}
         self.warnings: list[str] = []
         self.refused: list[Refusal] = []
         self.pending = self.approved = self.reused = False
@@ -241,6 +246,7 @@ class _Reading:
             reviewed=frozenset(self.reviewed),
             agreed=frozenset(self.agreed),
             read=frozenset(self.read),
+            **used_of(self.used),
             warnings=tuple(self.warnings),
             refused=tuple(self.refused),
             proposals=self.proposals,
@@ -253,6 +259,7 @@ class _Reading:
     def take(self, each: Mapping[str, Any]) -> None:
         self.last = each
         self.read.update(map(str, each.get("read", ())))
+        self.used = each.get("used", self.used)
         match each["type"]:
             case "plan":
                 plan = plan_from_json(each["plan"])
@@ -332,6 +339,18 @@ class _Reading:
 
     def find_step(self, step_id: str) -> Step:
         return _find_step(step_id, self.steps, self.inner)
+
+
+def used_body(usage: Usage, services: Iterable[str]) -> dict[str, Any]:
+    """Return what an entry says of the chat services that were asked up to it, without counts that are zero."""
+    counts = {name: value for name, value in asdict(usage).items() if value}
+    return {"used": {"services": list(dict.fromkeys(services)), **counts}}
+
+
+def used_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the usage and the services of a body; counts of a newer version are ignored."""
+    counts = {name: body[name] for name in Usage.__dataclass_fields__ if name in body}
+    return {"usage": Usage(**counts), "services": tuple(map(str, body.get("services", ())))}
 
 
 def _find_step(step_id: str, steps: MutableMapping[str, Step], inner: Mapping[str, Plan]) -> Step:

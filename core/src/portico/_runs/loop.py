@@ -33,7 +33,7 @@ from portico._plans.reuse import find_plan, saved_plan
 from portico._plans.task import Answer, Budget, Emit, Event, Refusal, RunEvent, StepRecord, Task
 from portico._runs.attempts import causes, may_pass
 from portico._runs.checking import check, fingerprints_of, refusal_hold, review_plan, with_fingerprints
-from portico._runs.journal import FIXED, refusal_body
+from portico._runs.journal import FIXED, refusal_body, used_body
 from portico._runs.offer import Offer, find_allowed
 from portico._runs.outcome import FinalOutcome, Outcome, Paused, Run, copy_json, outcome_body, state_of
 from portico._runs.scheduling import Broken, PausedStep
@@ -105,6 +105,7 @@ class Loop:
         self.plans = list(state.plans)
         self.refused = list(state.refused)
         self.proposals = state.proposals
+        self.usage, self.services = state.usage, list(state.services)
         self._note_read(state.read)
         for plan in self.plans:
             self._observe(plan)
@@ -126,7 +127,10 @@ class Loop:
         execution, self.outer = self.execution, Event.of_run()
         token = Event.taker.set(self._emit_of_step)
         try:
-            with spending(self.budget.cost), attaching((self.context or {}).get("attached", ())) as attached:
+            with (
+                spending(self.budget.cost, self.usage),
+                attaching((self.context or {}).get("attached", ())) as attached,
+            ):
                 outcome = await self._in_time(first, approved)
             # A run that continues may have shown it before.
             if attached.parts and not attached.shown and execution.past is None:
@@ -500,6 +504,8 @@ class Loop:
             self.usage += event.usage
             self._note_read(event.untrusted)
             self.services.append(event.service)
+            if self.execution.journal is not None:
+                self.execution.journal.used = used_body(self.usage, self.services)
             self.cited += event.citations if event.untrusted else ()
             self.outer(event)
         elif isinstance(event, Event.Warned):

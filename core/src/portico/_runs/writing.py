@@ -49,6 +49,8 @@ class Journal:
         self.lost: Exception | None = None
         self.length = 0
         """The entries that the store has of the run, as far as it has said so."""
+        self.used: Mapping[str, Any] = {}
+        """What the next entry says of the chat services that were asked."""
         self._seconds = float(getattr(store, "lease_seconds", LEASE_SECONDS))
         self._store = store
         self._lease: Lease | None = None
@@ -93,7 +95,8 @@ class Journal:
         """Put an entry after the earlier ones; the next `write` waits for it too."""
         self.begun = True
         self.ended = self.ended or written["type"] == "outcome"
-        self._waiting.append(written)
+        self._waiting.append({**written, **self.used} if self.used else written)
+        self.used = {}
         if self._next is None:
             self._next = asyncio.create_task(self._flush(self._last))
         return self._next

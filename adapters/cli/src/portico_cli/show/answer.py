@@ -167,6 +167,13 @@ def usage_to_json(usage: Usage) -> dict[str, int | float]:
     return counts if usage.cost is None else {**counts, "cost": usage.cost}
 
 
+def cost_words(usage: Usage) -> str:
+    """Return what models cost, " for $0.0021"; nothing where it is not known, or nothing was to pay."""
+    if not usage.cost:
+        return ""
+    return f" for ${usage.cost:.2f}" if usage.cost >= 1 else f" for ${max(usage.cost, 0.0001):.4f}"
+
+
 def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
     """Yield an empty line and the place of each citation, by number; nothing if there are none."""
     if citations:
@@ -221,8 +228,7 @@ def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
     if run.passages:
         documents = {(each.link or "").partition("#")[0] or each.name for each in run.passages}
         line += f" from {count_words(len(run.passages), 'passage')} in {count_words(len(documents), 'document')}"
-    if run.usage.cost:
-        line += f" for ${run.usage.cost:.2f}" if run.usage.cost >= 1 else f" for ${max(run.usage.cost, 0.0001):.4f}"
+    line += cost_words(run.usage)
     problems = sum(len(report.problems) for report in reports.values())
     advice = f" {count_words(problems, 'problem')} while reading: `portico index PATH` shows why." if problems else ""
     return f"{plain(line)}.{advice}"

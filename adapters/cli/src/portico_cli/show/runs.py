@@ -15,7 +15,7 @@ from portico.plans import Answer, Step, plan_to_json
 from portico.plugins import RunState
 from portico_cli.invocation import short_name
 from portico_cli.runs import RunEntry, host_of, parse_time
-from portico_cli.show.answer import STATES
+from portico_cli.show.answer import STATES, cost_words, usage_to_json
 from portico_cli.show.layout import Hanging
 from portico_cli.show.output import one_line, plain, safe_text
 from portico_cli.show.plans import argument_lines, function_to_json, outcome_to_json
@@ -57,6 +57,7 @@ def run_lines(each: RunEntry) -> Iterator[RenderableType]:
     words = [f"{word} {body[key]}" for key, word in facts.items() if body[key]]
     times = {"submitted": "submitted_at", "begun": "started_at", "last entry": "updated_at"}
     words += [f"{word} {age(body[key], datetime.now(UTC))} ago" for word, key in times.items() if body[key]]
+    words += [f"asked {', '.join(state.services)}{cost_words(state.usage)}"] if state and state.services else []
     yield Hanging(safe_text(", ".join(words), "dim"), "  ")
     if body.get("input") is not None:
         yield from argument_lines({"input": body["input"]})
@@ -133,6 +134,8 @@ def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
     }
     if details and state is not None:
         body |= {
+            "usage": usage_to_json(state.usage),
+            "services": list(state.services),
             "input": state.input,
             "step": state.step,
             "uncertain": list(state.uncertain) if each.state != "running" else [],

@@ -335,6 +335,7 @@ _SCHEMAS: Mapping[str, Schema] = {
         started_at=_maybe(_TEXT),
         updated_at=_maybe(_TEXT),
         seconds=_maybe({"type": "number"}),
+        services=_list(_TEXT),
         cost=_described("US dollars, where the price is known.", _maybe({"type": "number"})),
         input=_ANY,
         reason=_described("Why there is no answer.", _maybe(_TEXT)),

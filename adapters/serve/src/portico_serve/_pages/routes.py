@@ -314,7 +314,7 @@ def _earlier(proposals: Mapping[int, Mapping[str, Any]], number: int) -> Mapping
 
 def _footer(found: Mapping[str, Any]) -> str:
     """Return who answered, from what, how long it took and what it cost."""
-    words = f"Answered by {found['planner']}" if found["planner"] else "Answered"
+    words = f"Answered by {', '.join(found['services']) or found['planner']}"
     if found["citations"]:
         documents = {(each["link"] or "").partition("#")[0] or each["name"] for each in found["citations"]}
         passages = len({each["number"] for each in found["citations"]})

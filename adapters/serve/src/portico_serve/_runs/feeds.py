@@ -122,6 +122,8 @@ class Seen:
         at = entries[-1]["at"]
         steps = made._states.shown(at_work=True)  # noqa: SLF001
         made.volatile = self.volatile | {"steps": steps, "updated_at": at, "seconds": seconds(at)}
+        if used := [each["used"] for each in entries[self.count :] if "used" in each]:
+            made.volatile |= {"cost": used[-1].get("cost"), "services": list(used[-1].get("services", ()))}
         return made
 
     def changed(self, before: Seen) -> dict[str, Any] | None:
@@ -222,8 +224,7 @@ class _Feed:
             if changed is None:
                 self.refresh()
             elif changed["steps"] or seen.volatile != before.volatile:
-                known = self._source.present(self._run)[1]
-                self.put("steps", changed | ({"cost": known["cost"]} if "cost" in known else {}))
+                self.put("steps", changed)
 
     def _fail(self, error: Exception) -> None:
         if not self.first.done():

@@ -48,7 +48,7 @@ from portico_serve._runs.views import (
 )
 
 if TYPE_CHECKING:
-    from portico import FlowReview, Kernel, PlanReview, Run, Usage
+    from portico import FlowReview, Kernel, PlanReview, Run
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ _KIND = "pursuit"
 _PATIENCE = 15.0
 _PAUSE = 0.1
 _MOST_HERE = 200
-_MOST_COSTS = 2_000
+_MOST_ROWS = 2_000
 _MOST_WRITTEN = 200_000
 _MOST_LOOKED_AT = 1_000
 _UNLISTED = ("waiting", "running", "failed", "cancelled")
@@ -108,7 +108,6 @@ class Runs:
         self._trace = trace
         self._feeds = Feeds(self)
         self._here: dict[str, _Work] = {}
-        self._costs: OrderedDict[str, Usage] = OrderedDict()
         self._kept = Kept()
         self._rows: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._works: set[_Work] = set()
@@ -317,11 +316,6 @@ class Runs:
             case Event.TextDelta() if len(work.writing) < _MOST_WRITTEN:
                 work.writing += event.text
                 self._feeds.put(work.name, "text", {"text": event.text})
-            case Event.ChatUsed():
-                before = self._costs.pop(work.name, None)
-                self._costs[work.name] = event.usage if before is None else before + event.usage
-                while len(self._costs) > _MOST_COSTS:
-                    self._costs.popitem(last=False)
             case Event.Proposed() | Event.Refused() | Event.StepStarted() | Event.StepRetried() if work.writing:
                 work.writing = ""  # what was written was not the answer
                 self._feeds.refresh(work.name)
@@ -468,7 +462,7 @@ class Runs:
         made = row(await read_run(self.store, name, job, whole=False), self._known(name))
         if made["state"] in ("done", "infeasible") and not made["here"]:
             self._rows[name] = made
-            while len(self._rows) > _MOST_COSTS:
+            while len(self._rows) > _MOST_ROWS:
                 self._rows.popitem(last=False)
         return made
 
@@ -496,17 +490,15 @@ class Runs:
         return self._feeds.watch(run)
 
     def _known(self, run: str) -> Here:
-        work, usage = self._here.get(run), self._costs.get(run)
-        return Here(
-            work is not None, work.writing if work is not None else "", usage.cost if usage is not None else None
-        )
+        work = self._here.get(run)
+        return Here(work is not None, work.writing if work is not None else "")
 
     # What a feed asks for.
 
     def present(self, run: str) -> tuple[bool, Mapping[str, Any]]:
         """Tell whether a run is carried out here, and what only this process knows of it."""
         known = self._known(run)
-        return known.here, {"writing": known.writing, "cost": known.cost}
+        return known.here, {"writing": known.writing}
 
     async def look(self, run: str, before: Seen | None) -> Seen:
         """Read a run again, as little of it as needed."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST_VALUE = 200_000
 """The most characters of a result, in JSON, that a page gets at once."""
-VOLATILE = ("steps", "updated_at", "seconds", "cost", "writing")
+VOLATILE = ("steps", "updated_at", "seconds", "cost", "services", "writing")
 """What of a description changes while steps run; the rest is its shape."""
 APPROVE = "approve"
 """Under this name the origin of a run says which of its plans are held."""
@@ -52,17 +52,17 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What only the process knows that carries out a run: whether this one does, the words so far, the cost."""
+    """What only the process knows that carries out a run: whether this one does, and the words so far."""
 
     here: bool = False
     writing: str = ""
-    cost: float | None = None
 
 
 def row(each: RunEntry, here: Here) -> dict[str, Any]:
     """Return a run as one of a list."""
     body = run_to_json(each, details=False)
-    return body | {"seconds": _seconds(each.run_state), "cost": here.cost, "here": here.here}
+    cost = each.run_state.usage.cost if each.run_state is not None else None
+    return body | {"seconds": _seconds(each.run_state), "cost": cost, "here": here.here}
 
 
 def describe(kernel: Kernel, each: RunEntry, here: Here, kept: Kept) -> dict[str, Any]:
@@ -91,7 +91,8 @@ def describe(kernel: Kernel, each: RunEntry, here: Here, kept: Kept) -> dict[str
         "started_at": state.started_at if state is not None else None,
         "updated_at": state.updated_at if state is not None else None,
         "seconds": _seconds(state),
-        "cost": here.cost,
+        "cost": state.usage.cost if state is not None else None,
+        "services": list(state.services) if state is not None else [],
         "input": input[0],
         "reason": ((state.reason if state is not None else "") or each.problem) or None,
         "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],

@@ -11,7 +11,7 @@ import { findingRow, StepsView } from "./steps.js";
 import { follow } from "./stream.js";
 import { select } from "./tabs.js";
 
-const VOLATILE = ["steps", "updated_at", "seconds", "cost", "writing"];
+const VOLATILE = ["steps", "updated_at", "seconds", "cost", "services", "writing"];
 const SAID = {
   held: "The run waits for you.",
   uncertain: "A step may or may not have happened. It needs your word.",
