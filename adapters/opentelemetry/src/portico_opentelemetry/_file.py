@@ -23,6 +23,8 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, Tracer
 
 _NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_PAUSES = (0.01, 0.05, 0.2)
+"""Seconds between looks at a file that ends with half a line."""
 _MODE = 0o600
 """The owner's alone: with content, a trace has what was asked."""
 
@@ -87,11 +89,16 @@ class FileTracerProvider(trace.TracerProvider):
         return stat.S_ISREG(os.fstat(self._descriptor).st_mode)
 
     def _ends_with_a_line(self) -> bool:
-        with self._file.open("rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return True
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
+        """Tell whether the file ends with a whole line; another process may be writing one, so look more than once."""
+        with self._file.open("rb", buffering=0) as file:
+            for pause in (*_PAUSES, 0.0):
+                if file.seek(0, os.SEEK_END) == 0:
+                    return True
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) == b"\n":
+                    return True
+                time.sleep(pause)
+        return False
 
     def _is_there(self) -> bool:
         try:
