@@ -24,8 +24,9 @@ from portico_cli.arguments import write_text
 from portico_cli.conversation import Grounding, ThreadFile
 from portico_cli.failures import describe_error
 from portico_cli.show.chat import Turn
-from portico_serve._feeds import Watcher, to_json
+from portico_serve._feeds import Watcher
 from portico_serve._inputs import NotFound
+from portico_serve._json import to_json
 from portico_serve._views import cut_value, safe_link
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class _Chat:
     async def ask(self, function: str, arguments: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
         """Put a question to all who watch, and wait for its answer: "yes", "no" or "always"."""
         async with self._asking:
-            shown = cut_value(json.loads(json.dumps(dict(arguments), default=repr)))[0]
+            shown = cut_value(_parsed(json.dumps(dict(arguments), default=repr)))[0]
             asked = {"question": secrets.token_hex(8), "function": function, "arguments": shown, "notes": list(notes)}
             answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             self._question = (asked, answered)
@@ -213,7 +214,7 @@ class _Chat:
     def _save(self) -> None:
         self._file.save(self._thread)
         kept = {"turns": self._turns, "sources": [asdict(each) for each in self.passages.sources]}
-        write_text(self._turns_file, json.dumps(kept, ensure_ascii=False), private=True)
+        write_text(self._turns_file, to_json(kept), private=True)
 
     def _read_turns(self) -> list[dict[str, Any]]:
         """Return the turns as they were shown; of a thread without them, its words alone."""
@@ -429,6 +430,8 @@ def _outcome(finished: ToolFinished) -> dict[str, Any]:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text or "{}")
+        value = json.loads(text or "{}")
+        to_json(value)  # Python reads NaN, and nothing else does
     except (ValueError, RecursionError):
         return text
+    return value

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from portico import Message, Usage
 from portico.errors import ContextOverflow, PorticoError, RateLimited
 from portico_serve._answering import Agent, Answered, Answering, Asked, Piece, answer_by_run
 from portico_serve._api import error_response
+from portico_serve._json import JsonResponse, to_json
 from portico_serve._refusals import DO_NOT_RETRY, ORIGIN, failure, openai_error
 
 if TYPE_CHECKING:
@@ -78,13 +79,13 @@ class _Completions:
         self._since = int(time.time())
 
     async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [self._describe(each) for each in self._names()]})
+        return JsonResponse({"object": "list", "data": [self._describe(each) for each in self._names()]})
 
     async def model(self, request: Request) -> Response:
         name = request.path_params["model"]
         if name not in self._names():
             return _error(self._no_model(name))
-        return JSONResponse(self._describe(name))
+        return JsonResponse(self._describe(name))
 
     async def complete(self, request: Request) -> Response:
         try:
@@ -184,7 +185,7 @@ async def _whole(answering: Answering, head: Mapping[str, Any]) -> Response:
     message = {"role": "assistant", "content": text, "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": last.finish}
     body = {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(last.usage)}
-    return JSONResponse(body if last.run is None else {**body, "run": last.run})
+    return JsonResponse(body if last.run is None else {**body, "run": last.run})
 
 
 async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool) -> AsyncIterator[str]:
@@ -331,8 +332,8 @@ def _wrong(error: Exception) -> _Wrong:
 
 def _error(wrong: _Wrong) -> Response:
     body = openai_error(wrong.status, str(wrong), wrong.code, wrong.param)
-    return JSONResponse(body, wrong.status, DO_NOT_RETRY)
+    return JsonResponse(body, wrong.status, DO_NOT_RETRY)
 
 
 def _event(body: Mapping[str, Any]) -> str:
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
+    return f"data: {to_json(body)}\n\n"

@@ -8,9 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from portico_serve._json import JsonResponse
 from portico_serve._refusals import ORIGIN
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
     """Return the route of the document."""
 
     async def document(request: Request) -> Response:
-        return JSONResponse(openapi(request.scope[ORIGIN]))
+        return JsonResponse(openapi(request.scope[ORIGIN]))
 
     return [Route("/api/openapi.json", document, methods=["GET"])]
 

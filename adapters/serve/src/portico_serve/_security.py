@@ -30,6 +30,7 @@ _HEADERS = {
 }
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "DELETE")
+_LONGEST_PATH = 4_000
 _EVENTS = "/events"
 _COMPLETIONS = "/v1/chat/completions"
 
@@ -140,7 +141,7 @@ class Guard:
         path = request.scope["path"]
         raw = request.scope.get("raw_path", b"").lower()
         odd = not raw.startswith(b"/") or any(each in raw for each in (b"%00", b"%5c", b"\\"))
-        if odd or ".." in path.split("/") or any(each < " " for each in path):
+        if odd or len(raw) > _LONGEST_PATH or ".." in path.split("/") or any(each < " " for each in path):
             raise Refused(404, "NotFound", "There is nothing at this path.")
         if request.method not in _METHODS:
             allowed = ", ".join(_METHODS)
