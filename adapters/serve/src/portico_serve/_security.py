@@ -195,11 +195,11 @@ class Guard:
         return response
 
     def _refuse_many_wrong(self, request: Request) -> None:
-        if (seconds := self._wrong.wait(_peer(request))) > 0:
+        if (seconds := self._wrong.wait(_guesser(request))) > 0:
             raise too_many(seconds, "wrong tokens")
 
     def _wrong_token(self, request: Request, *, used: bool = False) -> Refused:
-        self._wrong.take(_peer(request))
+        self._wrong.take(_guesser(request))
         if used or not any(is_below(request.scope["path"], each) for each in FOR_PROGRAMS):
             how = "was used already" if used else "is not the one of this server"
             words = f"The token {how}. Open the newest address that `portico serve` printed in its terminal."
@@ -277,6 +277,12 @@ def _length(request: Request) -> int:
 
 def _peer(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+def _guesser(request: Request) -> str:
+    """Return whose wrong tokens count together: pages of other sites must not use up what programs here may try."""
+    own = request.headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+    return _peer(request) if own else f"pages at {_peer(request)}"
 
 
 def _given(body: bytes, receive: Receive) -> Receive:
