@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -199,33 +199,33 @@ async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool)
 
     yield chunk({"role": "assistant", "content": ""})
     try:
-        async with aclosing(answering) as pieces:
-            coming = asyncio.ensure_future(anext(pieces, None))
-            try:
-                while True:
-                    await asyncio.wait([coming], timeout=_PING)
-                    if not coming.done():
-                        yield ": ping\n\n"
-                        continue
-                    piece = coming.result()
-                    if piece is None:
-                        break
-                    coming = asyncio.ensure_future(anext(pieces, None))
-                    match piece:
-                        case Piece(work=work) if work:
-                            # As models with reasoning have it; a client that does not know it passes it over.
-                            yield chunk({"reasoning_content": work})
-                            # What was written was not the answer.
-                            text, written = "\n\n" if written.sent else "", _Written()
-                        case Piece(text=text):
-                            text = written.add(text)
-                        case Answered():
-                            last, text = piece, written.end(piece)
-                    if text:
-                        yield chunk({"content": text})
-            finally:
-                coming.cancel()
-                await asyncio.wait([coming])
+        coming = asyncio.ensure_future(anext(answering, None))
+        try:
+            while True:
+                await asyncio.wait([coming], timeout=_PING)
+                if not coming.done():
+                    yield ": ping\n\n"
+                    continue
+                piece = coming.result()
+                if piece is None:
+                    break
+                coming = asyncio.ensure_future(anext(answering, None))
+                match piece:
+                    case Piece(work=work) if work:
+                        # As models with reasoning have it; a client that does not know it passes it over.
+                        yield chunk({"reasoning_content": work})
+                        # What was written was not the answer.
+                        text, written = "\n\n" if written.sent else "", _Written()
+                    case Piece(text=text):
+                        text = written.add(text)
+                    case Answered():
+                        last, text = piece, written.end(piece)
+                if text:
+                    yield chunk({"content": text})
+        finally:
+            coming.cancel()
+            await _ended(coming)
+            await _ended(asyncio.ensure_future(answering.aclose()))
     except (PorticoError, ValueError) as error:
         wrong = _wrong(error)
         yield _event(openai_error(wrong.status, str(wrong), wrong.code, wrong.param))
@@ -239,6 +239,13 @@ async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool)
     if usage:
         yield _event({**head, "choices": [], "usage": _usage(last.usage)})
     yield "data: [DONE]\n\n"
+
+
+async def _ended(work: asyncio.Future[Any]) -> None:
+    """Wait until something has ended, however often this is cancelled: a client that leaves cancels again and again."""
+    while not work.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([work])
 
 
 class _Written:

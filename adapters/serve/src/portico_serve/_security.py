@@ -12,8 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._addresses import Addresses
+from portico_serve._json import to_json
 from portico_serve._limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below
+from portico_serve._refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below, openai_error
 from portico_serve._sessions import TOKEN_VARIABLE, Sessions
 
 _POLICY = (
@@ -80,7 +81,7 @@ class Guard:
                 raise
             task.uncancel()
             if answer.started:
-                await answer.send({"type": "http.response.body", "body": b"", "more_body": False})
+                await answer.send({"type": "http.response.body", "body": _last_words(answer.path)})
             else:
                 await answer.refuse(_ending(), scope, receive)
         except Refused as refused:
@@ -253,6 +254,14 @@ class _Answer:
 
 def _ending() -> Refused:
     return Refused(503, "Ending", "The server ends.", {"connection": "close"})
+
+
+def _last_words(path: str) -> bytes:
+    """Return what ends a stream that the server breaks off: half of an answer must not look whole."""
+    if path != _COMPLETIONS:
+        return b""
+    ending = _ending()
+    return f"data: {to_json(openai_error(ending.status, ending.message, ending.kind))}\n\n".encode()
 
 
 def _refuse_other_types(request: Request, path: str) -> None:
