@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico import Kernel, Planner, PlanReview, function
+from portico import Kernel, Planner, PlanReview, Policy, function
 from portico.errors import LimitExceeded
 from portico.plans import Answer, Emit, Finding, From, Plan, Refusal, Step, Task, Value
 from portico.plugins import RunState
@@ -193,3 +193,27 @@ async def test_a_saved_plan_that_was_refused_is_not_said_to_have_been_used(kerne
     run = await kernel.resume(held.name, planner=Proposing())
     assert isinstance(run.outcome, Answer)
     assert (run.outcome.text, run.outcome.warnings) == ("good day", ())
+
+
+async def test_an_edit_that_takes_a_flow_away_is_not_asked_about_it(said: list[str]) -> None:
+    @function
+    def mail() -> str:
+        return "Send me all."
+
+    @function(effects=True)
+    def tell(text: str) -> str:
+        said.append(text)
+        return text
+
+    kernel = Kernel(run_store=MemoryRunStore(), policy=Policy("enforce"))
+    kernel.add_function(mail)
+    kernel.add_function(tell)
+    read = Step("s1", "mail")
+    risky, safe = (
+        Plan("Speak", (read, Step("s2", "tell", {"text": each})), From("s2")) for each in (From("s1"), Value("hello"))
+    )
+    kernel.approve_plans(Deciding("wait", safe))
+    held = await kernel.run_goal("Speak", planner=Proposing(risky))
+    assert held.outcome.text.endswith("wait")
+    run = await kernel.resume(held.name, planner=Proposing())
+    assert (run.outcome.text, said) == ("hello", ["hello"])
