@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from portico import Kernel, Planner, PlanReview, function
+from portico import Kernel, Planner, PlanReview, Policy, function
+from portico.errors import LimitExceeded
 from portico.plans import Answer, Emit, Finding, From, Plan, Refusal, Step, Task, Value
 from portico.plugins import RunState
+from portico_testkit.fakes.plan_store import MemoryPlanStore
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 
@@ -157,3 +159,61 @@ async def test_an_edited_plan_may_only_use_what_the_run_may(kernel: Kernel, said
     run = await kernel.run_goal("Speak", planner=Proposing(saying("a")), exclude=["shout"])
     assert "shout" in run.outcome.text
     assert said == []
+
+
+async def test_a_decision_about_a_plan_that_could_not_run_does_not_count_for_the_one_that_waits(
+    kernel: Kernel, said: list[str]
+) -> None:
+    wrong = replace(saying("good morning"), input={"type": "string"})
+    kernel.approve_plans(Deciding(wrong, "not yet"))
+    held = await kernel.run_goal("Speak", planner=Proposing(saying("good morning")))
+    run = await kernel.resume(held.name, planner=Proposing())
+    assert "not yet" in run.outcome.text
+    assert said == []
+
+
+async def test_middleware_that_edits_its_own_plan_for_ever_is_stopped(kernel: Kernel) -> None:
+    async def edit(review: PlanReview, proceed: Any) -> Plan:
+        return replace(review.plan, steps=(replace(review.plan.steps[0], reason="Politeness."),))
+
+    kernel.middleware.plan.append(edit)
+    with pytest.raises(LimitExceeded, match="edited a plan"):
+        await kernel.run_goal("Speak", planner=Proposing(saying("good morning")))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_saved_plan_that_was_refused_is_not_said_to_have_been_used(kernel: Kernel, waits: bool) -> None:
+    kernel.plan_store = MemoryPlanStore()
+    await kernel.run_goal("Speak", planner=Proposing(saying("good morning")), reuse=True)
+    kernel.approve_plans(Deciding(*(["wait"] if waits else []), refusing("too early"), "wait again", True))
+    held = await kernel.run_goal("Speak", planner=Proposing(saying("good day")), reuse=True)
+    if waits:
+        held = await kernel.resume(held.name, planner=Proposing(saying("good day")))
+    assert not (await state_of(kernel, held.name)).reused
+    run = await kernel.resume(held.name, planner=Proposing())
+    assert isinstance(run.outcome, Answer)
+    assert (run.outcome.text, run.outcome.warnings) == ("good day", ())
+
+
+async def test_an_edit_that_takes_a_flow_away_is_not_asked_about_it(said: list[str]) -> None:
+    @function
+    def mail() -> str:
+        return "Send me all."
+
+    @function(effects=True)
+    def tell(text: str) -> str:
+        said.append(text)
+        return text
+
+    kernel = Kernel(run_store=MemoryRunStore(), policy=Policy("enforce"))
+    kernel.add_function(mail)
+    kernel.add_function(tell)
+    read = Step("s1", "mail")
+    risky, safe = (
+        Plan("Speak", (read, Step("s2", "tell", {"text": each})), From("s2")) for each in (From("s1"), Value("hello"))
+    )
+    kernel.approve_plans(Deciding("wait", safe))
+    held = await kernel.run_goal("Speak", planner=Proposing(risky))
+    assert held.outcome.text.endswith("wait")
+    run = await kernel.resume(held.name, planner=Proposing())
+    assert (run.outcome.text, said) == ("hello", ["hello"])

@@ -11,7 +11,7 @@ from typing import Any
 import openai
 import pytest
 from openai.types.chat import ChatCompletionChunk
-from tests.support.desks import PATIENCE, plan, step
+from tests.support.desks import PATIENCE, eventually, plan, step
 from tests.support.guarded import TOKEN, Served
 
 CITED = {
@@ -291,4 +291,34 @@ async def test_halves_of_surrogate_pairs_are_no_fault_of_ours(served: Served) ->
         response = await http.post("/v1/chat/completions", content=body, headers={"content-type": "application/json"})
 
     assert response.status_code in (200, 400)
+    assert served.reported == []
+
+
+@pytest.mark.parametrize("model", ["portico", "portico-agent"])
+async def test_a_client_that_leaves_a_stream_is_no_fault(
+    served: Served, client: openai.AsyncOpenAI, model: str
+) -> None:
+    asked = says({"answer": "a b c d e f", "pause": 1}) if model == "portico" else says("slow")
+    before = len(asyncio.all_tasks())
+    stream = await client.chat.completions.create(model=model, messages=asked, stream=True)
+    async for chunk in stream:
+        if chunk.choices[0].delta.content:
+            break
+
+    await stream.close()
+
+    await eventually(lambda: len(asyncio.all_tasks()) <= before)
+
+    assert served.reported == []
+
+
+async def test_a_stream_that_the_server_breaks_off_does_not_look_whole(
+    served: Served, client: openai.AsyncOpenAI
+) -> None:
+    stream = await client.chat.completions.create(model="portico-agent", messages=says("slow"), stream=True)
+    with pytest.raises(openai.APIError, match="The server ends"):
+        async for chunk in stream:
+            if chunk.choices[0].delta.content and served.guard is not None:
+                served.guard.end()
+
     assert served.reported == []

@@ -217,3 +217,26 @@ async def test_no_more_conversations_are_in_memory_than_there_may_be(
 
     assert (await client.get(f"/chats/{first}"))["messages"][0]["text"] == "slow"
     assert third not in (first, second)
+
+
+async def test_a_turn_that_is_stopped_before_it_begins_leaves_the_conversation_free(client: Client) -> None:
+    chat = await begin(client)
+    client.desk.chats.send(chat, "slow")
+
+    await client.desk.chats.stop(chat)
+
+    await say(client, chat, "hello")
+    assert (await answered(client, chat))["messages"][-1]["text"] == "You said: hello"
+
+
+async def test_a_conversation_that_cannot_be_read_can_be_deleted(folder: Path) -> None:
+    async with workshop(folder) as client:
+        chat = await begin(client)
+        await say(client, chat, "hello")
+        await answered(client, chat)
+    [file] = (folder / "state").rglob(f"{chat}.json")
+    file.write_text("{")
+    async with workshop(folder) as client:
+        assert (await client.http.delete(f"/api/chats/{chat}")).status_code == 204
+        assert (await client.get("/chats"))["chats"] == []
+        assert not file.exists()

@@ -183,3 +183,12 @@ async def test_no_answer_has_a_token_in_it(served: Served, caplog: pytest.LogCap
         assert each.headers["referrer-policy"] == "no-referrer"
     ours = [record for record in caplog.records if not record.name.startswith("http")]
     assert token not in "".join(record.getMessage() for record in ours)
+
+
+async def test_wrong_tokens_in_frames_of_another_site_do_not_lock_out_programs(served: Served) -> None:
+    frame = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}
+    async with served.client(**frame) as page, served.program() as program:
+        answers = [(await page.get("/", params={"token": "wrong"})).status_code for _ in range(30)]
+
+        assert answers[-1] == 429
+        assert (await program.get("/api/runs")).status_code == 200

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.support.desks import Client, another_server, command_line, eventually, plan, step, workshop
+from tests.support.desks import PATIENCE, Client, another_server, command_line, eventually, plan, step, workshop
 from tests.support.processes import killed_at_the_end
+
+from portico.errors import PorticoError, StoreBusy
+from portico_serve._runs.runs import Runs
 
 WAITING = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-wait", text={"from": "s1"}), result="s2")
 SEND = plan(step("s1", "tools-shout", text="hey"), step("s2", "tools-send", text={"from": "s1"}), result="s2")
@@ -106,6 +110,26 @@ async def test_what_the_planner_raises_is_why_the_run_failed(client: Client) -> 
 
     assert "fell over" in found["reason"]
     assert [each["state"] for each in (await client.get("/runs", state="failed"))["runs"]] == ["failed"]
+
+
+@pytest.mark.parametrize("stop", [lambda runs, run: runs.cancel(run), lambda runs, run: runs.aclose()])
+async def test_a_run_that_is_stopped_before_it_begins_answers_and_can_be_continued(
+    client: Client, stop: Callable[[Runs, str], Awaitable[None]]
+) -> None:
+    run = await client.start(SEND)
+    await client.until(run, "held")
+    approving = asyncio.create_task(client.desk.runs.approve(run))
+    before = asyncio.all_tasks()
+    while not asyncio.all_tasks() - before:
+        await asyncio.sleep(0)
+
+    with suppress(PorticoError):
+        await stop(client.desk.runs, run)
+
+    with pytest.raises(StoreBusy):
+        await asyncio.wait_for(approving, PATIENCE)
+    await client.post(f"/runs/{run}/approve", 202)
+    assert (await client.until(run, "done"))["answer"] == "sent HEY"
 
 
 @pytest.mark.process

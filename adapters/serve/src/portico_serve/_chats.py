@@ -25,7 +25,8 @@ from portico_cli.conversation import Grounding, ThreadFile
 from portico_cli.failures import describe_error
 from portico_cli.show.chat import Turn
 from portico_serve._inputs import NotFound
-from portico_serve._runs.feeds import Watcher, to_json
+from portico_serve._json import to_json
+from portico_serve._runs.feeds import Watcher
 from portico_serve._runs.views import cut_value, safe_link
 
 if TYPE_CHECKING:
@@ -115,12 +116,14 @@ class _Chat:
             raise ThreadBusy("The agent still answers. Wait for that, or stop it.")
         self._said, self._failed = text, None
         self.task = asyncio.create_task(self._answer(text))
+        self.task.add_done_callback(lambda task: self._rest())
         self.put("message", {"role": "user", "text": text})
 
     async def stop(self) -> None:
         """Stop the turn, if one is taken: the conversation is as it was before."""
         if self.task is not None:
-            self.task.cancel()
+            if not self.task.cancelling():
+                self.task.cancel()
             await asyncio.wait([self.task])
 
     def answer(self, question: str, answer: str) -> None:
@@ -132,7 +135,7 @@ class _Chat:
     async def ask(self, function: str, arguments: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
         """Put a question to all who watch, and wait for its answer: "yes", "no" or "always"."""
         async with self._asking:
-            shown = cut_value(json.loads(json.dumps(dict(arguments), default=repr)))[0]
+            shown = cut_value(_parsed(json.dumps(dict(arguments), default=repr)))[0]
             asked = {"question": secrets.token_hex(8), "function": function, "arguments": shown, "notes": list(notes)}
             answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             self._question = (asked, answered)
@@ -157,11 +160,13 @@ class _Chat:
         except Exception as error:  # noqa: BLE001 - whatever fails in a turn, the conversation continues
             kind, message, _ = describe_error(error)
             self._fail(message, kind)
-        finally:
-            self.task = None
-            self._said, self._written = "", ""
-            self._tools.clear()
-            self.put("snapshot", self.describe())
+
+    def _rest(self) -> None:
+        """End the turn; it may have been stopped before it began."""
+        self.task = None
+        self._said, self._written = "", ""
+        self._tools.clear()
+        self.put("snapshot", self.describe())
 
     def _fail(self, message: str, kind: str) -> None:
         self._failed = {"text": self._said, "message": message, "kind": kind}
@@ -213,7 +218,7 @@ class _Chat:
     def _save(self) -> None:
         self._file.save(self._thread)
         kept = {"turns": self._turns, "sources": [asdict(each) for each in self.passages.sources]}
-        write_text(self._turns_file, json.dumps(kept, ensure_ascii=False), private=True)
+        write_text(self._turns_file, to_json(kept), private=True)
 
     def _read_turns(self) -> list[dict[str, Any]]:
         """Return the turns as they were shown; of a thread without them, its words alone."""
@@ -293,13 +298,17 @@ class Chats:
         ]
 
     def _read_titles(self) -> dict[str, dict[str, Any]]:
-        files = [each for each in self._folder.glob("*.turns.json") if _ID.fullmatch(each.name.partition(".")[0])]
+        changed: dict[Path, float] = {}
+        for file in self._folder.glob("*.turns.json"):
+            with suppress(OSError):  # it was deleted just now
+                if _ID.fullmatch(file.name.partition(".")[0]):
+                    changed[file] = file.stat().st_mtime
         found: dict[str, dict[str, Any]] = {}
-        for file in sorted(files, key=lambda each: each.stat().st_mtime, reverse=True)[:MOST_CHATS]:
+        for file in sorted(changed, key=changed.__getitem__, reverse=True)[:MOST_CHATS]:
             title = "(unreadable)"
             with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 title = _title(json.loads(file.read_text("utf-8"))["turns"], "")
-            at = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+            at = datetime.fromtimestamp(changed[file], UTC).isoformat(timespec="seconds")
             found[file.name.partition(".")[0]] = {"title": title, "updated_at": at}
         return found
 
@@ -320,14 +329,16 @@ class Chats:
         await self._find(id).stop()
 
     async def delete(self, id: str) -> None:
-        """Forget a conversation, and remove its files."""
-        chat = self._find(id)
-        await chat.stop()
-        for each in chat.watchers:
-            each.end()
-        self._chats.pop(id, None)
+        """Forget a conversation, and remove its files, also those that cannot be read."""
+        chat = self._chats.pop(id, None)
+        if chat is None and not self._is_kept(id):
+            raise _unknown(id)
         for name in (f"{id}.json", f"{id}.turns.json"):
             (self._folder / name).unlink(missing_ok=True)
+        if chat is not None:
+            await chat.stop()
+            for each in chat.watchers:
+                each.end()
 
     @asynccontextmanager
     async def watch(self, id: str) -> AsyncIterator[Watcher]:
@@ -346,9 +357,12 @@ class Chats:
         if id in self._chats:
             self._chats.move_to_end(id)
             return self._chats[id]
-        if not _ID.fullmatch(id) or not (self._folder / f"{id}.json").exists():
-            raise NotFound(f"There is no conversation {id!r:.80}.")
+        if not self._is_kept(id):
+            raise _unknown(id)
         return self._open(id)
+
+    def _is_kept(self, id: str) -> bool:
+        return _ID.fullmatch(id) is not None and (self._folder / f"{id}.json").exists()
 
     def _open(self, id: str) -> _Chat:
         if len(self._chats) >= MOST_CHATS:
@@ -359,6 +373,10 @@ class Chats:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         chat = self._chats[id] = _Chat(id, self._kernel, self._sources, self._folder)
         return chat
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(f"There is no conversation {id!r:.80}.")
 
 
 async def _ask_before_effects(context: FunctionInvocation, proceed: Callable[[], Awaitable[Any]]) -> Any:
@@ -429,6 +447,8 @@ def _outcome(finished: ToolFinished) -> dict[str, Any]:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text or "{}")
+        value = json.loads(text or "{}")
+        to_json(value)  # Python reads NaN, and nothing else does
     except (ValueError, RecursionError):
         return text
+    return value

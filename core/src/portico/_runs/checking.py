@@ -187,9 +187,9 @@ def plan_approval(decide: DecidePlan | None) -> Callable[[PlanReview, Any], Awai
     async def approve(review: PlanReview, proceed: Callable[[], Awaitable[Reviewed]]) -> Reviewed:
         if decide is None:
             return RequireApproval("the plan waits for approval")
-        # The plan that `decide` gave comes back for the other middleware to see.
+        # The plan that `decide` gave comes back for the other middleware to see. An equal one may be another, later.
         own = edited.pop(review.run, None)
-        if own is not None and (own.steps, own.result) == (review.plan.steps, review.plan.result):
+        if own is not None and own.steps is review.plan.steps and own.result is review.plan.result:
             return await proceed()
         decided = await decide(review)
         if isinstance(decided, Plan):

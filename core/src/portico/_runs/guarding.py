@@ -97,7 +97,8 @@ class Guard:
         flows: dict[str, list[Flow]] = {}
         for flow in self._running:
             flows.setdefault(flow.step, []).append(flow)
-        self._flows |= flows
+        own = {step.id for step in plan.steps}  # also those of a plan that a person edited
+        self._flows = {id: found for id, found in self._flows.items() if outermost(id) not in own} | flows
         self.unsure = self.unsure or bool(self.had_read and flows)
         # A plan that continues was planned once.
         if not self.had_read and not any(each is plan for each in self._begun):

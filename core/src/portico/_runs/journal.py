@@ -283,6 +283,9 @@ class _Reading:
                 self.pending = False
                 if "by" in each:
                     self.plans.pop()
+                    if self.reused:  # it was not used: what was said of it does not hold
+                        self.reused = False
+                        self.warnings.clear()
                 elif each.get("ran"):
                     self.refused.clear()
                 else:

@@ -65,6 +65,8 @@ class Loop:
     context: Mapping[str, Any] | None = None
     input: Any = None
     reuse: bool = False
+    reused: bool = False
+    """Whether the last plan is one that was saved."""
     functions: Collection[str] | None = None
     exclude: Collection[str] = ()
     usage: Usage = field(default_factory=Usage)
@@ -104,7 +106,7 @@ class Loop:
         execution.results |= {step: result for step, result in state.results.items() if not around(step)}
         self.plans = list(state.plans)
         self.refused = list(state.refused)
-        self.proposals = state.proposals
+        self.proposals, self.reused = state.proposals, state.reused
         self.usage, self.services = state.usage, list(state.services)
         self._note_read(state.read)
         for plan in self.plans:
@@ -378,7 +380,7 @@ class Loop:
 
     async def _accept(self, plan: Plan, *, reused: bool = False) -> Answer | Paused | None:
         """Run a plan that passed its check."""
-        self.refusals = 0
+        self.refusals, self.reused = 0, reused
         self.plans.append(plan)
         await self._note_plan(plan, **({"reused": True} if reused else {}))
         return await self._run_plan(plan, approved=False)
@@ -393,15 +395,22 @@ class Loop:
     async def _review(self, plan: Plan) -> Plan | Paused | None:
         """Return the plan that may run, which a person may have edited; None where it was refused."""
         execution, planner = self.execution, "" if self.planner is None else self.name
+        edits = 0
         while (decided := await review_plan(execution.kernel, plan, execution.run, planner)) is not None:
             hold = decided if isinstance(decided, RequireApproval) else None
             if isinstance(decided, Refusal):
                 if self.planner is not None:
                     self.plans.pop()
+                    if self.reused:
+                        execution.warnings.clear()  # it was not used
                     await self._refuse(Refusal(plan, decided.findings), by="person")
                     return None
                 hold = refusal_hold(decided)
             elif isinstance(decided, Plan):
+                edits += 1
+                if edits > self.budget.proposals:
+                    words = f"The plan middleware edited a plan {edits} times and did not let it run."
+                    raise LimitExceeded(f"{words} Let it proceed with the plan that it gave.")
                 edited = replace(decided, goal=plan.goal, notes=plan.notes)
                 allowed = self.catalogue()
                 findings = self._check(edited, allowed, allowed)

@@ -8,10 +8,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from portico_serve._guard.refusals import ORIGIN
+from portico_serve._json import JsonResponse
 
 if TYPE_CHECKING:
     from portico_serve._desk import Desk
@@ -43,7 +44,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
     """Return the route of the document."""
 
     async def document(request: Request) -> Response:
-        return JSONResponse(openapi(request.scope[ORIGIN]))
+        return JsonResponse(openapi(request.scope[ORIGIN]))
 
     return [Route("/api/openapi.json", document, methods=["GET"])]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from portico.errors import (
@@ -35,6 +36,7 @@ from portico.plans import Finding
 from portico.ports import ChatService, Planner
 from portico_serve._chats import ANSWERS
 from portico_serve._inputs import Fields, InputInvalid, NotFound, NotJson, short
+from portico_serve._json import JsonResponse
 from portico_serve._runs.feeds import Watcher
 from portico_serve._runs.graphs import finding_to_json
 
@@ -100,13 +102,13 @@ def routes(desk: Desk) -> list[BaseRoute]:
     return [Route(f"/api{path}", _answering(endpoint), methods=[method]) for method, path, endpoint in table]
 
 
-def error_response(error: PorticoError) -> JSONResponse:
+def error_response(error: PorticoError) -> JsonResponse:
     """Return an error as JSON, with the status that it means."""
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
     body: dict[str, Any] = {"message": str(error), "kind": type(error).__name__}
     if isinstance(error, PlanInvalid):
         body["findings"] = [finding_to_json(each) for each in error.findings if isinstance(each, Finding)]
-    return JSONResponse({"error": body}, status)
+    return JsonResponse({"error": body}, status)
 
 
 def _answering(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -163,7 +165,7 @@ class _Api:
         self._runs, self._chats = desk.runs, desk.chats
 
     async def about(self, request: Request) -> Response:
-        return JSONResponse(about(self._desk))
+        return JsonResponse(about(self._desk))
 
     async def plugins(self, request: Request) -> Response:
         from portico_cli.commands.doctor import examine, findings_to_json
@@ -171,11 +173,11 @@ class _Api:
 
         application = self._desk.application
         found = await examine(application.configuration.path, lambda words: None)
-        return JSONResponse({**packages_to_json(application), **findings_to_json(found)})
+        return JsonResponse({**packages_to_json(application), **findings_to_json(found)})
 
     async def check_plan(self, request: Request) -> Response:
         fields = await _fields(request, "plan", "run")
-        return JSONResponse(await self._runs.check(fields.value("plan"), fields.name("run")))
+        return JsonResponse(await self._runs.check(fields.value("plan"), fields.name("run")))
 
     async def start(self, request: Request) -> Response:
         fields = await _fields(request, "goal", "sources", "planner", "input", "approve")
@@ -186,69 +188,69 @@ class _Api:
             input=fields.value("input"),
             approve=fields.name("approve") or "effects",
         )
-        return JSONResponse({"run": run}, 201)
+        return JsonResponse({"run": run}, 201)
 
     async def list_runs(self, request: Request) -> Response:
         given = request.query_params
         text = short("query", given.get("query", ""), 1_000)
         limit = given.get("limit", "50")
-        if not (limit.isascii() and limit.isdigit()) or not 1 <= int(limit[:6]) <= _MOST_LISTED:
+        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= _MOST_LISTED:
             raise InputInvalid(f"limit is a number from 1 to {_MOST_LISTED}, not {limit!r:.80}.")
         state, before = given.get("state", ""), given.get("before")
-        return JSONResponse(await self._runs.listing(query=text, state=state, limit=int(limit), before=before))
+        return JsonResponse(await self._runs.listing(query=text, state=state, limit=int(limit), before=before))
 
     async def describe_run(self, request: Request) -> Response:
-        return JSONResponse(await self._runs.describe(_run(request)))
+        return JsonResponse(await self._runs.describe(_run(request)))
 
     async def watch_run(self, request: Request) -> Response:
         return await event_stream(self._runs.watch(_run(request)))
 
     async def describe_step(self, request: Request) -> Response:
-        return JSONResponse(await self._runs.step(_run(request), request.path_params["id"]))
+        return JsonResponse(await self._runs.step(_run(request), request.path_params["id"]))
 
     async def passage(self, request: Request) -> Response:
-        return JSONResponse(await self._runs.passage(_run(request), request.path_params["number"]))
+        return JsonResponse(await self._runs.passage(_run(request), request.path_params["number"]))
 
     async def trace(self, request: Request) -> Response:
-        return JSONResponse(await self._runs.trace(_run(request)))
+        return JsonResponse(await self._runs.trace(_run(request)))
 
     async def approve(self, request: Request) -> Response:
         fields = await _fields(request, "step", "plan", "proposal")
         run, proposal = _run(request), fields.take("proposal", int)
         await self._runs.approve(run, step=fields.name("step"), plan=fields.value("plan"), proposal=proposal)
-        return JSONResponse({"run": run}, 202)
+        return JsonResponse({"run": run}, 202)
 
     async def refuse(self, request: Request) -> Response:
         fields = await _fields(request, "reason", "proposal")
         run = _run(request)
         await self._runs.refuse(run, fields.text("reason"), proposal=fields.take("proposal", int))
-        return JSONResponse({"run": run}, 202)
+        return JsonResponse({"run": run}, 202)
 
     async def resume(self, request: Request) -> Response:
         fields = await _fields(request, "retry", "results")
         run = _run(request)
         await self._runs.resume(run, retry=fields.names("retry") or (), results=fields.take("results", dict))
-        return JSONResponse({"run": run}, 202)
+        return JsonResponse({"run": run}, 202)
 
     async def cancel(self, request: Request) -> Response:
         await _fields(request)
         run = _run(request)
         await self._runs.cancel(run)
-        return JSONResponse({"run": run}, 202)
+        return JsonResponse({"run": run}, 202)
 
     async def replay(self, request: Request) -> Response:
         await _fields(request)
-        return JSONResponse({"run": await self._runs.replay(_run(request))}, 201)
+        return JsonResponse({"run": await self._runs.replay(_run(request))}, 201)
 
     async def create_chat(self, request: Request) -> Response:
         await _fields(request)
-        return JSONResponse({"chat": self._chats.create()}, 201)
+        return JsonResponse({"chat": self._chats.create()}, 201)
 
     async def list_chats(self, request: Request) -> Response:
-        return JSONResponse({"chats": await self._chats.listing()})
+        return JsonResponse({"chats": await self._chats.listing()})
 
     async def describe_chat(self, request: Request) -> Response:
-        return JSONResponse(self._chats.describe(_chat(request)))
+        return JsonResponse(self._chats.describe(_chat(request)))
 
     async def delete_chat(self, request: Request) -> Response:
         await self._chats.delete(_chat(request))
@@ -258,7 +260,7 @@ class _Api:
         fields = await _fields(request, "text")
         chat = _chat(request)
         self._chats.send(chat, fields.text("text"))
-        return JSONResponse({"chat": chat}, 202)
+        return JsonResponse({"chat": chat}, 202)
 
     async def answer(self, request: Request) -> Response:
         fields = await _fields(request, "question", "answer")
@@ -266,13 +268,13 @@ class _Api:
         if said not in ANSWERS:
             raise InputInvalid(f"answer is one of {', '.join(ANSWERS)}, not {said!r:.80}.")
         self._chats.answer(chat, fields.text("question"), said)
-        return JSONResponse({"chat": chat}, 202)
+        return JsonResponse({"chat": chat}, 202)
 
     async def stop(self, request: Request) -> Response:
         await _fields(request)
         chat = _chat(request)
         await self._chats.stop(chat)
-        return JSONResponse({"chat": chat}, 202)
+        return JsonResponse({"chat": chat}, 202)
 
     async def watch_chat(self, request: Request) -> Response:
         return await event_stream(self._chats.watch(_chat(request)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 
+from portico_serve._json import JsonResponse
 from portico_serve._pages.showing import error_page
 
 FOR_PROGRAMS = ("/api", "/v1")
@@ -31,9 +32,9 @@ class Refused(Exception):
         """Return the answer, in the form that those who ask at this path can read."""
         if is_below(path, "/v1"):
             body = openai_error(self.status, self.message, self.kind)
-            return JSONResponse(body, self.status, self.headers)
+            return JsonResponse(body, self.status, self.headers)
         if is_below(path, "/api"):
-            return JSONResponse({"error": {"message": self.message, "kind": self.kind}}, self.status, self.headers)
+            return JsonResponse({"error": {"message": self.message, "kind": self.kind}}, self.status, self.headers)
         return HTMLResponse(error_page(self.status, self.message), self.status, self.headers)
 
 

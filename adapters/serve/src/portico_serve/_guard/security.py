@@ -13,8 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico_serve._guard.addresses import Addresses
 from portico_serve._guard.limits import Allowances, Limits, read_body, too_large, too_many
-from portico_serve._guard.refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below
+from portico_serve._guard.refusals import FOR_PROGRAMS, ORIGIN, Refused, failure, is_below, openai_error
 from portico_serve._guard.sessions import TOKEN_VARIABLE, Sessions
+from portico_serve._json import to_json
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -30,6 +31,7 @@ _HEADERS = {
 }
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "DELETE")
+_LONGEST_PATH = 4_000
 _EVENTS = "/events"
 _COMPLETIONS = "/v1/chat/completions"
 
@@ -79,7 +81,7 @@ class Guard:
                 raise
             task.uncancel()
             if answer.started:
-                await answer.send({"type": "http.response.body", "body": b"", "more_body": False})
+                await answer.send({"type": "http.response.body", "body": _last_words(answer.path)})
             else:
                 await answer.refuse(_ending(), scope, receive)
         except Refused as refused:
@@ -140,7 +142,7 @@ class Guard:
         path = request.scope["path"]
         raw = request.scope.get("raw_path", b"").lower()
         odd = not raw.startswith(b"/") or any(each in raw for each in (b"%00", b"%5c", b"\\"))
-        if odd or ".." in path.split("/") or any(each < " " for each in path):
+        if odd or len(raw) > _LONGEST_PATH or ".." in path.split("/") or any(each < " " for each in path):
             raise Refused(404, "NotFound", "There is nothing at this path.")
         if request.method not in _METHODS:
             allowed = ", ".join(_METHODS)
@@ -194,11 +196,11 @@ class Guard:
         return response
 
     def _refuse_many_wrong(self, request: Request) -> None:
-        if (seconds := self._wrong.wait(_peer(request))) > 0:
+        if (seconds := self._wrong.wait(_guesser(request))) > 0:
             raise too_many(seconds, "wrong tokens")
 
     def _wrong_token(self, request: Request, *, used: bool = False) -> Refused:
-        self._wrong.take(_peer(request))
+        self._wrong.take(_guesser(request))
         if used or not any(is_below(request.scope["path"], each) for each in FOR_PROGRAMS):
             how = "was used already" if used else "is not the one of this server"
             words = f"The token {how}. Open the newest address that `portico serve` printed in its terminal."
@@ -254,6 +256,14 @@ def _ending() -> Refused:
     return Refused(503, "Ending", "The server ends.", {"connection": "close"})
 
 
+def _last_words(path: str) -> bytes:
+    """Return what ends a stream that the server breaks off: half of an answer must not look whole."""
+    if path != _COMPLETIONS:
+        return b""
+    ending = _ending()
+    return f"data: {to_json(openai_error(ending.status, ending.message, ending.kind))}\n\n".encode()
+
+
 def _refuse_other_types(request: Request, path: str) -> None:
     """Refuse a body that is no JSON, as a form of another site can send it."""
     if not any(is_below(path, each) for each in FOR_PROGRAMS):
@@ -276,6 +286,12 @@ def _length(request: Request) -> int:
 
 def _peer(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+def _guesser(request: Request) -> str:
+    """Return whose wrong tokens count together: pages of other sites must not use up what programs here may try."""
+    own = request.headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+    return _peer(request) if own else f"pages at {_peer(request)}"
 
 
 def _given(body: bytes, receive: Receive) -> Receive:

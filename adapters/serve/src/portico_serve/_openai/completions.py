@@ -8,18 +8,19 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from portico import Message, Usage
 from portico.errors import ContextOverflow, PorticoError, RateLimited
 from portico_serve._api.routes import error_response
 from portico_serve._guard.refusals import DO_NOT_RETRY, ORIGIN, failure, openai_error
+from portico_serve._json import JsonResponse, to_json
 from portico_serve._openai.answering import Agent, Answered, Answering, Asked, Piece, answer_by_run
 
 if TYPE_CHECKING:
@@ -78,13 +79,13 @@ class _Completions:
         self._since = int(time.time())
 
     async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [self._describe(each) for each in self._names()]})
+        return JsonResponse({"object": "list", "data": [self._describe(each) for each in self._names()]})
 
     async def model(self, request: Request) -> Response:
         name = request.path_params["model"]
         if name not in self._names():
             return _error(self._no_model(name))
-        return JSONResponse(self._describe(name))
+        return JsonResponse(self._describe(name))
 
     async def complete(self, request: Request) -> Response:
         try:
@@ -184,7 +185,7 @@ async def _whole(answering: Answering, head: Mapping[str, Any]) -> Response:
     message = {"role": "assistant", "content": text, "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": last.finish}
     body = {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(last.usage)}
-    return JSONResponse(body if last.run is None else {**body, "run": last.run})
+    return JsonResponse(body if last.run is None else {**body, "run": last.run})
 
 
 async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool) -> AsyncIterator[str]:
@@ -198,33 +199,33 @@ async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool)
 
     yield chunk({"role": "assistant", "content": ""})
     try:
-        async with aclosing(answering) as pieces:
-            coming = asyncio.ensure_future(anext(pieces, None))
-            try:
-                while True:
-                    await asyncio.wait([coming], timeout=_PING)
-                    if not coming.done():
-                        yield ": ping\n\n"
-                        continue
-                    piece = coming.result()
-                    if piece is None:
-                        break
-                    coming = asyncio.ensure_future(anext(pieces, None))
-                    match piece:
-                        case Piece(work=work) if work:
-                            # As models with reasoning have it; a client that does not know it passes it over.
-                            yield chunk({"reasoning_content": work})
-                            # What was written was not the answer.
-                            text, written = "\n\n" if written.sent else "", _Written()
-                        case Piece(text=text):
-                            text = written.add(text)
-                        case Answered():
-                            last, text = piece, written.end(piece)
-                    if text:
-                        yield chunk({"content": text})
-            finally:
-                coming.cancel()
-                await asyncio.wait([coming])
+        coming = asyncio.ensure_future(anext(answering, None))
+        try:
+            while True:
+                await asyncio.wait([coming], timeout=_PING)
+                if not coming.done():
+                    yield ": ping\n\n"
+                    continue
+                piece = coming.result()
+                if piece is None:
+                    break
+                coming = asyncio.ensure_future(anext(answering, None))
+                match piece:
+                    case Piece(work=work) if work:
+                        # As models with reasoning have it; a client that does not know it passes it over.
+                        yield chunk({"reasoning_content": work})
+                        # What was written was not the answer.
+                        text, written = "\n\n" if written.sent else "", _Written()
+                    case Piece(text=text):
+                        text = written.add(text)
+                    case Answered():
+                        last, text = piece, written.end(piece)
+                if text:
+                    yield chunk({"content": text})
+        finally:
+            coming.cancel()
+            await _ended(coming)
+            await _ended(asyncio.ensure_future(answering.aclose()))
     except (PorticoError, ValueError) as error:
         wrong = _wrong(error)
         yield _event(openai_error(wrong.status, str(wrong), wrong.code, wrong.param))
@@ -238,6 +239,13 @@ async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool)
     if usage:
         yield _event({**head, "choices": [], "usage": _usage(last.usage)})
     yield "data: [DONE]\n\n"
+
+
+async def _ended(work: asyncio.Future[Any]) -> None:
+    """Wait until something has ended, however often this is cancelled: a client that leaves cancels again and again."""
+    while not work.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([work])
 
 
 class _Written:
@@ -331,8 +339,8 @@ def _wrong(error: Exception) -> _Wrong:
 
 def _error(wrong: _Wrong) -> Response:
     body = openai_error(wrong.status, str(wrong), wrong.code, wrong.param)
-    return JSONResponse(body, wrong.status, DO_NOT_RETRY)
+    return JsonResponse(body, wrong.status, DO_NOT_RETRY)
 
 
 def _event(body: Mapping[str, Any]) -> str:
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
+    return f"data: {to_json(body)}\n\n"

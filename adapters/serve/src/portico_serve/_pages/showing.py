@@ -54,7 +54,8 @@ STATES: Mapping[str, str] = {
 
 def render(template: str, **values: Any) -> str:
     """Return a page made of a template."""
-    return _environment().get_template(template).render(**values)
+    text = _environment().get_template(template).render(**values)
+    return text.encode(errors="replace").decode()  # half of a character has no place in a page
 
 
 def error_page(status: int, message: str, findings: Sequence[Mapping[str, Any]] = ()) -> str:

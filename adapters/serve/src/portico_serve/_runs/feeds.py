@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from portico.errors import PorticoError, RunNotFound
+from portico_serve._json import to_json
 from portico_serve._runs.steps import STEP_ENTRIES, StepStates
 from portico_serve._runs.views import VOLATILE
 
@@ -29,11 +29,6 @@ _SHARE = 4
 """A feed rests for so many times what a reading took."""
 _POLL = 0.2
 _SLOW_POLL = 1.0
-
-
-def to_json(value: Any) -> str:
-    """Return a value as one line of JSON. A line separator of Unicode is escaped, since some readers break there."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("\u2028", "\\u2028")
 
 
 class Watcher:

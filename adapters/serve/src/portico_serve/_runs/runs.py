@@ -279,30 +279,31 @@ class Runs:
     async def _launch(self, work: _Work, mode: str, start: Callable[[Emit], Awaitable[Run]]) -> str:
         work.task = asyncio.create_task(self._carry_out(work, mode, start))
         self._works.add(work)
-        work.task.add_done_callback(lambda task: self._works.discard(work))
+        work.task.add_done_callback(lambda task: self._leave(work))
         return await asyncio.shield(work.begun)
+
+    def _leave(self, work: _Work) -> None:
+        """Let go of a run that is no longer at work. A task may have been cancelled before it began."""
+        self._works.discard(work)
+        if not work.begun.done():
+            work.begun.set_exception(StoreBusy("This was stopped before it began."))
+            work.begun.exception()  # seen, also if the caller has gone
+        if self._here.get(work.name) is work:
+            del self._here[work.name]
+        self._feeds.wake(work.name)
 
     async def _carry_out(self, work: _Work, mode: str, start: Callable[[Emit], Awaitable[Run]]) -> None:
         """Carry out a run to its end. How it ended is in its journal."""
         _MODE.set(mode)
         try:
             await start(partial(self._listen, work))
-        except asyncio.CancelledError:
-            if not work.begun.done():
-                work.begun.set_exception(StoreBusy("The server stops."))
-                work.begun.exception()
-            raise
         except Exception as error:  # noqa: BLE001 - whatever a planner or a function raises
             if not work.begun.done():
                 wrong = isinstance(error, ValueError | TypeError)
                 work.begun.set_exception(InputInvalid(f"{error}") if wrong else error)
-                work.begun.exception()  # seen, also if the caller has gone
+                work.begun.exception()
             elif isinstance(error, StoreError):
                 _LOG.warning("The run %s stopped: %s", work.name, error)
-        finally:
-            if self._here.get(work.name) is work:
-                del self._here[work.name]
-            self._feeds.wake(work.name)
 
     def _listen(self, work: _Work, event: RunEvent) -> None:
         match event:
@@ -395,6 +396,7 @@ class Runs:
         if state is None:
             return plan, self.kernel.check_plan(plan)
         pending = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
+        pending -= {record.step.id for record in state.records}
         earlier = [step for step in earlier_steps(state, plan) if step.id not in pending]
         taken = [
             Finding("a step of this run has this id already", step.id)
