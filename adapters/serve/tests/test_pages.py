@@ -340,3 +340,25 @@ async def test_what_is_not_there_is_a_page_like_the_others(page: httpx.AsyncClie
     assert 'id="error"' in response.text
     assert 'aria-label="Pages"' in response.text
     assert "<b>" not in response.text
+
+
+async def test_what_cannot_be_done_is_asked_again_in_full(page: httpx.AsyncClient) -> None:
+    goal = "what is long " * 500 + "ends here"
+    path = await begin(page, goal, "/plan", approve="always")
+    shown = await until(page, path, "infeasible")
+
+    again = re.search(r'id="ask-again" href="([^"]+)"', shown)
+
+    assert again is not None
+    assert again[1].startswith("/plan?")
+    assert goal in unescape(await show(page, unescape(again[1])))
+
+
+async def test_of_a_long_value_the_beginning_is_shown_as_a_value(page: httpx.AsyncClient) -> None:
+    rows = [{"row": number} for number in range(20_000)]
+    path = await begin(page, goal_of({**SHOUT, "result": {"value": rows}}))
+
+    shown = unescape(await until(page, path, "done"))
+
+    assert re.search(r'<pre class="value" id="answer-text"[^>]*>\[\s+{\s+"row": 0', shown)
+    assert "only the beginning" in shown

@@ -25,16 +25,6 @@ from portico_serve._runs.graphs import finding_to_json
 if TYPE_CHECKING:
     from portico_serve._desk import Desk
 
-STEP_STATES: Mapping[str, str] = {
-    "waiting": "waiting",
-    "running": "at work",
-    "retrying": "trying again",
-    "done": "done",
-    "failed": "failed",
-    "skipped": "skipped",
-    "held": "waits for you",
-    "uncertain": "needs your word",
-}
 _A_PAGE = 50
 _RECENT = 5
 _MOST_FIELDS = 2_000
@@ -101,7 +91,8 @@ class _Pages:
     async def ask(self, request: Request, *, planning: bool) -> Response:
         listed = await self._runs.listing(limit=_RECENT)
         place = "/plan" if planning else "/"
-        goal = request.query_params.get("goal", "")
+        again = request.query_params.get("again")
+        goal = (await self._runs.describe(again))["goal"] if again else ""
         return _page("ask.html", place, planning=planning, about=about(self._desk), recent=listed["runs"], goal=goal)
 
     async def begin(self, request: Request, *, planning: bool) -> Response:
@@ -158,7 +149,7 @@ class _Pages:
         run = _run(request)
         found = await self._runs.step(run, request.path_params["id"])
         took = seconds_between(found["started_at"], found["ended_at"])
-        return _page("step.html", run=run, step=found, took=took, step_states=STEP_STATES)
+        return _page("step.html", run=run, step=found, took=took)
 
     async def passage(self, request: Request) -> Response:
         found = await self._runs.passage(_run(request), request.path_params["number"])

@@ -28,8 +28,8 @@ _TITLES = {
     401: "This browser has no session",
     403: "This is not allowed",
     404: "There is nothing here",
-    409: "This does not go now",
-    422: "This does not go so",
+    409: "This cannot be done now",
+    422: "This cannot be done",
     429: "Too much at once",
     500: "Something went wrong",
 }
@@ -50,6 +50,18 @@ STATES: Mapping[str, str] = {
     "unreadable": "unreadable",
 }
 """The states of runs, in the words that a page has for them."""
+
+STEP_STATES: Mapping[str, str] = {
+    "waiting": "waiting",
+    "running": "at work",
+    "retrying": "trying again",
+    "done": "done",
+    "failed": "failed",
+    "skipped": "skipped",
+    "held": "waits for you",
+    "uncertain": "needs your word",
+}
+"""The states of steps; the scripts of a page have the words from it."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -198,6 +210,7 @@ def _environment() -> Environment:
     }
     made.globals |= {
         "states": STATES,
+        "step_states": STEP_STATES,
         "key_of": key_of,
         "diff_lines": diff_lines,
         "is_web_address": is_web_address,

@@ -15,7 +15,7 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
     if (error.name !== "AbortError") warn(AWAY);
     throw error;
   }
-  if (response.status === 401) warn(SESSION);
+  warn(response.status === 401 ? SESSION : "");
   if (response.ok) return response;
   const said = await response.json().catch(() => null);
   throw Object.assign(new Error(said?.error?.message ?? `The server says ${response.status}.`), {

@@ -1,7 +1,7 @@
 // What every page does: keys that send, passages beside the page, and words where a form or the server fails.
 
 import { AWAY, SESSION, say, warn } from "./banner.js";
-import { counted, element, find, findAll } from "./dom.js";
+import { counted, failure, find, findAll } from "./dom.js";
 import { openPanel } from "./panel.js";
 import "./tabs.js";
 
@@ -29,14 +29,14 @@ document.addEventListener("click", (event) => {
 document.addEventListener("htmx:after:request", (event) => {
   const { ctx } = event.detail;
   const status = ctx.response.status;
+  warn(status === 401 ? SESSION : "");
   if (status === 401) {
-    warn(SESSION);
     event.preventDefault();
   } else if (status >= 400 && /^\s*<!doctype/i.test(ctx.text)) {
     const page = new DOMParser().parseFromString(ctx.text, "text/html");
     const words = find("main p", page)?.textContent ?? `The server says ${status}.`;
     const target = ctx.target instanceof Element ? ctx.target : find("#notice");
-    target?.replaceChildren(element("div", { class: "failure", role: "alert" }, element("p", {}, words)));
+    target?.replaceChildren(failure(words));
     event.preventDefault();
   }
 });

@@ -3,7 +3,8 @@
 import { find, setText } from "./dom.js";
 
 export const SESSION = "This browser has no session any more. Open the new address that the terminal prints.";
-export const AWAY = "The server does not answer. Trying again…";
+export const AWAY = "The server does not answer.";
+export const TRYING = `${AWAY} Trying again…`;
 
 export function warn(text) {
   const banner = find("#banner");

@@ -2,7 +2,7 @@
 
 import { post, ask } from "./api.js";
 import { say } from "./banner.js";
-import { element, find, framed, setText } from "./dom.js";
+import { failure, find, framed, setText } from "./dom.js";
 import { refresh } from "./regions.js";
 import { follow } from "./stream.js";
 
@@ -26,9 +26,7 @@ async function renew() {
   if (stay) scrollTo(0, document.documentElement.scrollHeight);
 }
 
-function fail(error) {
-  find("#notice").replaceChildren(element("div", { class: "failure", role: "alert" }, element("p", {}, error.message)));
-}
+const fail = (error) => find("#notice").replaceChildren(failure(error.message));
 
 if (chat) {
   follow(`${base}/events`, {

@@ -18,6 +18,8 @@ export const element = (name, attributes = {}, ...children) => fill(document.cre
 export const shape = (name, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, name), attributes, children);
 
+export const failure = (words) => element("div", { class: "failure", role: "alert" }, element("p", {}, words));
+
 export const setText = (node, text) => {
   if (node && node.textContent !== text) node.textContent = text;
 };

@@ -2,6 +2,7 @@
 
 import { ask } from "./api.js";
 import { delayed, find } from "./dom.js";
+import { parse } from "./json.js";
 
 const WAIT = 300;
 
@@ -14,16 +15,18 @@ export class Editor {
     // Before this, a change would go unseen, and the plan would run as it was.
     this.box.readOnly = !editable;
     this.lines = find("#line-numbers");
-    this.original = this.box.value;
-    this.plan = JSON.parse(this.original);
+    // What the server wrote: the box may have changes already.
+    this.original = this.box.defaultValue;
+    this.plan = parse(this.original);
     this.look = delayed(() => this.check(), WAIT);
-    this.box.addEventListener("input", () => this.typed());
-    this.box.addEventListener("scroll", () => {
+    // In place of those of an editor before this one.
+    this.box.oninput = () => this.typed();
+    this.box.onkeydown = (event) => this.indent(event);
+    this.box.onscroll = () => {
       this.lines.scrollTop = this.box.scrollTop;
-    });
-    this.box.addEventListener("keydown", (event) => this.indent(event));
-    find("#undo-edit")?.addEventListener("click", () => this.undo());
+    };
     this.number();
+    if (this.edited) this.typed();
   }
 
   get edited() {
@@ -52,7 +55,6 @@ export class Editor {
   typed() {
     this.number();
     this.show();
-    this.block();
     this.redraw = true;
     this.look();
   }
@@ -65,7 +67,6 @@ export class Editor {
     this.box.value = JSON.stringify(this.plan, null, 2);
     this.number();
     this.show();
-    this.block();
     this.look();
   }
 
@@ -75,30 +76,28 @@ export class Editor {
     this.check();
   }
 
+  // The decision has the changed plan; there is none any more where it was taken.
   show() {
+    if (!find("#edited-plan")) return;
     const { edited } = this;
     find("#edited-plan").value = edited ? this.box.value : "";
     find("#edited-note").hidden = !edited;
     find("#approve").textContent = edited ? "Run the changed plan" : "Run this plan";
-  }
-
-  // A plan that is not checked yet does not run.
-  block() {
-    if (this.edited) find("#approve").disabled = true;
+    // A plan that is not checked yet does not run.
+    if (edited) find("#approve").disabled = true;
   }
 
   async check() {
+    if (!this.box.isConnected) return;
     const text = this.box.value;
-    const redraw = this.redraw;
-    this.redraw = false;
     this.pending?.abort();
     let plan;
     try {
-      plan = JSON.parse(text);
+      plan = parse(text);
     } catch (error) {
       this.plan = null;
       const finding = { severity: "error", message: `This is not JSON: ${error.message}.`, step: null };
-      this.done({ plan: null, findings: [finding], graph: null, text: null, redraw });
+      this.done({ plan: null, findings: [finding], graph: null, text: null });
       return;
     }
     this.plan = plan;
@@ -110,15 +109,17 @@ export class Editor {
         signal: this.pending.signal,
       });
       const found = await response.json();
-      if (this.box.value === text) this.done({ plan, redraw, ...found });
+      if (this.box.value === text) this.done({ plan, ...found });
     } catch (error) {
       if (error.name === "AbortError") return;
-      this.done({ plan, findings: [{ severity: "error", message: error.message, step: null }], graph: null, text: null, redraw });
+      this.done({ plan, findings: [{ severity: "error", message: error.message, step: null }], graph: null, text: null });
     }
   }
 
   done(found) {
+    if (!this.box.isConnected || !find("#edited-plan")) return;
     find("#approve").disabled = this.edited && found.findings.some((each) => each.severity === "error");
-    this.checked(found);
+    this.checked({ ...found, redraw: this.redraw });
+    if (found.graph !== null) this.redraw = false;
   }
 }

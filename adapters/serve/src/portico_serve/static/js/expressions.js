@@ -1,11 +1,13 @@
 // Expressions of a plan, as people read them.
 
+import { isNumber } from "./json.js";
+
 export const isLiteral = (expression) =>
   expression !== null && typeof expression === "object" && Object.keys(expression).length === 1 && "value" in expression;
 
 export function wordsOfExpression(expression) {
   if (typeof expression === "string") return JSON.stringify(expression);
-  if (expression === null || typeof expression !== "object") return JSON.stringify(expression);
+  if (expression === null || typeof expression !== "object" || isNumber(expression)) return JSON.stringify(expression);
   if ("value" in expression) return JSON.stringify(expression.value);
   if ("from" in expression) return `${expression.from}${(expression.path ?? "$").replace(/^\$/, "")}`;
   if (Array.isArray(expression.text)) return expression.text.map(wordsOfExpression).join(" + ");

@@ -15,7 +15,9 @@ function widthOf(text, font) {
   return measure.measureText(text).width;
 }
 
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// In the middle: names that begin alike end differently.
+const cut = (text, most) =>
+  text.length > most ? `${text.slice(0, Math.ceil(most / 2))}…${text.slice(1 - Math.floor(most / 2))}` : text;
 
 function sized(node) {
   const end = ENDS.includes(node.id) && !node.function;
@@ -148,6 +150,7 @@ export class GraphView {
         "data-end": node.end,
         "data-findings": worst(node.findings),
       },
+      node.end || node.title + node.called === node.id + node.function ? null : shape("title", {}, `${node.id} ${node.function}`),
       shape("rect", { width: node.width, height: node.height, rx: 7 }),
       shape("text", { class: "id", x: node.end ? node.width / 2 : 12, y: 20, "text-anchor": node.end ? "middle" : null }, node.title),
       " ",

@@ -4,6 +4,7 @@ import { AWAY, SESSION, warn } from "./banner.js";
 import { find, setText } from "./dom.js";
 
 let opener = null;
+let pending = null;
 
 export function openPanel(title, address, from = document.activeElement) {
   const panel = find("#panel");
@@ -28,16 +29,18 @@ export function renewPanel(address) {
 async function reload() {
   const panel = find("#panel");
   const { address } = panel.dataset;
+  pending?.abort();
+  pending = new AbortController();
+  const { signal } = pending;
   let text;
   try {
-    const response = await fetch(address, { headers: { "HX-Request": "true" } });
-    if (response.status === 401) warn(SESSION);
+    const response = await fetch(address, { headers: { "HX-Request": "true" }, signal });
+    warn(response.status === 401 ? SESSION : "");
     text = await response.text();
-  } catch {
-    warn(AWAY);
+  } catch (error) {
+    if (error.name !== "AbortError") warn(AWAY);
     return;
   }
-  if (panel.dataset.address !== address) return;
   const page = new DOMParser().parseFromString(text, "text/html");
   find("#panel-body").replaceChildren(...(find("main", page) ?? page.body).childNodes);
 }

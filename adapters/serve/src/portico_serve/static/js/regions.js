@@ -6,6 +6,7 @@ import { SESSION, warn } from "./banner.js";
 let working = null;
 let again = false;
 
+// Gives whether the page is up to date: without an answer of the server it is not.
 export function refresh() {
   again = true;
   working ??= work().finally(() => {
@@ -21,11 +22,13 @@ async function work() {
     try {
       response = await fetch(location.pathname + location.search, { cache: "no-store" });
     } catch {
-      return; // The event stream notices too, and asks again when the server is back.
+      return false;
     }
     if (response.status === 401) warn(SESSION);
-    if (response.ok) place(new DOMParser().parseFromString(await response.text(), "text/html"));
+    if (!response.ok) return false;
+    place(new DOMParser().parseFromString(await response.text(), "text/html"));
   }
+  return true;
 }
 
 function place(page) {
@@ -44,6 +47,6 @@ function place(page) {
     old.replaceWith(made);
     window.htmx?.process(made);
     if (focused) (document.getElementById(focused.id) ?? main).focus({ preventScroll: true });
-    made.dispatchEvent(new CustomEvent("region", { bubbles: true, detail: { id: made.id } }));
+    made.dispatchEvent(new CustomEvent("region", { bubbles: true, detail: { id: made.id, old } }));
   }
 }

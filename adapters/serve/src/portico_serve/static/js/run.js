@@ -1,7 +1,7 @@
 // A run, while it happens: its event stream changes only what changes.
 
 import { say } from "./banner.js";
-import { counted, element, find, framed, setText } from "./dom.js";
+import { counted, element, failure, find, framed, setText } from "./dom.js";
 import { Editor } from "./editor.js";
 import { GraphView } from "./graph.js";
 import { openPanel, renewPanel } from "./panel.js";
@@ -32,6 +32,7 @@ let writing = "";
 let graph = null;
 let steps = null;
 let editor = null;
+let shown = "";
 const changed = new Map();
 
 const addressOf = (id) => `${base}/steps/${id.split("/").map(encodeURIComponent).join("/")}`;
@@ -41,15 +42,18 @@ function shapeOf(description) {
   return JSON.stringify(description, (name, value) => (VOLATILE.includes(name) && value === description[name] ? undefined : value));
 }
 
+const planOf = (description) => JSON.stringify([description?.plan, description?.graph]);
+
 function drawPlan() {
   graph = steps = editor = null;
   drawn = "";
+  shown = planOf(now);
   if (!now?.plan || !find("#steps")) return;
   const editable = "editable" in find("#plan").dataset;
   graph = new GraphView(find("#view-graph"), show);
   steps = new StepsView(find("#steps"), show, editable ? (at, name, value) => editor.set(at, name, value) : null);
   editor = new Editor(run, editable, checked);
-  steps.draw(now.plan, now.graph, now.steps);
+  steps.draw(editor.plan, now.graph, now.steps);
   drawGraph(now.graph);
   list(now.graph.nodes.flatMap((node) => node.findings).concat(generalFindings()));
 }
@@ -66,6 +70,14 @@ function drawGraph(made) {
     drawn = form;
     graph.draw(made, now.steps);
   }
+}
+
+// A plan that is written anew is looked at as the one before; what is no longer edited, as it runs.
+function keepView(old) {
+  const { view } = old.dataset;
+  if (view && view !== "json" && find(`#tab-${view}`)) select(find(`#tab-${view}`));
+  if (!editor?.edited || editor.sent) return;
+  find("#notice").replaceChildren(failure("The plan was decided elsewhere. Your changes to it did not run."));
 }
 
 function generalFindings() {
@@ -138,15 +150,19 @@ function snapshot(description) {
   apply();
 }
 
-function settle() {
-  if (!steps) drawPlan();
+function settle(fresh) {
+  if (!fresh) before = "";
+  // The page may have had this plan before its description came.
+  if (!steps || shown !== planOf(now)) drawPlan();
   write();
   showProgress();
   if (["done", "infeasible"].includes(now.state)) end();
 }
 
-document.addEventListener("region", ({ detail: { id } }) => {
-  if (id === "plan" || (id === "decision" && editor)) drawPlan();
+document.addEventListener("region", ({ detail: { id, old } }) => {
+  if (id === "plan") keepView(old);
+  if (id === "plan") drawPlan();
+  if (id === "decision" && editor?.edited) editor.typed();
   if (id === "answer") write();
 });
 
@@ -154,7 +170,12 @@ document.addEventListener("view", ({ detail: { view } }) => {
   if (view === "graph" && undrawn) drawGraph(undrawn);
 });
 
+document.addEventListener("submit", ({ target }) => {
+  if (editor && find("#decision").contains(target)) editor.sent = true;
+});
+
 document.addEventListener("click", (event) => {
+  if (event.target.id === "undo-edit") editor?.undo();
   if (event.target.id !== "edit") return;
   const box = find("#steps input, #steps textarea, #steps select");
   select(find(box ? "#tab-steps" : "#tab-json"));

@@ -1,4 +1,6 @@
-// The states of steps: a sign, and words.
+// The states of steps: a sign, and the words that the page has for it.
+
+import { find } from "./dom.js";
 
 export const SIGNS = {
   waiting: "",
@@ -11,16 +13,7 @@ export const SIGNS = {
   uncertain: "?",
 };
 
-export const WORDS = {
-  waiting: "waiting",
-  running: "at work",
-  retrying: "trying again",
-  done: "done",
-  failed: "failed",
-  skipped: "skipped",
-  held: "waits for you",
-  uncertain: "needs your word",
-};
+export const WORDS = JSON.parse(find("main").dataset.words);
 
 export function wordsOf(step) {
   const words = WORDS[step?.state] ?? "";

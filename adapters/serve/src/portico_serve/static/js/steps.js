@@ -2,6 +2,7 @@
 
 import { element, setText } from "./dom.js";
 import { isLiteral, wordsOfCondition, wordsOfExpression } from "./expressions.js";
+import { isNumber, numberIn, parse } from "./json.js";
 import { isError, marksOf, wordsOf } from "./states.js";
 
 export function findingRow(finding, { named = false, beside = false } = {}) {
@@ -26,9 +27,9 @@ function inputFor(value, label, change) {
     box.addEventListener("change", () => change(box.value === "true"));
     return box;
   }
-  if (typeof value === "number") {
-    const box = element("input", { ...attributes, type: "number", step: "any", value });
-    box.addEventListener("input", () => box.value !== "" && change(Number(box.value)));
+  if (isNumber(value)) {
+    const box = element("input", { ...attributes, type: "number", step: "any", value: JSON.stringify(value) });
+    box.addEventListener("input", () => box.value !== "" && change(numberIn(box.value)));
     return box;
   }
   if (typeof value === "string") {
@@ -43,7 +44,7 @@ function inputFor(value, label, change) {
   box.value = text;
   box.addEventListener("input", () => {
     try {
-      const made = JSON.parse(box.value);
+      const made = parse(box.value);
       box.setCustomValidity("");
       change(made);
     } catch {
@@ -76,6 +77,8 @@ export class StepsView {
       element("dt", {}, name),
       element("dd", {}, this.valueOf(step, at, name, expression)),
     ]);
+    const { template } = step.function;
+    if (template) facts.push(element("dt", {}, "template"), element("dd", {}, element("pre", {}, template)));
     if (step.each) facts.push(element("dt", {}, "each of"), element("dd", {}, element("code", {}, wordsOfExpression(step.each.items))));
     if (step.when) facts.push(element("dt", {}, "if"), element("dd", {}, element("code", {}, wordsOfCondition(step.when))));
     if (step.after?.length) facts.push(element("dt", {}, "after"), element("dd", {}, element("code", {}, step.after.join(", "))));

@@ -1,6 +1,6 @@
 // An event stream that comes back by itself. Each connection begins with a snapshot, so nothing is remembered.
 
-import { AWAY, SESSION, warn } from "./banner.js";
+import { SESSION, TRYING, warn } from "./banner.js";
 
 const SHORTEST = 500;
 const LONGEST = 5000;
@@ -48,11 +48,13 @@ export function follow(address, handlers) {
     if (ended) return;
     try {
       const response = await fetch(address.replace(/\/events$/, ""), { cache: "no-store" });
+      if (source) return;
       if (response.ok) return open();
       if (response.status === 404) return warn("The server does not know this any more.");
-      warn(response.status === 401 ? SESSION : AWAY);
+      warn(response.status === 401 ? SESSION : TRYING);
     } catch {
-      warn(AWAY);
+      if (source) return;
+      warn(TRYING);
     }
     timer = setTimeout(probe, wait);
     wait = Math.min(wait * 2, LONGEST);

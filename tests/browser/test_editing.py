@@ -1,0 +1,76 @@
+"""A person changes a plan in its fields, while others decide it; and clicks twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.plans import TRIP, of, plan, step
+from tests.browser.serving import Server
+
+pytestmark = pytest.mark.browser
+
+LONG = 12345678901234567890
+
+
+def propose(page: Page, server: Server, goal: str) -> None:
+    page.goto(f"{server.url}/plan")
+    page.get_by_label("Goal").fill(goal)
+    page.locator("#options summary").click()
+    page.get_by_label("Planner").select_option("pilot")
+    page.get_by_role("button", name="Propose").click()
+    expect(page.locator("#graph")).to_be_visible()
+
+
+def test_numbers_of_a_plan_that_is_edited_stay_as_they_are(server: Server, visiting: Callable[..., Any]) -> None:
+    steps = step("say", "Say", text="a"), step("tick", "Tick", number=LONG)
+    server.plans(numbers=[plan("numbers", *steps, result="tick")])
+    page = visiting(server).log_in()
+    propose(page, server, "numbers")
+    page.locator("#edit").click()
+    page.get_by_label("text of say").fill("b")
+    expect(page.locator("#plan-json")).to_have_value(re.compile('"b"'))
+    expect(page.get_by_label("number of tick")).to_have_value(str(LONG))
+    page.locator("#approve").click()
+    expect(page.locator("#answer-text")).to_have_text(str(LONG))
+
+
+def test_who_edits_a_plan_hears_that_it_was_decided_elsewhere(server: Server, visiting: Callable[..., Any]) -> None:
+    visit = visiting(server)
+    page = visit.log_in()
+    propose(page, server, TRIP)
+    page.locator("#edit").click()
+    page.get_by_label("people of seats").fill("3")
+    expect(page.locator("#approve")).to_be_enabled()
+    other = visit.open(page.url.removeprefix(server.url))
+    other.locator("#approve").click()
+    expect(page.locator("#notice")).to_contain_text("decided elsewhere")
+    expect(page.locator("#state")).to_have_attribute("data-state", "done")
+    expect(other.locator("#notice")).to_be_empty()
+
+
+def test_the_next_proposal_is_looked_at_as_the_one_before(server: Server, visiting: Callable[..., Any]) -> None:
+    page = visiting(server).log_in()
+    propose(page, server, TRIP)
+    page.get_by_role("tab", name="Steps").click()
+    page.locator("#another").click()
+    expect(page.locator("[data-proposal]")).to_have_count(2)
+    expect(page.locator("#steps")).to_be_visible()
+    expect(page.locator('#steps [data-step="forecast"]')).to_have_count(0)
+
+
+def test_what_is_clicked_twice_happens_once(server: Server, visiting: Callable[..., Any]) -> None:
+    server.plans(once=[plan("once", step("a", "Say", text="a"), step("b", "Say", text=of("a")), result="b")])
+    page = visiting(server).log_in()
+    propose(page, server, "once")
+    page.locator("#approve").dblclick()
+    expect(page.locator("#replay")).to_be_visible()
+    first = page.url
+    page.locator("#replay").dblclick()
+    page.wait_for_url(lambda url: url != first)
+    assert server.calls()["ends b"] == 1
+    page.goto(f"{server.url}/runs")
+    expect(page.locator("tr[data-run]")).to_have_count(2)
