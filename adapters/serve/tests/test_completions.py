@@ -322,3 +322,21 @@ async def test_a_stream_that_the_server_breaks_off_does_not_look_whole(
                 served.guard.end()
 
     assert served.reported == []
+
+
+async def test_a_run_of_a_program_is_one_of_those_here_and_can_be_cancelled(
+    served: Served, client: openai.AsyncOpenAI
+) -> None:
+    whole = asyncio.create_task(client.chat.completions.create(model="portico", messages=says(WAIT)))
+    async with asyncio.timeout(PATIENCE), served.program() as program:
+        while not Path("begun.txt").exists():
+            await asyncio.sleep(0.02)
+        [run] = (await program.get("/api/runs")).json()["runs"]
+        cancelled = await program.post(f"/api/runs/{run['run']}/cancel")
+        after = (await program.get(f"/api/runs/{run['run']}")).json()
+
+    assert (run["state"], run["here"], cancelled.status_code) == ("running", True, 202)
+    assert (after["state"], after["here"]) == ("interrupted", False)
+    with pytest.raises(openai.ConflictError, match="cancelled"):
+        await whole
+    assert served.reported == []

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from portico import AgentReply, ChatAgent, ChatDelta, Citation, Message, Passages, Paused, Thread, ToolStarted, Usage
-from portico.errors import ConfigurationError, PorticoError
+from portico.errors import ConfigurationError, PorticoError, RunError
 from portico.plans import Answer, Event, RunEvent, plan_of
 from portico.ports import ChatService
 from portico_cli.conversation import Grounding
@@ -70,7 +70,7 @@ async def answer_by_run(desk: Desk, asked: Asked, address: str) -> Answering:
 
     async def work() -> Run:
         try:
-            return await desk.kernel.run_goal(asked.goal, context=context, emit=listen)
+            return await desk.runs.answer(asked.goal, context, listen)
         finally:
             pieces.put_nowait(None)
 
@@ -78,7 +78,10 @@ async def answer_by_run(desk: Desk, asked: Asked, address: str) -> Answering:
     try:
         while (piece := await pieces.get()) is not None:
             yield piece
-        run = await task
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise RunError("The run was cancelled before it had an answer.")
+        run = task.result()
     finally:
         await _stop(task)
     outcome = run.outcome

@@ -81,7 +81,7 @@ class _Work:
     name: str = ""
     decision: Decision | None = None
     writing: str = ""
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[Any] | None = None
     ended: bool = False
     """Whether its journal has its end: the task is about to end too."""
 
@@ -159,6 +159,20 @@ class Runs:
         return await self._begin(
             approve, lambda emit: self.kernel.run_goal(goal, planner=planner, input=input, exclude=exclude, emit=emit)
         )
+
+    async def answer(self, goal: str, context: Mapping[str, Any] | None, listen: Emit) -> Run:
+        """Run a goal in the task of one who waits for its end; ``listen`` gets its events too."""
+        self._require_room()
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        work = _Work(asyncio.get_running_loop().create_future())
+        self._take_on(work, task)
+
+        def emit(event: RunEvent) -> None:
+            self._listen(work, event)
+            listen(event)
+
+        return await self.kernel.run_goal(goal, context=context, emit=emit)
 
     async def replay(self, run: str) -> str:
         """Run the steps of a run that has its answer again, with the same input, as a new run; return its name.
@@ -269,18 +283,25 @@ class Runs:
     async def _begin(self, mode: str, work: Callable[[Emit], Awaitable[Run]]) -> str:
         if mode not in MODES:
             raise InputInvalid(f"approve is one of {', '.join(MODES)}, not {mode!r:.80}.")
+        self._require_room()
+        return await self._launch(_Work(asyncio.get_running_loop().create_future()), mode, work)
+
+    def _require_room(self) -> None:
         if len(self._works) >= _MOST_HERE:
             raise LimitExceeded(f"{_MOST_HERE} runs are at work here. Begin another when one of them is done.")
-        return await self._launch(_Work(asyncio.get_running_loop().create_future()), mode, work)
 
     async def _continue(self, run: str, work: _Work, state: RunState, **options: Any) -> None:
         await self._launch(work, approve_mode(state), lambda emit: self.kernel.resume(run, emit=emit, **options))
 
     async def _launch(self, work: _Work, mode: str, start: Callable[[Emit], Awaitable[Run]]) -> str:
-        work.task = asyncio.create_task(self._carry_out(work, mode, start))
-        self._works.add(work)
-        work.task.add_done_callback(lambda task: self._leave(work))
+        self._take_on(work, asyncio.create_task(self._carry_out(work, mode, start)))
         return await asyncio.shield(work.begun)
+
+    def _take_on(self, work: _Work, task: asyncio.Task[Any]) -> None:
+        """Keep a run as one of those here until its task has ended."""
+        work.task = task
+        self._works.add(work)
+        task.add_done_callback(lambda task: self._leave(work))
 
     def _leave(self, work: _Work) -> None:
         """Let go of a run that is no longer at work. A task may have been cancelled before it began."""
