@@ -117,6 +117,10 @@ def test_a_plan_that_was_used_again_is_no_proposal() -> None:
         [START, entry("step-finished", step="nowhere", result=1)],
         [START, entry("step-finished", step="s/x/y", result=1)],
         [START, {"version": "1", "type": "approved"}],
+        [START, {"version": 1, "type": "approved"}],
+        [START, entry("outcome", kind="nothing")],
+        [START, {**entry("approved"), "used": 3}],
+        [START, {**entry("approved"), "type": []}],
         [{**START, "budget": {"nothing": 1}}],
     ],
 )

@@ -253,3 +253,18 @@ def test_the_spans_of_a_run_are_those_of_its_traces_in_the_file(tmp_path: Path) 
 
     assert sorted(each["id"] for each in spans) == ["chat", "run"]
     assert {each["end"] for each in spans} == {"1970-01-01T00:00:02.000000+00:00"}
+
+
+async def test_half_of_a_character_is_shown_and_comes_back(client: Client) -> None:
+    run = await client.start(plan(step("s1", "tools-shout", text="\ud800"), result="s1"))
+    found = await client.until(run, "done")
+    assert found["answer"] == "\ud800"
+    assert found["plan"]["steps"][0]["arguments"] == {"text": {"value": "\ud800"}}
+    assert (await client.get(f"/runs/{run}/steps/s1"))["result"] == "\ud800"
+    async with client.events(f"/runs/{run}") as events:
+        assert (await anext(events))[1]["answer"] == "\ud800"
+
+
+async def test_numbers_of_many_digits_are_refused(client: Client) -> None:
+    await client.get("/runs", 422, limit="0000010000000")
+    await client.get(f"/runs/x/passages/{'9' * 3_000}", 404)

@@ -113,8 +113,9 @@ class RunState:
         are ignored.
         """
         reading: _Reading | None = None
-        for number, each in enumerate(entries, 1):
-            try:
+        number = 0
+        try:
+            for number, each in enumerate(entries, 1):
                 if each["version"] > JOURNAL_VERSION:
                     raise StoreError(
                         f"Entry {number} of the run is of version {each['version']}; this is a Portico that knows "
@@ -124,11 +125,11 @@ class RunState:
                     reading = _Reading(each)
                 else:
                     reading.take(each)
-            except (LookupError, TypeError, ValueError, AttributeError, PlanFormatError) as error:
-                raise StoreDamaged(f"Entry {number} of the run is not what a run writes: {error!r}.") from error
-        if reading is None:
-            raise StoreDamaged("The run has no entries.")
-        return reading.state()
+            if reading is not None:
+                return reading.state()
+        except (LookupError, TypeError, ValueError, AttributeError, PlanFormatError) as error:
+            raise StoreDamaged(f"Entry {number} of the run is not what a run writes: {error!r}.") from error
+        raise StoreDamaged("The run has no entries.")
 
     @property
     def plan(self) -> Plan | None:
@@ -257,6 +258,8 @@ class _Reading:
         )
 
     def take(self, each: Mapping[str, Any]) -> None:
+        if not isinstance(each["type"], str) or not isinstance(each["at"], str):
+            raise TypeError("an entry has a type and a time")
         self.last = each
         self.read.update(map(str, each.get("read", ())))
         self.used = each.get("used", self.used)
