@@ -18,6 +18,12 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+find("#all-sources")?.addEventListener("click", () => {
+  const boxes = findAll("#sources [type=checkbox]");
+  const all = boxes.every((each) => each.checked);
+  for (const each of boxes) each.checked = !all;
+});
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a.cite");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

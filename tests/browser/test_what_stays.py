@@ -1,15 +1,16 @@
-"""A person changes a plan in its fields, while others decide it; and clicks twice."""
+"""What a person typed, opened or chose stays, whatever else happens; and what is clicked twice happens once."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.plans import TRIP, of, plan, step
-from tests.browser.serving import Server
+from tests.browser.serving import Server, install, serving
 
 pytestmark = pytest.mark.browser
 
@@ -74,3 +75,36 @@ def test_what_is_clicked_twice_happens_once(server: Server, visiting: Callable[.
     assert server.calls()["ends b"] == 1
     page.goto(f"{server.url}/runs")
     expect(page.locator("tr[data-run]")).to_have_count(2)
+
+
+def test_a_call_that_is_looked_at_stays_open(tmp_path: Path, visiting: Callable[..., Any]) -> None:
+    install(tmp_path, chat="clerk")
+    with serving(tmp_path) as server:
+        page = visiting(server).log_in()
+        page.goto(f"{server.url}/chat")
+        page.locator("#new-chat").click()
+        page.wait_for_url("**/chat/*", wait_until="load")
+        page.locator("#text").fill("Book two seats")
+        page.keyboard.press("Enter")
+        page.locator('[data-answer="yes"]').click()
+        call = page.locator("#messages .tool")
+        call.locator("summary").click()
+        page.locator("#text").fill("Hello")
+        page.keyboard.press("Enter")
+        expect(page.locator('#messages [data-role="assistant"]')).to_have_count(2)
+        expect(call).to_have_attribute("open", "")
+
+
+def test_all_sources_are_chosen_or_none(tmp_path: Path, visiting: Callable[..., Any]) -> None:
+    install(tmp_path)
+    names = [f"shelf-{number}" for number in range(4)]
+    tables = "".join(f'[search.{name}]\nuse = "documents"\npath = "docs"\n' for name in names)
+    with (tmp_path / "portico.toml").open("a") as file:
+        file.write(tables)
+    with serving(tmp_path) as server:
+        page = visiting(server).log_in()
+        page.locator("#all-sources").click()
+        expect(page.locator("#sources :checked")).to_have_count(0)
+        page.get_by_label("shelf-2").check()
+        page.locator("#all-sources").click()
+        expect(page.locator("#sources :checked")).to_have_count(page.locator("#sources [type=checkbox]").count())
