@@ -14,7 +14,14 @@ from tests.browser.serving import QUESTION, Server, eventually
 
 pytestmark = pytest.mark.browser
 
-GONE = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "401")
+GONE = (
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "ERR_CONNECTION_CLOSED",
+    "ERR_EMPTY_RESPONSE",
+    "ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "401",
+)
 """What the console says where a server was killed, and where the next one does not know the session."""
 
 
