@@ -47,7 +47,8 @@ def state_of(page: Page, step: str, state: str) -> None:
 
 
 def ended(page: Page, state: str = "done") -> None:
-    """Wait until the run is in a state."""
+    """Wait until the run is in a state, and the page has its scripts."""
+    page.wait_for_load_state()
     expect(page.locator("#state")).to_have_attribute("data-state", state)
 
 
