@@ -158,7 +158,7 @@ async def workshop(folder: Path) -> AsyncIterator[Client]:
 
 
 def command_line(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own."""
+    """Start the command line as another process."""
     return subprocess.Popen(
         [sys.executable, "-m", "portico_cli", *arguments],
         cwd=folder,
@@ -191,7 +191,7 @@ async def eventually(true: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def another_server(folder: Path) -> AsyncIterator[tuple[httpx.AsyncClient, subprocess.Popen[bytes]]]:
-    """Serve a folder by a process of its own, and yield a client and the process."""
+    """Serve a folder by another process, and yield a client and the process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "tests.support.desks", str(folder), str(port)]

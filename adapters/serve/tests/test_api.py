@@ -47,7 +47,7 @@ async def test_the_server_says_what_it_has(client: Client) -> None:
         ({"goal": "x", "sources": "shelf"}, 422, "sources is a list"),
         ({"goal": "x", "sources": [1]}, 422, "list of texts"),
         ({"goal": "x", "sources": ["attic"]}, 422, "no source 'attic'"),
-        ({"goal": "x", "planner": "nobody"}, 422, "nobody"),
+        ({"goal": "x", "planner": "missing"}, 422, "missing"),
         ({"goal": "x", "approve": "never"}, 422, "effects, always"),
         ([], 422, "JSON object, not a list"),
     ],

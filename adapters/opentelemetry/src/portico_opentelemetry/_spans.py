@@ -275,7 +275,7 @@ def as_json(value: Any) -> str:
     """Return a value as JSON; what has no form in it is written as Python shows it."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except Exception:  # noqa: BLE001 - a value shows itself by code of its own
+    except Exception:  # noqa: BLE001 - code of the value shows it
         return f"<{type(value).__name__}>"
 
 
