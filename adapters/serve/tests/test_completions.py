@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,21 @@ async def test_a_client_that_goes_away_ends_its_run(served: Served, stream: bool
                 if run["state"] == "interrupted":
                     break
                 await asyncio.sleep(0.02)
+
+
+async def test_what_is_slow_to_stop_is_awaited_without_keeping_the_processor_busy(client: openai.AsyncOpenAI) -> None:
+    before = len(asyncio.all_tasks())
+    goal = {"plans": [plan(step("s1", "tools-linger", text="hey"), result="s1")]}
+    stream = await client.chat.completions.create(model="portico", messages=says(goal), stream=True)
+    async with asyncio.timeout(PATIENCE):
+        while not Path("begun.txt").exists():
+            await asyncio.sleep(0.02)
+    used = time.process_time()
+    await stream.close()
+
+    await eventually(lambda: len(asyncio.all_tasks()) <= before)
+
+    assert time.process_time() - used < 1, "two seconds of waiting took more than a second of the processor"
 
 
 async def test_halves_of_surrogate_pairs_are_no_fault_of_ours(served: Served) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,10 +141,22 @@ class Grounding:
                 offered.append(FunctionPlugin(plugin.name, others))
         return offered
 
-    def instructions(self, given: str) -> str:
+    def _instructions(self, given: str) -> str:
         """Return the instructions of the agent, with those for searching if it searches itself."""
         search = _SEARCH_FIRST.format(names=", ".join(self._sources)) if self.calls and self._sources else ""
         return "\n\n".join(filter(None, (given, search)))
+
+    def agent(self, given: str = "") -> ChatAgent:
+        """Return an agent that searches, or is given what is found; ``given`` are further instructions."""
+        from portico import ChatAgent
+
+        return ChatAgent(
+            "portico",
+            instructions=self._instructions(given),
+            kernel=self._kernel,
+            context_providers=() if self.provider is None else (self.provider,),
+            functions=self.functions,
+        )
 
     def clear(self) -> None:
         """Forget the passages: a new conversation counts from 1."""
@@ -169,6 +181,51 @@ class Grounding:
         turn.warnings += replace(check, uncited=()).remarks
 
 
+async def take_turn(
+    agent: ChatAgent, asked: str | Message, thread: Thread, see: Callable[[object], None], turn: Turn
+) -> None:
+    """Take a turn: ``see`` gets what happens until the reply, and ``turn`` has the calls and the reply."""
+    from portico import AgentReply, ToolFinished
+
+    async with aclosing(agent.stream(asked, thread)) as events:
+        async for event in events:
+            if isinstance(event, AgentReply):
+                turn.reply = event
+                continue
+            if isinstance(event, ToolFinished):
+                turn.tools.append(event)
+            see(event)
+
+
+@dataclass(slots=True)
+class TurnTaker:
+    """Takes the turns of a conversation; where it is too long for the model, only its newest part is sent."""
+
+    _agent: ChatAgent
+    _room: int | None = None  # tokens of the history that are sent; None for all
+
+    async def take(
+        self, asked: Message, thread: Thread, see: Callable[[object], None], begin_again: Callable[[], None]
+    ) -> Turn:
+        """Take a turn as ``take_turn`` does; ``begin_again`` is called before it is taken with less of the thread."""
+        new = thread.count_tokens(asked)
+        while True:
+            turn = Turn()
+            thread.budget = None if self._room is None else max(new + self._room, 1)
+            try:
+                await take_turn(self._agent, asked, thread, see, turn)
+            except ContextOverflow:
+                sent = sum(map(thread.count_tokens, thread.messages))
+                sent = sent if self._room is None else min(sent, self._room)
+                # A call may have had effects: it is not made again without the person's word.
+                if turn.tools or not sent:
+                    raise
+                self._room = sent * 2 // 3
+                begin_again()
+            else:
+                return turn
+
+
 @dataclass(slots=True)
 class Conversation:
     """Read messages, have each answered, and show the answers.
@@ -178,7 +235,7 @@ class Conversation:
     """
 
     _runner: asyncio.Runner
-    _agent: ChatAgent
+    _turn_taker: TurnTaker
     _thread: Thread
     _grounding: Grounding
     _screen: PlainScreen
@@ -186,7 +243,6 @@ class Conversation:
     at_terminal: bool
     _last: Turn | None = None
     _task: asyncio.Task[object] | None = None
-    _room: int | None = None  # tokens of the history that are sent; None for all
     _code: int = DONE
     _attached: list[Image | Audio | File] = field(default_factory=list)
 
@@ -229,41 +285,22 @@ class Conversation:
             self._save(self._file)
 
     def _take(self, text: str) -> Turn:
-        """Take a turn; if the conversation is too long for the model, send only its newest part."""
+        """Take a turn, and show what happens."""
         from portico import Message
 
         asked = Message.of("user", *self._attached, text)
-        new = self._thread.count_tokens(asked)
-        while True:
-            turn = Turn()
-            self._thread.budget = None if self._room is None else max(new + self._room, 1)
-            try:
-                run_async(lambda: self._stream(asked, turn), self._runner)  # noqa: B023 - it runs at once
-            except ContextOverflow:
-                sent = sum(map(self._thread.count_tokens, self._thread.messages))
-                sent = sent if self._room is None else min(sent, self._room)
-                # A call may have had effects: it is not made again without the person's word.
-                if turn.tools or not sent:
-                    raise
-                self._room = sent * 2 // 3
-                self._screen.note("The conversation is longer than the model can take; its oldest turns are left out.")
-                self._screen.begin()
-            else:
-                self._attached.clear()
-                return turn
 
-    async def _stream(self, asked: Message, turn: Turn) -> None:
-        from portico import AgentReply, ToolFinished
+        async def work() -> Turn:
+            self._task = asyncio.current_task()
+            return await self._turn_taker.take(asked, self._thread, self._screen.event, self._begin_again)
 
-        self._task = asyncio.current_task()
-        async with aclosing(self._agent.stream(asked, self._thread)) as events:
-            async for event in events:
-                if isinstance(event, AgentReply):
-                    turn.reply = event
-                    continue
-                if isinstance(event, ToolFinished):
-                    turn.tools.append(event)
-                self._screen.event(event)
+        turn = run_async(work, self._runner)
+        self._attached.clear()
+        return turn
+
+    def _begin_again(self) -> None:
+        self._screen.note("The conversation is longer than the model can take; its oldest turns are left out.")
+        self._screen.begin()
 
     def _obey(self, name: str, rest: str) -> None:
         match name:

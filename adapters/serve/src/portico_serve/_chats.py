@@ -8,7 +8,7 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_state_path
 
-from portico import AgentReply, ChatAgent, ChatDelta, Passages, Source, Thread, ToolFinished, ToolStarted
-from portico.errors import ConfigurationError, ContextOverflow, LimitExceeded, PorticoError, ThreadBusy
+from portico import ChatDelta, Message, Passages, Source, Thread, ToolFinished, ToolStarted
+from portico.errors import ConfigurationError, LimitExceeded, PorticoError, ThreadBusy
 from portico.plans import plan_of
 from portico_cli.arguments import write_text
-from portico_cli.conversation import Grounding, ThreadFile
+from portico_cli.conversation import Grounding, ThreadFile, TurnTaker
 from portico_cli.failures import describe_error
 from portico_cli.show.chat import Turn
 from portico_serve._inputs import NotFound
@@ -52,15 +52,8 @@ class _Chat:
         self._file = ThreadFile(folder / f"{id}.json")
         self._turns_file = folder / f"{id}.turns.json"
         self._grounding = Grounding(kernel, sources, number=False)
-        self._agent = ChatAgent(
-            "portico",
-            instructions=self._grounding.instructions(""),
-            kernel=kernel,
-            context_providers=() if self._grounding.provider is None else (self._grounding.provider,),
-            functions=self._grounding.functions,
-        )
+        self._turn_taker = TurnTaker(self._grounding.agent())
         self._thread = self._file.load() or Thread(id)
-        self._room: int | None = None  # tokens of the history that are sent; None for all
         self._asking = asyncio.Lock()
         self._question: tuple[dict[str, Any], asyncio.Future[str]] | None = None
         self._said, self._written = "", ""
@@ -173,43 +166,24 @@ class _Chat:
         self.put("error", self._failed)
 
     async def _take(self, text: str) -> Turn:
-        """Take a turn; if the conversation is too long for the model, send only its newest part."""
-        from portico import Message
+        """Take a turn, and put what happens to those who watch."""
 
-        asked = Message.of("user", text)
-        new = self._thread.count_tokens(asked)
-        while True:
-            turn = Turn()
-            self._thread.budget = None if self._room is None else max(new + self._room, 1)
-            try:
-                await self._stream(asked, turn)
-            except ContextOverflow:
-                sent = sum(map(self._thread.count_tokens, self._thread.messages))
-                sent = sent if self._room is None else min(sent, self._room)
-                # A call may have had effects: it is not made again without the person's word.
-                if turn.tools or not sent:
-                    raise
-                self._room = sent * 2 // 3
-                self._written = ""
-                self.put("snapshot", self.describe())
-            else:
-                return turn
+        def see(event: object) -> None:
+            match event:
+                case ChatDelta(text=text) if text and len(self._written) < _MOST_WRITTEN:
+                    self._written += text
+                    self.put("text", {"text": text})
+                case ToolStarted(call=call):
+                    self._written = ""  # what was said before a call is not the answer
+                    self._put_tool(call, {"state": "started"})
+                case ToolFinished(call=call):
+                    self._put_tool(call, {"state": "finished"} | _outcome(event))
 
-    async def _stream(self, asked: Any, turn: Turn) -> None:
-        async with aclosing(self._agent.stream(asked, self._thread)) as events:
-            async for event in events:
-                match event:
-                    case AgentReply():
-                        turn.reply = event
-                    case ChatDelta(text=text) if text and len(self._written) < _MOST_WRITTEN:
-                        self._written += text
-                        self.put("text", {"text": text})
-                    case ToolStarted(call=call):
-                        self._written = ""  # what was said before a call is not the answer
-                        self._put_tool(call, {"state": "started"})
-                    case ToolFinished(call=call):
-                        turn.tools.append(event)
-                        self._put_tool(call, {"state": "finished"} | _outcome(event))
+        def begin_again() -> None:
+            self._written = ""
+            self.put("snapshot", self.describe())
+
+        return await self._turn_taker.take(Message.of("user", text), self._thread, see, begin_again)
 
     def _put_tool(self, call: ToolCall, more: Mapping[str, Any]) -> None:
         self._tools[call.id] = {"id": call.id, "name": call.name, "arguments": _parsed(call.arguments), **more}
@@ -246,7 +220,9 @@ class Chats:
         self._chats: OrderedDict[str, _Chat] = OrderedDict()
         self._closed = False
         kernel.middleware.function.append(_ask_before_effects)
-        kernel.middleware.tool_call.append(_numbering(kernel))
+        kernel.middleware.tool_call.append(
+            Passages.number_results(kernel, lambda: None if (chat := _CHAT.get()) is None else chat.passages)
+        )
         others = kernel.decide_flow
 
         async def decide(review: FlowReview) -> bool | str:
@@ -391,21 +367,6 @@ async def _ask_before_effects(context: FunctionInvocation, proceed: Callable[[],
     if answer == "always":
         chat.always.add(name)
     return await proceed()
-
-
-def _numbering(kernel: Kernel) -> Callable[..., Awaitable[Any]]:
-    """Return middleware that numbers what an agent's searches find, by the conversation that they are made in."""
-
-    def passages() -> Passages:
-        chat = _CHAT.get()
-        return Passages() if chat is None else chat.passages
-
-    number = Passages.number_results(kernel, passages)
-
-    async def filter(context: Any, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return await (proceed() if _CHAT.get() is None else number(context, proceed))
-
-    return filter
 
 
 def _title(turns: Sequence[Mapping[str, Any]], said: str) -> str:

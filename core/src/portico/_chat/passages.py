@@ -166,12 +166,13 @@ class Passages:
 
     @staticmethod
     def number_results(
-        kernel: KernelLike, passages: Callable[[], Passages]
+        kernel: KernelLike, passages: Callable[[], Passages | None]
     ) -> Callable[[ToolCallInvocation, Callable[[], Awaitable[ToolResult]]], Awaitable[ToolResult]]:
         """Return a tool call filter that numbers the passages which search functions give to a model, for it to cite.
 
         Where a function with the search tag returns passages as ``GetTextSearchResults`` does, each gets the ``number``
-        that it has among ``passages``, those of the conversation. Anything else stays as it is.
+        that it has among ``passages``, those of the conversation. Anything else stays as it is, and so does everything
+        where there is no conversation (None).
         """
 
         async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
@@ -179,7 +180,7 @@ class Passages:
             spec = kernel.specs.get(context.call.name)
             with suppress(ValueError):
                 found = json.loads(result.content) if spec is not None and spec.is_search and not result.error else None
-                if (known := passages()).take(found, found=False):
+                if (known := passages()) is not None and known.take(found, found=False):
                     return replace(result, content=json.dumps(known.show(found), ensure_ascii=False))
             return result
 

@@ -84,8 +84,8 @@ def command(
 
 def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: ThreadFile | None, *, yes: bool) -> int:
     """Open the kernel, update the indexes, talk, and close everything; return the exit code."""
-    from portico import ChatAgent, Thread
-    from portico_cli.conversation import Conversation, Grounding
+    from portico import Thread
+    from portico_cli.conversation import Conversation, Grounding, TurnTaker
     from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen
     from portico_cli.terminal.lines import edit_lines, read_lines
     from portico_cli.terminal.person import ask_before_effects, person_at_terminal
@@ -108,20 +108,15 @@ def _talk(invocation: Invocation, chosen: Chosen, instructions: str, file: Threa
         kernel.approve_flows(None if person is None else person.about_flow)
         if not yes:
             kernel.middleware.function.append(ask_before_effects(person))
-        agent = ChatAgent(
-            "portico",
-            instructions=grounding.instructions(instructions),
-            kernel=kernel,
-            context_providers=() if grounding.provider is None else (grounding.provider,),
-            functions=grounding.functions,
-        )
         if at_terminal:
             words = f"You talk with {grounding.service.name}. /help lists commands, Ctrl-D leaves."
             words += f" Sources: {', '.join(chosen.sources)}." if chosen.sources else ""
             words += f" The conversation has {count_words(len(thread.turns), 'turn')} already." if thread.turns else ""
             screen.note(words)
         said = [message.text for message in thread.messages if message.role == "user"]
-        conversation = Conversation(runner, agent, thread, grounding, screen, file, at_terminal)
+        conversation = Conversation(
+            runner, TurnTaker(grounding.agent(instructions)), thread, grounding, screen, file, at_terminal
+        )
         try:
             return conversation.talk(edit_lines(said) if at_terminal else read_lines())
         finally:

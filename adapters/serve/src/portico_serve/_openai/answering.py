@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from portico import AgentReply, ChatAgent, ChatDelta, Citation, Message, Passages, Paused, Thread, ToolStarted, Usage
+from portico import ChatDelta, Citation, Message, Passages, Paused, Thread, ToolStarted, Usage
 from portico.errors import ConfigurationError, PorticoError, RunError
 from portico.plans import Answer, Event, RunEvent, plan_of
 from portico.ports import ChatService
-from portico_cli.conversation import Grounding
+from portico_cli.conversation import Grounding, take_turn
 from portico_cli.show.chat import Turn
 from portico_cli.show.plans import called_name
 
 if TYPE_CHECKING:
-    from portico import FunctionInvocation, Kernel, Run
+    from portico import FunctionInvocation, Kernel
     from portico_serve._desk import Desk
 
 _TURN: ContextVar[Passages | None] = ContextVar("portico_serve_turn", default=None)
@@ -53,47 +53,34 @@ class Answered:
 
 
 Answering = AsyncGenerator[Piece | Answered, None]
+Put = Callable[[Piece], None]
 
 
 async def answer_by_run(desk: Desk, asked: Asked, address: str) -> Answering:
     """Plan, run, and yield the answer; what waits for a person is said with the address of the run's page."""
-    pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
     earlier = [Message.of("user", asked.instructions)] if asked.instructions else []
     context = {"messages": [*earlier, *asked.earlier]} if earlier or asked.earlier else None
 
-    def listen(event: RunEvent) -> None:
-        match event:
-            case Event.TextDelta(text=text):
-                pieces.put_nowait(Piece(text))
-            case Event.StepStarted(step=step) if not step.id.endswith("]"):
-                pieces.put_nowait(Piece(work=f"{step.id} {called_name(step)}\n"))
+    async def work(put: Put) -> Answered:
+        def listen(event: RunEvent) -> None:
+            match event:
+                case Event.TextDelta(text=text):
+                    put(Piece(text))
+                case Event.StepStarted(step=step) if not step.id.endswith("]"):
+                    put(Piece(work=f"{step.id} {called_name(step)}\n"))
 
-    async def work() -> Run:
-        try:
-            return await desk.runs.answer(asked.goal, context, listen)
-        finally:
-            pieces.put_nowait(None)
+        run = await desk.runs.answer(asked.goal, context, listen)
+        outcome = run.outcome
+        text, notes = outcome.text, ""
+        if isinstance(outcome, Answer):
+            notes = _notes(outcome.citations, outcome.warnings)
+        elif isinstance(outcome, Paused):
+            text += f"\n\nThe run waits for a person. Look at it, and let it continue: {address}/runs/{run.name}"
+        return Answered(text, notes, usage=run.usage, run=run.name)
 
-    task = asyncio.create_task(work())
-    try:
-        while (piece := await pieces.get()) is not None:
+    async with aclosing(_hand_over(work)) as pieces:
+        async for piece in pieces:
             yield piece
-        await asyncio.wait([task])
-        if task.cancelled():
-            raise RunError("The run was cancelled before it had an answer.")
-        run = task.result()
-    finally:
-        await _stop(task)
-    outcome = run.outcome
-    if isinstance(outcome, Answer):
-        yield Answered(outcome.text, _notes(outcome.citations, outcome.warnings), usage=run.usage, run=run.name)
-    elif isinstance(outcome, Paused):
-        words = (
-            f"{outcome.text}\n\nThe run waits for a person. Look at it, and let it continue: {address}/runs/{run.name}"
-        )
-        yield Answered(words, usage=run.usage, run=run.name)
-    else:
-        yield Answered(outcome.text, usage=run.usage, run=run.name)
 
 
 class Agent:
@@ -102,7 +89,7 @@ class Agent:
     def __init__(self, kernel: Kernel, sources: Sequence[str]) -> None:
         self._kernel, self._sources = kernel, tuple(sources)
         kernel.middleware.function.append(_refuse_effects)
-        kernel.middleware.tool_call.append(_numbering(kernel))
+        kernel.middleware.tool_call.append(Passages.number_results(kernel, _TURN.get))
 
     @property
     def can_answer(self) -> bool:
@@ -113,53 +100,49 @@ class Agent:
         """Take a turn and yield the answer. Raises ``ConfigurationError`` where there is nothing to talk with."""
         if not self.can_answer:
             raise ConfigurationError("There is no chat service. Name one under [chat] of portico.toml.")
-        grounding = Grounding(self._kernel, self._sources, number=False)
-        agent = ChatAgent(
-            "portico",
-            instructions=grounding.instructions(asked.instructions),
-            kernel=self._kernel,
-            context_providers=() if grounding.provider is None else (grounding.provider,),
-            functions=grounding.functions,
-        )
-        thread, turn = Thread(), Turn()
-        if asked.earlier:
-            thread.add(*asked.earlier)
-        pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
 
-        async def work() -> None:
-            # Its own task, so that a value of the context holds for all of the turn and for nothing else.
+        async def work(put: Put) -> Answered:
+            def see(event: object) -> None:
+                match event:
+                    case ChatDelta(text=text) if text:
+                        put(Piece(text))
+                    case ToolStarted(call=call):
+                        put(Piece(work=f"{call.name}\n"))
+
+            grounding = Grounding(self._kernel, self._sources, number=False)
             _TURN.set(grounding.passages)
-            try:
-                async with aclosing(agent.stream(asked.goal, thread)) as events:
-                    async for event in events:
-                        match event:
-                            case AgentReply():
-                                turn.reply = event
-                            case ChatDelta(text=text) if text:
-                                pieces.put_nowait(Piece(text))
-                            case ToolStarted(call=call):
-                                pieces.put_nowait(Piece(work=f"{call.name}\n"))
-            finally:
-                pieces.put_nowait(None)
+            thread, turn = Thread(), Turn()
+            if asked.earlier:
+                thread.add(*asked.earlier)
+            await take_turn(grounding.agent(asked.instructions), asked.goal, thread, see, turn)
+            assert turn.reply is not None  # noqa: S101 - the turn has ended
+            grounding.check(thread, turn)
+            finish = "length" if turn.reply.reply.finish == "length" else "stop"
+            return Answered(turn.answer, _notes(turn.citations, turn.warnings), finish, turn.reply.usage)
 
-        task = asyncio.create_task(work())
-        try:
-            while (piece := await pieces.get()) is not None:
+        async with aclosing(_hand_over(work)) as pieces:
+            async for piece in pieces:
                 yield piece
-            await task
-        finally:
-            await _stop(task)
-        assert turn.reply is not None  # noqa: S101 - the turn has ended
-        grounding.check(thread, turn)
-        finish = "length" if turn.reply.reply.finish == "length" else "stop"
-        yield Answered(turn.answer, _notes(turn.citations, turn.warnings), finish, turn.reply.usage)
 
 
-async def _stop(task: asyncio.Task[Any]) -> None:
-    """Cancel a task that is at work, and wait until it has ended."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait([task])
+async def _hand_over(work: Callable[[Put], Coroutine[Any, Any, Answered]]) -> Answering:
+    """Yield the pieces of an answer as they come, and the answer; closed before, it stops the work and awaits its end.
+
+    The work is a task by itself, so that a value of the context holds for all of it and for nothing else.
+    """
+    pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
+    task = asyncio.create_task(work(pieces.put_nowait))
+    task.add_done_callback(lambda _: pieces.put_nowait(None))
+    try:
+        while (piece := await pieces.get()) is not None:
+            yield piece
+        if task.cancelled():
+            raise RunError("It was cancelled before there was an answer.")
+        yield task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
 
 
 async def _refuse_effects(context: FunctionInvocation, proceed: Callable[[], Awaitable[Any]]) -> Any:
@@ -170,15 +153,6 @@ async def _refuse_effects(context: FunctionInvocation, proceed: Callable[[], Awa
             "the page of this server asks before it calls such a function."
         )
     return await proceed()
-
-
-def _numbering(kernel: Kernel) -> Callable[..., Awaitable[Any]]:
-    number = Passages.number_results(kernel, lambda: _TURN.get() or Passages())
-
-    async def filter(context: Any, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return await (proceed() if _TURN.get() is None else number(context, proceed))
-
-    return filter
 
 
 def _notes(citations: Sequence[Citation], warnings: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -129,7 +130,7 @@ def _read(content: bytes) -> _Wanted:
     model, stream, options = body.get("model"), body.get("stream", False), body.get("stream_options")
     if not isinstance(model, str):
         raise _Wrong("Name a model.", "model")
-    if stream not in (True, False, None):
+    if stream is not None and not isinstance(stream, bool):
         raise _Wrong("stream is true or false.", "stream")
     usage = isinstance(options, dict) and options.get("include_usage") is True
     return _Wanted(model, _read_messages(body.get("messages")), bool(stream), usage)
@@ -243,9 +244,10 @@ async def _events(answering: Answering, head: Mapping[str, Any], *, usage: bool)
 
 async def _ended(work: asyncio.Future[Any]) -> None:
     """Wait until something has ended, however often this is cancelled: a client that leaves cancels again and again."""
-    while not work.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([work])
+    with anyio.CancelScope(shield=True):
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
 
 
 class _Written:

@@ -30,7 +30,7 @@ class _Tools:
         """Send a text out into the world."""
         with Path("sent.txt").open("a") as file:
             file.write(f"{text}\n")
-        await _told("hold-after", "on")
+        await _wait_for("hold-after", "on")
         return f"sent {text}"
 
     @function
@@ -38,7 +38,18 @@ class _Tools:
         """Take as long as there is no file `on`."""
         with Path("begun.txt").open("a") as file:
             file.write(f"{text}\n")
-        await _told("", "on")
+        await _wait_for("", "on")
+        return text
+
+    @function
+    async def linger(self, text: str) -> str:
+        """Take long, and two seconds to stop."""
+        Path("begun.txt").write_text(text)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(2)
+            raise
         return text
 
     @function
@@ -55,7 +66,7 @@ class _Tools:
         return text
 
 
-async def _told(while_there: str, until: str) -> None:
+async def _wait_for(while_there: str, until: str) -> None:
     for _ in range(4_000):
         if Path(until).exists() or (while_there and not Path(while_there).exists()):
             return
