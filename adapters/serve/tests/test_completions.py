@@ -224,6 +224,7 @@ async def test_many_turns_of_the_agent_number_their_own_sources(client: openai.A
         ({"tools": [{"type": "function"}]}, "tools"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"stream": "yes"}, "stream"),
+        ({"stream": 1}, "stream"),
         ({"model": 7}, "model"),
     ],
     ids=str,
