@@ -56,7 +56,7 @@ async def show(page: httpx.AsyncClient, path: str) -> str:
     return response.text
 
 
-async def test_a_question_is_a_run_with_an_address_of_its_own(page: httpx.AsyncClient) -> None:
+async def test_a_question_is_a_run_with_an_address(page: httpx.AsyncClient) -> None:
     path = await begin(page, goal_of(answer="It is **so**."), approve="effects")
 
     shown = await until(page, path, "done")
@@ -138,6 +138,17 @@ async def test_an_edited_plan_runs_in_its_place_and_a_wrong_one_is_refused_with_
     assert Path("sent.txt").read_text() == "softly\n"
 
 
+@pytest.mark.parametrize("number", ["9" * 5_000, "-1", "²", "one"], ids=["long", "negative", "square", "words"])
+async def test_a_proposal_that_is_no_number_is_refused(page: httpx.AsyncClient, number: str) -> None:
+    path = await begin(page, goal_of(SEND))
+    await until(page, path, "held")
+
+    response = await page.post(f"{path}/approve", data={"proposal": number})
+
+    assert response.status_code == 422
+    assert "proposal" in response.text
+
+
 async def test_a_refused_plan_is_proposed_anew_and_the_difference_is_shown(page: httpx.AsyncClient) -> None:
     other = plan(step("s1", "tools-shout", text="ho"), result="s1")
     path = await begin(page, goal_of(SEND, other), approve="always")
@@ -199,7 +210,7 @@ async def test_a_run_with_its_answer_is_run_again_as_a_new_one(page: httpx.Async
     assert "HEY" in await until(page, again.headers["location"], "done")
 
 
-async def test_a_decision_that_comes_too_late_is_told_why(page: httpx.AsyncClient) -> None:
+async def test_a_decision_that_comes_too_late_is_refused_with_the_reason(page: httpx.AsyncClient) -> None:
     path = await begin(page, goal_of(SHOUT))
     await until(page, path, "done")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -163,17 +164,16 @@ class _Pages:
 
     async def approve(self, request: Request) -> Response:
         form, run = await _form(request), _run(request)
-        number, step = _one(form, "proposal"), _one(form, "step") or None
-        plan = _value_in_json(form, "plan")
-        await self._runs.approve(run, step=step, plan=plan, proposal=int(number) if number.isdecimal() else None)
+        step, plan = _one(form, "step") or None, _value_in_json(form, "plan")
+        await self._runs.approve(run, step=step, plan=plan, proposal=_proposal(form))
         return _done(request, run)
 
     async def refuse(self, request: Request) -> Response:
         form, run = await _form(request), _run(request)
-        reason, number = _one(form, "reason").strip(), _one(form, "proposal")
+        reason = _one(form, "reason").strip()
         if not reason:
             raise InputInvalid("Say what should be different: the planner reads it.")
-        await self._runs.refuse(run, reason, proposal=int(number) if number.isdecimal() else None)
+        await self._runs.refuse(run, reason, proposal=_proposal(form))
         return _done(request, run)
 
     async def resume(self, request: Request) -> Response:
@@ -273,6 +273,14 @@ async def _form(request: Request) -> Form:
 
 def _one(form: Form, name: str) -> str:
     return form.get(name, ("",))[0]
+
+
+def _proposal(form: Form) -> int | None:
+    """Return the number of the proposal that a form is about."""
+    text = _one(form, "proposal")
+    if text and not re.fullmatch(r"[0-9]{1,6}", text):
+        raise InputInvalid("The proposal is a number.")
+    return int(text) if text else None
 
 
 def _value_in_json(form: Form, name: str) -> Any:
