@@ -43,7 +43,7 @@ async def cancelled_everywhere(make: Callable[[], Awaitable[Any]], check: Callab
     """
     for place in range(1, MOST_PLACES):
         before = _tasks()
-        cancelled = await _do(make, place)
+        cancelled = await cancelled_at(make, place)
         for _ in range(200):
             if not (left := _tasks() - before):
                 break
@@ -55,8 +55,8 @@ async def cancelled_everywhere(make: Callable[[], Awaitable[Any]], check: Callab
     raise AssertionError(f"it waits more than {MOST_PLACES} times")
 
 
-async def _do(make: Callable[[], Awaitable[Any]], place: int) -> bool:
-    """Do the work, cancel it at that wait, and tell whether it came so far."""
+async def cancelled_at(make: Callable[[], Awaitable[Any]], place: int) -> bool:
+    """Do the work, cancelled at that wait of it or of a task of it; tell whether it came so far."""
     waits = 0
 
     async def work() -> Any:
