@@ -99,7 +99,7 @@ async def soak(port: int, folder: Path, count: int) -> dict[str, bool]:
             "use": "openai",
             "openai": {"base_url": f"http://127.0.0.1:{port}/v1", "model": "m", "timeout": TIMEOUT, "max_retries": 1},
         },
-        "runs": {"use": "sqlite", "sqlite": {"path": str(folder / "runs.sqlite3")}},
+        "runs": {"use": "sqlite", "sqlite": {"path": str(folder / "runs.sqlite3"), "keep": count}},
     }
     calls: Counter[int] = Counter()
     ends: Counter[str] = Counter()
