@@ -225,7 +225,7 @@ def soak(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def endurance(session: nox.Session) -> None:
-    """Ten thousand runs on a service that fails, then a day of `portico serve` in ten minutes: twenty minutes."""
+    """Ten thousand runs on a service that fails, then a day of `portico serve` in ten minutes: twelve minutes."""
     run_in_workspace(session, "python", "-m", "tests.endurance.runs")
     run_in_workspace(session, "python", "-m", "tests.endurance.served_day")
 
