@@ -78,7 +78,8 @@ def read_cases(name: str) -> list[Case]:
     line = 1
     try:
         for at, document in documents(text):
-            line, case = at, _read_case(document)
+            line = at
+            case = _read_case(document)
             if case.id in cases:
                 raise ValueError(f"there is a case {case.id!r} already: give each its own `id`")
             cases[case.id] = case

@@ -73,8 +73,9 @@ def _lines(report: Report) -> Iterator[str]:
             yield _bar(_LEFT, top, _BAR * now / whole, 20 if before is None else 13, _NOW)
         if before is not None:
             yield _bar(_LEFT, top + 13, _BAR * before / whole, 7, _EARLIER)
-        was = "" if before is None else f" (was {value_words(name, before)})"
-        yield f'<text x="{_LEFT + _BAR + 12}" y="{top + 15}">{escape(value_words(name, now) + was)}</text>'
+        words, was = value_words(name, now), value_words(name, before)
+        words += "" if before is None or was == words else f" (was {was})"
+        yield f'<text x="{_LEFT + _BAR + 12}" y="{top + 15}">{escape(words)}</text>'
     yield "</svg>"
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from portico import Citations, Paused, Source, TextSearchResult, Usage
 from portico.plans import Answer, Event, Infeasible, Plan, RunEvent, Step, plan_difference
 from portico_cli.failures import describe_error
-from portico_eval.cases import Case, fold
+from portico_eval.cases import Case, Fact, fold
 from portico_eval.measures import ndcg, recall
 
 if TYPE_CHECKING:
@@ -104,17 +104,11 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
     try:
         run = await kernel.run_goal(case.question, emit=seen, input=case.input)
     except Exception as error:  # noqa: BLE001 - a case that fails is a result, not the end
-        reason = describe_error(error)[1].partition("\n")[0]
+        reason = _words_of(error)
     seconds = time.perf_counter() - began
     outcome = run.outcome if run is not None else None
     text = outcome.text if isinstance(outcome, Answer) else ""
-    facts: list[FactFound] = []
-    for fact in case.facts if text else ():
-        found, why = fact.stands_in(text), ""
-        if judge is not None and fact.pattern is None:
-            found, why = await judge(case.question, text, str(fact))
-        facts.append({"fact": str(fact), "found": found, "reason": why})
-    facts = facts or [{"fact": str(fact), "found": False, "reason": ""} for fact in case.facts]
+    facts = [await _look_for(fact, case.question, text, judge) for fact in case.facts]
     passages = run.passages if run is not None else ()
     ranking, relevance = rank_sources(case.sources, passages), dict.fromkeys(case.sources, 1)
     total, unheld = check_citations(case.question, outcome, passages) if isinstance(outcome, Answer) else (0, [])
@@ -144,6 +138,20 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
     }
     made["failures"] = list(_failures(case, made))
     return made
+
+
+async def _look_for(fact: Fact, question: str, answer: str, judge: Judge | None) -> FactFound:
+    found, reason = fact.stands_in(answer), ""
+    if answer and judge is not None and fact.pattern is None:
+        try:
+            found, reason = await judge(question, answer, str(fact))
+        except Exception as error:  # noqa: BLE001 - as a case that fails
+            found, reason = False, f"it could not be judged: {_words_of(error)}"
+    return {"fact": str(fact), "found": found, "reason": reason}
+
+
+def _words_of(error: Exception) -> str:
+    return describe_error(error)[1].partition("\n")[0]
 
 
 def rank_sources(expected: Sequence[str], passages: Sequence[TextSearchResult]) -> list[str]:

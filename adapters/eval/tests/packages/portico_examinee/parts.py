@@ -60,7 +60,7 @@ class Told:
                 break
             await asyncio.sleep(0.01)
         self._asked[task.goal] = asked = self._asked.get(task.goal, 0) + 1
-        text = told["answers"][asked - 1] if "answers" in told else told.get("answer", "Done.")
+        text = told["answers"][asked - 1] if "answers" in told else told.get("answer", "Done.").replace("_", " ")
         return Answer(text, tuple(Citation(**each) for each in told.get("cites", ())))
 
 
