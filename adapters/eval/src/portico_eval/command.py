@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ from portico_cli.terminal.progress import update_sources
 if TYPE_CHECKING:
     from portico import Kernel, PlanReview
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_file_option = partial(click.option, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+_count_option = partial(click.option, metavar="N", type=click.IntRange(1), show_default=True)
 
 
 @click.command(name="eval")
@@ -40,35 +42,18 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @source_option
 @planner_option
 @chat_option
-@click.option(
-    "--jobs", metavar="N", type=click.IntRange(1), default=4, show_default=True, help="Run N cases at a time."
-)
-@click.option(
-    "--repeat",
-    "repeats",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1,
-    help="Run each case N times: figures are means then, with a standard deviation.",
-)
+@_count_option("--jobs", default=4, help="Run N cases at a time.")
+@_count_option("--repeat", "repeats", default=1, help="Run each case N times, for means with a standard deviation.")
 @click.option("--judge", "judged", is_flag=True, help="Let a model judge whether answers state the facts.")
 @click.option("--judge-chat", metavar="NAME", help="Let this chat service judge, instead of the one that answers.")
+@_file_option("--against", help="Compare with this earlier report; a case that failed there may fail.")
 @click.option(
-    "--against",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Compare with this earlier report; a case that failed there too is no failure.",
+    "--tolerance", metavar="SHARE", type=click.FloatRange(0, 1), help="With --against: let no share fall by more."
 )
-@click.option(
-    "--tolerance",
-    metavar="SHARE",
-    type=click.FloatRange(0, 1),
-    help="With --against: fail if a share, such as recall, fell by more than this.",
-)
-@click.option("--save", metavar="FILE", type=_FILE, help="Write the report to this file, and each result beside it.")
+@_file_option("--save", help="Write the report to this file, and each result beside it.")
 @click.option("--resume", is_flag=True, help="With --save: keep results of cases and settings that have not changed.")
-@click.option("--junit", metavar="FILE", type=_FILE, help="Write the report to this file as JUnit's XML.")
-@click.option("--plot", metavar="FILE", type=_FILE, help="Draw the figures into this file, as SVG.")
+@_file_option("--junit", help="Write the report to this file as JUnit's XML.")
+@_file_option("--plot", help="Draw the figures into this file, as SVG.")
 @click.option("--yes", is_flag=True, help="Let plans with effects run; otherwise they wait, and count as a question.")
 @trace_option
 @json_option

@@ -85,7 +85,7 @@ class _Seen:
     def __call__(self, event: RunEvent) -> None:
         match event:
             case Event.RunStarted(run=run):
-                self.run = run
+                self.run = self.run or run
             case Event.ChatUsed(usage=usage):
                 self.usage += usage
             case Event.StepPaused():
