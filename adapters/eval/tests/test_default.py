@@ -11,6 +11,12 @@ WEIGHT = {"id": "weight", "question": "How much may a parcel weigh?", "sources":
 CHESS = {"id": "chess", "question": "Who won the chess tournament in Oslo?", "refused": True}
 
 
+def test_without_a_source_it_says_what_to_do_before_anything_runs(evaluate: Any) -> None:
+    done = evaluate([CANCEL])
+    assert (done.code, done.out) == (2, "")
+    assert "portico eval CASES --docs FOLDER" in done.err
+
+
 @pytest.fixture
 def ask(evaluate: Any, handbook: str) -> Any:
     """Return what evaluates cases on the handbook."""

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from tests.support.processes import PATIENCE, started
+from tests.support.terminal import at_terminal
 
 from portico_eval.command import command
 from portico_eval.measuring import Result
@@ -126,6 +127,19 @@ def test_what_is_done_when_ctrl_c_comes_is_kept_and_continued(folder: Path, site
     ended = [each["runs"][0] for each in json.loads(out)["cases"]]
     assert ended[0] == quick
     assert ended[1]["state"] == "done"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are POSIX's")
+def test_a_terminal_of_80_columns_shows_what_failed_and_the_figures(evaluate: Any, folder: Path, site: Path) -> None:
+    cases = [case("good"), case("a name that is " + "long " * 12, says="a long answer that is wrong " * 9)]
+    evaluate(cases, "--save", "before.json")
+    words = [sys.executable, "-m", "portico_cli", "eval", "cases.jsonl", "--against", "before.json", "--repeat", "2"]
+    shown = at_terminal(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(site), "TERM": "xterm-256color"})
+    assert shown.code == 0
+    assert max(map(len, shown.screen)) <= 80
+    assert shown.screen[0].startswith("✗ a name that is long")
+    assert ["figure", "now", "±", "earlier", "change"] in [line.split() for line in shown.screen]
 
 
 def test_junit_has_a_test_for_each_case(evaluate: Any) -> None:

@@ -26,7 +26,7 @@ from portico_cli.invocation import (
 from portico_cli.loops import run_async
 from portico_cli.runs import origin_of
 from portico_cli.show.output import show, write_json
-from portico_cli.sources import choose_sources, refuse_mistakes
+from portico_cli.sources import choose_sources, refuse_mistakes, refuse_nothing
 from portico_cli.terminal.progress import update_sources
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def command(
         require_extra("--judge")
     read = read_cases(cases)
     earlier = None if against is None else read_report(against)
-    overrides = overrides_of(planner, chat, trace)
-    chosen = choose_sources(invocation, docs, names, overrides)
+    chosen = choose_sources(invocation, docs, names, overrides_of(planner, chat, trace))
     refuse_mistakes(chosen.application)
+    refuse_nothing(chosen, "eval CASES")
     settings = [chosen.application.configuration.values, chosen.sources, yes, judged, judge_chat]
     evaluation = Evaluation(read, repeats, jobs, settings)
     if save is not None:

@@ -252,7 +252,8 @@ def _failures(case: Case, made: Result) -> Iterator[str]:
     elif case.refused and made["answered"]:
         yield f"It is answered, and should not be: {_cut(made['answer'] or '')}"
     elif not case.refused and not made["answered"]:
-        yield f"It is not answered: {_cut(made['answer'] or made['reason'])}"
+        why = f"It searched, and cites nothing: {_cut(made['answer'])}" if made["answer"] else made["reason"]
+        yield f"It is not answered. {why}"
     yield from (f"Not among the first {DEPTH} sources found: {source}" for source in made["missing"])
     for fact in made["facts"]:
         if not fact["found"]:
