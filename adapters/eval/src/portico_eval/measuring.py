@@ -247,8 +247,11 @@ def _bare_step(step: Step) -> Step:
 
 
 def _failures(case: Case, made: Result) -> Iterator[str]:
-    if made["state"] in ("failed", "held"):
-        yield f"It {'failed' if made['state'] == 'failed' else 'waits for a person'}: {made['reason']}"
+    if made["state"] == "failed":
+        yield f"It failed: {made['reason']}"
+        return  # nothing else can be right
+    if made["state"] == "held":
+        yield f"It waits for a person: {made['reason']}"
     elif case.refused and made["answered"]:
         yield f"It is answered, and should not be: {_cut(made['answer'] or '')}"
     elif not case.refused and not made["answered"]:

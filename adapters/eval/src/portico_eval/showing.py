@@ -52,9 +52,9 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
     yield from _figure_lines(report)
     against = report["against"]
     lists = {name: value for name, value in (against or {}).items() if isinstance(value, list)}
-    for name, words, style in _LISTS:
-        if ids := lists.get(name):
-            yield Hanging(safe_text(f"{words}: {', '.join(ids)}", style))
+    changed = [(f"{words}: {', '.join(ids)}", style) for name, words, style in _LISTS if (ids := lists.get(name))]
+    yield from [Text()] if changed else []
+    yield from (Hanging(safe_text(*each)) for each in changed)
     passed = len(report["cases"]) - len(failed)
     words = f"{passed:,} of {count_words(len(report['cases']), 'case')} passed."
     if failed and against is not None and not lists["worse"]:
