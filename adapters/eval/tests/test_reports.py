@@ -94,11 +94,30 @@ def test_only_what_changed_runs_again(evaluate: Any, told: Path) -> None:
     changed = runs(case("b"), {**case("a"), "limits": {"steps": 5}})
     assert changed[0] == first[1]
     assert changed[1] not in first
+    kept = Path("report.runs.jsonl").read_text().splitlines()[0]
     with Path("report.runs.jsonl").open("a") as file:
-        file.write('{"case": "a", "ke')  # as a process leaves it that was killed
+        file.write('[]\n{"key": "' + json.loads(kept)["key"] + '"}\n{"case": "a", "ke')  # of others, and of a kill
     assert runs(case("b")) == [first[1]]
     told.write_text(f"{told.read_text()}\n[runs]\nuse = 'sqlite'\n[runs.sqlite]\npath = 'other.sqlite3'\n")
     assert runs(case("b")) != [first[1]], "another configuration"
+
+
+def test_a_run_that_failed_runs_again_when_it_is_resumed(evaluate: Any) -> None:
+    cases = [case("good"), case("down", crash=True)]
+    first = evaluate(cases, "--save", "report.json", "--json").json["cases"]
+    again = evaluate(cases, "--save", "report.json", "--resume", "--json").json["cases"]
+    assert again[0] == first[0]
+    assert again[1]["runs"][0]["run"] != first[1]["runs"][0]["run"]
+
+
+def test_a_report_compared_with_itself_has_no_change(evaluate: Any) -> None:
+    cases = [case("good"), case("bad", says="no")]
+    evaluate(cases, "--save", "report.json")
+    done = evaluate(cases, "--save", "report.json", "--resume", "--against", "report.json", "--json")
+    assert done.code == 0
+    against = done.json["against"]
+    assert not any(against[name] for name in ("worse", "better", "new", "gone"))
+    assert {each["change"] for each in against["figures"].values()} <= {0.0, None}
 
 
 @pytest.mark.process
@@ -110,7 +129,7 @@ def test_what_is_done_when_ctrl_c_comes_is_kept_and_continued(folder: Path, site
     environment = {**os.environ, "PYTHONPATH": str(site)}
     kept = folder / "report.runs.jsonl"
     with started(
-        words, cwd=folder, env=environment, until=lambda: kept.exists() and kept.read_text().count("\n") == 1
+        words, cwd=folder, env=environment, until=lambda: kept.exists() and "done" in kept.read_text()
     ) as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)

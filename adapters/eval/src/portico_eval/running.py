@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import StoreError
-from portico_cli.arguments import read_text
+from portico_cli.arguments import read_text, write_text
 from portico_cli.terminal.progress import Progress
 from portico_eval.cases import Case
 from portico_eval.measuring import Judge, Result, measure
@@ -41,18 +41,19 @@ class Evaluation:
     def keep_in(self, file: Path, *, resume: bool) -> None:
         """Write each result to a line of this file; with ``resume`` take those from it that still hold.
 
-        Raises ``StoreError`` if it cannot be written.
+        A run that failed runs again: its service may be there now. Raises ``StoreError`` if it cannot be written.
         """
         wanted = {key for _, _, key in self._runs()}
         lines = read_text(str(file), _MOST_BYTES, str(file)).splitlines() if resume and file.exists() else []
         for line in lines:
-            with suppress(ValueError, LookupError, TypeError):  # the last line of a process that was killed
+            with suppress(ValueError, LookupError, TypeError, AttributeError):  # what a kill left
                 result: Result = json.loads(line)
-                if result["key"] in wanted:
+                whole = result.keys() == Result.__annotations__.keys()
+                if whole and result["key"] in wanted and result["state"] != "failed":
                     wanted.remove(result["key"])
                     self.results.append(result)
+        write_text(file, "\n".join(map(json.dumps, self.results)))
         self.file = file
-        self._write("w", *self.results)
 
     async def run(self, kernel: Kernel, judge: Judge | None) -> None:
         """Run what has no result yet."""
@@ -67,8 +68,7 @@ class Evaluation:
                 for case, repeat, key in left:
                     progress.say(f"Running {case.id}", len(self.results), total)
                     result = await measure(kernel, case, judge, repeat=repeat, key=key)
-                    self.results.append(result)
-                    self._write("a", result)
+                    self._keep(result)
                     progress.say(f"Running {case.id}", len(self.results), total)
 
             try:
@@ -84,11 +84,12 @@ class Evaluation:
                 said = json.dumps([_FORMAT, case.body, repeat, self.settings], sort_keys=True, default=str)
                 yield case, repeat, hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
 
-    def _write(self, mode: str, *results: Result) -> None:
+    def _keep(self, result: Result) -> None:
+        self.results.append(result)
         if self.file is None:
             return
         try:
-            with self.file.open(mode, encoding="utf-8") as stream:
-                stream.writelines(f"{json.dumps(result)}\n" for result in results)
+            with self.file.open("a", encoding="utf-8") as stream:
+                stream.write(f"{json.dumps(result)}\n")
         except OSError as error:
             raise StoreError(f"{self.file} cannot be written: {error.strerror or error}.") from error

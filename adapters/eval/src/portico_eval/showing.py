@@ -14,6 +14,7 @@ from portico_eval.report import FIGURES, Report
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_MOST = 50
 _LISTS = (
     ("worse", "Passed before and fail now", "red"),
     ("better", "Failed before and pass now", "green"),
@@ -39,7 +40,7 @@ def value_words(name: str, value: float | None) -> str:
 def report_lines(report: Report) -> Iterator[RenderableType]:
     """Yield the cases that failed with why, the table of the figures, and what changed since the earlier report."""
     failed = [each for each in report["cases"] if not each["passed"]]
-    for case in failed:
+    for case in failed[:_MOST]:
         bad = [run for run in case["runs"] if run["failures"]]
         often = f"  ({len(bad)} of {len(case['runs'])} runs)" if len(case["runs"]) > 1 else ""
         yield Hanging(Text.assemble((plain(case["id"]), "bold"), (often, "dim")), "✗ ", "red")
@@ -47,6 +48,8 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
             yield Hanging(safe_text(words), "    ")
         if named := next((run["run"] for run in bad if run["run"]), None):
             yield Hanging(safe_text(f"portico runs {named}", "dim"), "    ")
+    if len(failed) > _MOST:
+        yield Text(f"… and {len(failed) - _MOST:,} more; --json has all.", style="dim")
     if failed:
         yield Text()
     yield from _figure_lines(report)
