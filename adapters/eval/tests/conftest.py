@@ -49,7 +49,7 @@ Evaluate = Callable[..., Done]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, with a journal and indexes of its own."""
+    """Work in an empty folder, with no other journal and no other index."""
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(tmp_path / "state"))
     monkeypatch.delenv("COLUMNS", raising=False)

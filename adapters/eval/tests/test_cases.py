@@ -1,4 +1,4 @@
-"""Files of cases: what they may hold, and how a mistake in one is told."""
+"""Files of cases: what they may hold, and how a mistake in one is reported."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_same_cases_are_read_from_json_lines_a_list_and_toml(tmp_path: Path)
         ("\n", 1, "no case"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path / 'cases.jsonl'}:{line}: ")
@@ -86,7 +86,7 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, s
         ('title = "x"', 1),
     ],
 )
-def test_a_mistake_in_toml_is_told_with_the_line_of_its_case(tmp_path: Path, text: str, line: int) -> None:
+def test_a_mistake_in_toml_is_reported_with_the_line_of_its_case(tmp_path: Path, text: str, line: int) -> None:
     with pytest.raises(ConfigurationError, match=rf"cases\.toml:{line}: "):
         read(tmp_path, text, "cases.toml")
 

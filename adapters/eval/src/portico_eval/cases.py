@@ -105,7 +105,7 @@ def _of_json(text: str) -> Iterator[tuple[int, Any]]:
     if not text.lstrip().startswith("["):
         yield from ((line, _load(each, line)) for line, each in enumerate(text.split("\n"), 1) if each.strip())
         return
-    _load(text, 1)  # a mistake is told with its line, so that none is left below
+    _load(text, 1)  # a mistake is reported with its line here, so that none is left below
     place = text.index("[") + 1
     while found := _NEXT.match(text, place):
         document, place = json.JSONDecoder().raw_decode(text, found.start(1))
