@@ -71,7 +71,8 @@ def main() -> None:
         run("uvx", "twine", "check", "--strict", *(folder / name for name in first))
         print("twine finds nothing wrong with their metadata")
 
-        home = {"PIPX_HOME": str(place / "pipx"), "PIPX_BIN_DIR": str(place / "bin"), "PIP_FIND_LINKS": str(folder)}
+        links = {"PIP_FIND_LINKS": str(folder), "UV_FIND_LINKS": str(folder)}
+        home = {"PIPX_HOME": str(place / "pipx"), "PIPX_BIN_DIR": str(place / "bin"), **links}
         run("uvx", "pipx", "install", "--quiet", f"--python={sys.executable}", "portico-ai", folder=place, **home)
         run("uvx", "pipx", "inject", "--quiet", "portico-ai", "portico-mediawiki", folder=place, **home)
         portico = place / "bin" / "portico"
