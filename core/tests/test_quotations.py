@@ -28,6 +28,7 @@ SOURCES = (Source(1, "Plans are data that anybody can read."), Source(2, PASSAGE
         "See “How ports and adapters meet”.",
         "The so-called “port” and “a big thing”.",
         "`“in code nobody is quoted at all”` and\n```\n“nor is anybody in a fence”\n```",
+        "“`Plans` are data that anybody can `read`” [1].",
         "An open “quote that has no end and goes on and on",
         'The tower is 5" high and the lamp\n\nis 3" wide and so on.',
     ],
@@ -42,11 +43,12 @@ def test_what_stands_in_a_source_is_found(answer: str) -> None:
         ("“Plans are data that nobody can read” [1].", ("Plans are data that nobody can read",)),
         ('"Anybody can read … plans are data"', ("Anybody can read … plans are data",)),
         ("“Plans are data … small, and asynchronous”", ("Plans are data … small, and asynchronous",)),
+        ("“Plans are `code` that anybody can read” [1].", ("Plans are `code` that anybody can read",)),
         ("> Ports are classes, and big.\n\nSo it is.", ("Ports are classes, and big.",)),
         ("「端口是类，而且很大」", ("端口是类，而且很大",)),
     ],
 )
-def test_what_no_source_says_is_told(answer: str, unfound: tuple[str, ...]) -> None:
+def test_what_no_source_says_is_found(answer: str, unfound: tuple[str, ...]) -> None:
     assert Citations.unfound_quotations(answer, SOURCES) == unfound
 
 

@@ -264,10 +264,10 @@ class Citations:
         >>> Citations.unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
         ('ports are always very fast',)
 
-        Compared are letters, numbers and their order; case, white space, punctuation at the ends and the shape of
-        apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds (``[the port]``) may
-        be anything. A quotation of fewer than ``words`` words is a name or a word that is meant otherwise, and passes;
-        in a script without spaces, two characters count as a word.
+        Compared are letters, numbers and their order; case, white space, punctuation at the ends, the marks of code and
+        the shape of apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds
+        (``[the port]``) may be anything. A quotation of fewer than ``words`` words is a name or a word that is meant
+        otherwise, and passes; in a script without spaces, two characters count as a word.
         """
         said = [_normalize(f"{source.name or ''}\n{source.text}") for source in sources]
         found = dict.fromkeys(quotation for quotation in find_quotations(text) if _count_words(quotation) >= words)
@@ -405,19 +405,23 @@ _QUOTED = re.compile(
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # What a quotation leaves out or puts in: "…", "[...]", "[the planner]"; and the marks that point to its source.
 _GAP = re.compile(r"\[[^\[\]\n]{0,100}\]|【[^【】\n]{0,100}】|\(?(?:\.\.\.|…)\)?")
-_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None})
+_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None, "`": None})
 
 
 def find_quotations(text: str) -> Iterator[str]:
     r"""Yield what an answer quotes: between quotation marks of any language, and as a block quote of Markdown.
 
-    >>> list(find_quotations("It says “ports are protocols” and\n\n> Plans are\n> data.\n"))
-    ['ports are protocols', 'Plans are data.']
+    >>> list(find_quotations("It says “`ports` are protocols” and\n\n> Plans are\n> data.\n"))
+    ['`ports` are protocols', 'Plans are data.']
     """
-    for paragraph in _PARAGRAPH.split(without_code(text)):
+    place = 0
+    prose = without_code(text)
+    for paragraph in _PARAGRAPH.split(prose):
+        place = prose.index(paragraph, place)
         for match in _QUOTED.finditer(paragraph):
-            quoted = match[match.lastgroup or 0]
-            yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", quoted).split())
+            start, end = match.span(match.lastgroup or 0)
+            yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", text[place + start : place + end]).split())
+        place += len(paragraph)
 
 
 def _count_words(quotation: str) -> int:
