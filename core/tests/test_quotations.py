@@ -9,7 +9,8 @@ from portico._chat.citations import Citations, find_quotations
 from portico._chat.messages import Source
 
 PASSAGE = (
-    "It’s a port: a protocol – small, and asynchronous.\nAdapters  stand behind it. 端口是协议，很小，也是异步的。"
+    "It’s a port: a protocol – small, and asynchronous.\nAdapters  stand [behind **it**](it.md). "
+    "端口是协议，很小，也是异步的。"
 )
 SOURCES = (Source(1, "Plans are data that anybody can read."), Source(2, PASSAGE, name="How ports and adapters meet"))
 

@@ -94,6 +94,10 @@ def read_trace(data: bytes) -> Any:
         return spans_of_file(file, "run-1")
 
 
+def read_trace_of(value: Any) -> Any:
+    return read_trace(json.dumps(value).encode())
+
+
 def sections_of(name: str) -> Callable[[bytes], Any]:
     return lambda data: read_sections(PurePath(name), data)
 
@@ -155,7 +159,8 @@ READERS = [
     Reader("a file of reStructuredText", [STRUCTURED], sections_of("a.rst"), (Unreadable,)),
     Reader("a file of HTML", [PAGE], sections_of("a.html"), (Unreadable,)),
     Reader("a file of Python", [CODE], sections_of("a.py"), (Unreadable,)),
-    Reader("a file of traces", [TRACE.encode() + b"\n"], read_trace, ()),
+    Reader("a file of traces as text", [TRACE.encode() + b"\n"], read_trace, ()),
+    Reader("a file of traces", [json.loads(TRACE)], read_trace_of, (), json=True),
 ]
 
 

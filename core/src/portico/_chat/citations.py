@@ -264,8 +264,8 @@ class Citations:
         >>> Citations.unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
         ('ports are always very fast',)
 
-        Compared are letters, numbers and their order; case, white space, punctuation at the ends, the marks of code and
-        the shape of apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds
+        Compared are letters, numbers and their order; case, white space, punctuation at the ends, Markdown's marks
+        and the shape of apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds
         (``[the port]``) may be anything. A quotation of fewer than ``words`` words is a name or a word that is meant
         otherwise, and passes; in a script without spaces, two characters count as a word.
         """
@@ -405,7 +405,9 @@ _QUOTED = re.compile(
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # What a quotation leaves out or puts in: "…", "[...]", "[the planner]"; and the marks that point to its source.
 _GAP = re.compile(r"\[[^\[\]\n]{0,100}\]|【[^【】\n]{0,100}】|\(?(?:\.\.\.|…)\)?")
-_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None, "`": None})
+_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None})
+# Markdown: a link is its label, and marks of code and emphasis are nothing.
+_MARKUP = re.compile(r"\[([^\[\]\n]*)\]\([^()\s]*\)|[`*]")
 
 
 def find_quotations(text: str) -> Iterator[str]:
@@ -432,7 +434,7 @@ def _count_words(quotation: str) -> int:
 def _is_quoted_from(quotation: str, passage: str) -> bool:
     """Tell whether the pieces of a quotation stand in a passage one after another."""
     place = 0
-    for piece in _GAP.split(quotation):
+    for piece in _GAP.split(_without_markup(quotation)):
         wanted = _normalize(piece).strip(" .,;:!?\"'()-")
         place = passage.find(wanted, place)
         if place < 0:
@@ -441,5 +443,9 @@ def _is_quoted_from(quotation: str, passage: str) -> bool:
     return True
 
 
+def _without_markup(text: str) -> str:
+    return _MARKUP.sub(lambda match: _without_markup(match[1] or ""), text)
+
+
 def _normalize(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_EVERY_SCRIPT).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", _without_markup(text)).translate(_EVERY_SCRIPT).casefold().split())

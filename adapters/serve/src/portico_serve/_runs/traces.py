@@ -120,20 +120,20 @@ def spans_of_file(file: Path, run: str) -> list[Span]:
     """Return the spans of a run in a file of OTLP in JSON lines: those that name it, and all of their traces."""
     named = _read(file, [json.dumps(run)])
     traces = {str(span["traceId"]) for span in named if _attributes(span).get(_RUN) == run}
-    spans = (_shown(each) for each in _read(file, traces) if each["traceId"] in traces) if traces else ()
+    spans = (_shown(each) for each in _read(file, traces) if str(each["traceId"]) in traces) if traces else ()
     return sorted(islice(spans, _MOST_SPANS), key=lambda each: str(each["start"]))
 
 
 def _read(file: Path, words: Iterable[str]) -> Iterator[Mapping[str, Any]]:
     """Yield the spans of the lines with one of the words; what is no line of a trace is left out."""
-    wanted = [each.encode() for each in words]
+    wanted = [each.encode("utf-8", "surrogatepass") for each in words]
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - _MOST_BYTES, 0))
         for line in stream:
             if not any(each in line for each in wanted):
                 continue
             try:
-                for resource in json.loads(line)["resourceSpans"]:
+                for resource in json.loads(line.decode("utf-8"))["resourceSpans"]:
                     for scope in resource["scopeSpans"]:
                         yield from (each for each in scope["spans"] if {"traceId", "spanId"} <= each.keys())
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
