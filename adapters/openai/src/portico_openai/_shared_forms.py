@@ -85,9 +85,12 @@ def citations_of(annotations: Iterable[Any]) -> tuple[Citation, ...]:
     for annotation in annotations:
         if isinstance(annotation, dict) and annotation.get("type") == "url_citation":
             # Chat Completions puts the members into an object of the same name.
-            about = annotation.get("url_citation") or annotation
-            link = about.get("url")
-            if isinstance(link, str):
+            inside = annotation.get("url_citation")
+            about = inside if isinstance(inside, dict) else annotation
+            link, title, content = (
+                each if isinstance(each, str) else "" for each in map(about.get, ("url", "title", "content"))
+            )
+            if link:
                 number = numbers.setdefault(link, len(numbers) + 1)
-                found[Citation(number, about.get("title") or None, link, about.get("content") or "")] = None
+                found[Citation(number, title or None, link, content)] = None
     return tuple(found)

@@ -42,6 +42,7 @@ AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 def decode_answer(decoder: msgspec.json.Decoder[AnyAnswer], text: bytes, peer: Peer, what: str) -> AnyAnswer:
     """Read an answer; raises the error that it reports, or ``ResponseInvalid``."""
     try:
+        str(text, "utf-8")  # what the decoder leaves raw, it does not look at
         answer = decoder.decode(text)
     except msgspec.ValidationError as error:
         raise invalid(peer, f"sent {what} that is not in {peer.protocol}'s format ({error})", text) from error
