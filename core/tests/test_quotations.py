@@ -11,7 +11,11 @@ from portico._chat.messages import Source
 PASSAGE = (
     "It’s a port: a protocol – small, and asynchronous.\nAdapters  stand behind it. 端口是协议，很小，也是异步的。"
 )
-SOURCES = (Source(1, "Plans are data that anybody can read."), Source(2, PASSAGE, name="How ports and adapters meet"))
+SOURCES = (
+    Source(1, "Plans are data that anybody can read."),
+    Source(2, PASSAGE, name="How ports and adapters meet"),
+    Source(3, "Then `portico index docs[0]` only reads what is new."),
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,9 @@ SOURCES = (Source(1, "Plans are data that anybody can read."), Source(2, PASSAGE
         "See “How ports and adapters meet”.",
         "The so-called “port” and “a big thing”.",
         "`“in code nobody is quoted at all”` and\n```\n“nor is anybody in a fence”\n```",
+        "“Then `portico index docs[0]` only reads what is new.” [3]",
+        "> Then `portico index docs[0]` only\n> reads what is new.\n",
+        "“Then portico index docs[0] only reads”, and “`anybody` can read”",
         "An open “quote that has no end and goes on and on",
         'The tower is 5" high and the lamp\n\nis 3" wide and so on.',
     ],
@@ -43,6 +50,7 @@ def test_what_stands_in_a_source_is_found(answer: str) -> None:
         ('"Anybody can read … plans are data"', ("Anybody can read … plans are data",)),
         ("“Plans are data … small, and asynchronous”", ("Plans are data … small, and asynchronous",)),
         ("> Ports are classes, and big.\n\nSo it is.", ("Ports are classes, and big.",)),
+        ("“Then `portico run` only reads what is new”", ("Then `portico run` only reads what is new",)),
         ("「端口是类，而且很大」", ("端口是类，而且很大",)),
     ],
 )

@@ -264,10 +264,10 @@ class Citations:
         >>> Citations.unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
         ('ports are always very fast',)
 
-        Compared are letters, numbers and their order; case, white space, punctuation at the ends and the shape of
-        apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds (``[the port]``) may
-        be anything. A quotation of fewer than ``words`` words is a name or a word that is meant otherwise, and passes;
-        in a script without spaces, two characters count as a word.
+        Compared are letters, numbers and their order; case, white space, punctuation at the ends, the shape of
+        apostrophes and dashes, and Markdown's marks of code make no difference, and what a quotation leaves out
+        (``…``) or adds (``[the port]``) may be anything. A quotation of fewer than ``words`` words is a name or a word
+        that is meant otherwise, and passes; in a script without spaces, two characters count as a word.
         """
         said = [_normalize(f"{source.name or ''}\n{source.text}") for source in sources]
         found = dict.fromkeys(quotation for quotation in find_quotations(text) if _count_words(quotation) >= words)
@@ -405,7 +405,7 @@ _QUOTED = re.compile(
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # What a quotation leaves out or puts in: "…", "[...]", "[the planner]"; and the marks that point to its source.
 _GAP = re.compile(r"\[[^\[\]\n]{0,100}\]|【[^【】\n]{0,100}】|\(?(?:\.\.\.|…)\)?")
-_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None})
+_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None, "`": None})
 
 
 def find_quotations(text: str) -> Iterator[str]:
@@ -413,10 +413,15 @@ def find_quotations(text: str) -> Iterator[str]:
 
     >>> list(find_quotations("It says “ports are protocols” and\n\n> Plans are\n> data.\n"))
     ['ports are protocols', 'Plans are data.']
+
+    In code is no quotation, but in a quotation may be code.
     """
-    for paragraph in _PARAGRAPH.split(without_code(text)):
-        for match in _QUOTED.finditer(paragraph):
-            quoted = match[match.lastgroup or 0]
+    prose = without_code(text)
+    bounds = [0, *(place for blank in _PARAGRAPH.finditer(prose) for place in blank.span()), len(prose)]
+    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+        for match in _QUOTED.finditer(prose[start:end]):
+            first, last = match.span(match.lastgroup or 0)
+            quoted = text[start + first : start + last]
             yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", quoted).split())
 
 
