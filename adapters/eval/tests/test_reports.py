@@ -66,9 +66,25 @@ def test_a_share_may_fall_by_the_tolerance(evaluate: Any) -> None:
     assert evaluate(now, "--against", "before.json").code == 0
     assert evaluate(now, "--against", "before.json", "--tolerance", "0.5").code == 0
     assert evaluate(now, "--against", "before.json", "--tolerance", "0.1").code == 1
+    assert evaluate(now, "--against", "before.json", "--tolerance", "nan").code == 2
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 1, "figures": 3, "cases": [1]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"version": 1}',
+        '{"version": 1, "figures": 3, "cases": [1]}',
+        '{"version": 1, "figures": [], "cases": []}',
+        '{"version": 1, "figures": {"passed": "1"}, "cases": []}',
+        '{"version": 1, "figures": {"passed": NaN}, "cases": []}',
+        '{"version": 1, "figures": {"passed": 1e999}, "cases": []}',
+        '{"version": 1, "figures": {"passed": 1}, "cases": [{"id": ["a"], "passed": true}]}',
+        '{"version": 1, "figures": {"passed": 1}, "cases": [{"id": "a", "passed": "no"}]}',
+    ],
+)
 def test_what_is_no_report_is_refused_before_anything_runs(evaluate: Any, text: str) -> None:
     Path("before.json").write_text(text)
     done = evaluate([case("one")], "--against", "before.json", "--save", "now.json")
@@ -189,6 +205,24 @@ def test_a_plot_is_an_svg_with_a_bar_for_now_and_one_for_the_earlier_report(eval
 @pytest.mark.parametrize("options", [("--resume",), ("--tolerance", "0.1"), ("--jobs", "0"), ("--against", "no.json")])
 def test_options_that_make_no_sense_are_refused(evaluate: Any, options: tuple[str, ...]) -> None:
     assert evaluate([case("one")], *options).code == 2
+
+
+@pytest.mark.parametrize("option", ["--save", "--junit", "--plot"])
+@pytest.mark.parametrize("file", ["no/such", "cases.jsonl"])
+def test_a_file_that_cannot_take_the_report_is_refused_before_anything_runs(
+    evaluate: Any, option: str, file: str
+) -> None:
+    done = evaluate([case("one")], option, file)
+    assert (done.code, done.out) == (2, "")
+    assert file in done.err
+    assert json.loads(Path("cases.jsonl").read_text()) == case("one")
+
+
+def test_long_lists_of_what_changed_are_cut(evaluate: Any) -> None:
+    evaluate([case("one")], "--save", "before.json")
+    shown = evaluate([case(f"n{number}") for number in range(60)], "--against", "before.json").out
+    assert "n49 … and 10 more" in shown
+    assert "n50" not in shown
 
 
 def test_a_mistake_in_the_cases_is_one_message(evaluate: Any) -> None:

@@ -55,7 +55,7 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
     yield from _figure_lines(report)
     against = report["against"]
     lists = {name: value for name, value in (against or {}).items() if isinstance(value, list)}
-    changed = [(f"{words}: {', '.join(ids)}", style) for name, words, style in _LISTS if (ids := lists.get(name))]
+    changed = [(f"{words}: {_names(ids)}", style) for name, words, style in _LISTS if (ids := lists.get(name))]
     yield from [Text()] if changed else []
     yield from (Hanging(safe_text(*each)) for each in changed)
     passed = len(report["cases"]) - len(failed)
@@ -64,6 +64,10 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
         words += " None fails that passed before."
     yield Text()
     yield Text(words, style="red" if failed else "green")
+
+
+def _names(ids: list[str]) -> str:
+    return ", ".join(ids[:_MOST]) + (f" … and {len(ids) - _MOST:,} more" if len(ids) > _MOST else "")
 
 
 def _figure_lines(report: Report) -> Iterator[RenderableType]:
