@@ -55,6 +55,14 @@ def test_a_judge_that_fails_is_a_result(judged: Any) -> None:
     assert "asleep" in done.json["cases"][0]["runs"][0]["failures"][0]
 
 
+def test_what_could_not_be_judged_runs_again_when_it_is_resumed(judged: Any) -> None:
+    cases = [{"question": asking("It is asleep."), "facts": ["it is asleep"]}]
+    first, again = (
+        judged(cases, "--save", "report.json", *more).json["cases"][0]["runs"] for more in ((), ["--resume"])
+    )
+    assert first[0]["run"] != again[0]["run"]
+
+
 def test_a_service_that_only_quotes_cannot_judge(evaluate: Any, told: Path) -> None:
     done = evaluate([{"question": asking("Yes."), "facts": ["yes"]}], "--judge")
     assert done.code == 2
