@@ -56,7 +56,9 @@ def test_a_report_is_compared_with_an_earlier_one(evaluate: Any) -> None:
 )
 def test_only_what_failed_before_may_fail_beside_an_earlier_report(evaluate: Any, now: Any, code: int) -> None:
     evaluate([case("good"), case("bad", says="no")], "--save", "before.json")
-    assert evaluate(now, "--against", "before.json").code == code
+    done = evaluate(now, "--against", "before.json")
+    assert done.code == code
+    assert ("None fails that passed before." in done.out) is (code == 0 and len(now) > 1)
 
 
 def test_a_share_may_fall_by_the_tolerance(evaluate: Any) -> None:

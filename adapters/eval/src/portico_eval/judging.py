@@ -29,9 +29,8 @@ def require_extra(what: str) -> None:
 def make_judge(kernel: Kernel, chat: str | None = None) -> Judge:
     """Return a judge that asks a chat service of the kernel by the `judge_input_output` of pydantic-evals.
 
-    Raises ``ConfigurationError`` where pydantic-evals is not installed, and for a service that is no language model.
+    Raises ``ConfigurationError`` for a service that is no language model.
     """
-    require_extra("--judge")
     service = kernel.service(ChatService, chat)
     if not service.capabilities.language_model:
         raise ConfigurationError(

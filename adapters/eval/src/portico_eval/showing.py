@@ -9,7 +9,7 @@ from rich.text import Text
 
 from portico_cli.show.layout import Hanging, count_words, new_table
 from portico_cli.show.output import plain, safe_text
-from portico_eval.report import FIGURES, Report
+from portico_eval.report import FIGURES, Report, is_worse
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,7 +60,7 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
     yield from (Hanging(safe_text(*each)) for each in changed)
     passed = len(report["cases"]) - len(failed)
     words = f"{passed:,} of {count_words(len(report['cases']), 'case')} passed."
-    if failed and against is not None and not lists["worse"]:
+    if failed and not is_worse(report):
         words += " None fails that passed before."
     yield Text()
     yield Text(words, style="red" if failed else "green")
