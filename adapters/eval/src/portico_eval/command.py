@@ -101,7 +101,7 @@ def command(
         raise click.UsageError("--tolerance is a number, and goes with --against FILE.")
     judged = judged or judge_chat is not None
     if judged:
-        require_extra("--judge")
+        require_extra()
     read = read_cases(cases)
     for file in filter(None, (save, junit, plot)):
         _refuse_file(file, Path(cases))
