@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import unquote
@@ -20,7 +20,6 @@ from portico_eval.measures import ndcg, recall
 
 if TYPE_CHECKING:
     from portico import Kernel, Run
-    from portico.plans import Finding
 
 DEPTH = 10
 """Sources of a ranking that recall and nDCG look at."""
@@ -76,36 +75,16 @@ class Result(TypedDict):
     failures: list[str]
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What the events of a run tell: its first proposal, its cost, and how often it waited for a person."""
-
-    run: str | None = None
-    usage: Usage = field(default_factory=lambda: Usage(cost=0.0))
-    questions: int = 0
-    proposal: tuple[Plan, Sequence[Finding]] | None = None
-
-    def __call__(self, event: RunEvent) -> None:
-        match event:
-            case Event.RunStarted(run=run):
-                self.run = self.run or run
-            case Event.ChatUsed(usage=usage):
-                self.usage += usage
-            case Event.StepPaused():
-                self.questions += 1
-            case Event.Proposed(plan=plan, findings=findings) | Event.Refused(plan=plan, findings=findings):
-                self.proposal = self.proposal or (plan, findings)
-
-
 async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, repeat: int = 0, key: str = "") -> Result:
     """Run a case once and return what came of it; a failure is a result too.
 
     ``judge`` is asked about each fact that is a text. ``repeat`` and ``key`` say which run it is.
     """
-    seen, run, reason = _Seen(), None, ""
+    events: list[RunEvent] = []
+    run, reason = None, ""
     began = time.perf_counter()
     try:
-        run = await kernel.run_goal(case.question, emit=seen, input=case.input)
+        run = await kernel.run_goal(case.question, emit=events.append, input=case.input)
     except Exception as error:  # noqa: BLE001 - a case that fails is a result, not the end
         reason = _words_of(error)
     seconds = time.perf_counter() - began
@@ -122,13 +101,14 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
     passages = run.passages if run is not None else ()
     ranking, relevance = rank_sources(case.sources, passages), dict.fromkeys(case.sources, 1)
     total, unheld = check_citations(case.question, outcome, passages) if isinstance(outcome, Answer) else (0, [])
-    cost = seen.usage.cost
+    usage = sum((each.usage for each in events if isinstance(each, Event.ChatUsed)), Usage(cost=0.0))
+    known = usage.cost is not None and 0 <= usage.cost < math.inf
     states = {Answer: "done", Infeasible: "infeasible", Paused: "held"}
     made: Result = {
         "case": case.id,
         "repeat": repeat,
         "key": key,
-        "run": seen.run,
+        "run": next((each.run for each in events if isinstance(each, Event.RunStarted)), None),
         "state": "failed" if reason else states[type(outcome)],
         "answer": text or None,
         "reason": reason or getattr(outcome, "reason", ""),
@@ -139,11 +119,11 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
         "citations": total,
         "unheld": unheld,
         "facts": facts,
-        "plan": _plan_made(case, seen, run),
-        "questions": seen.questions,
+        "plan": _plan_made(case, events, run),
+        "questions": sum(isinstance(each, Event.StepPaused) for each in events),
         "steps": sum(record.step.own for record in run.steps) if run is not None else 0,
-        "tokens": seen.usage.input_tokens + seen.usage.output_tokens,
-        "cost": cost if cost is not None and 0 <= cost < math.inf else None,
+        "tokens": usage.input_tokens + usage.output_tokens,
+        "cost": usage.cost if known else None,
         "seconds": round(seconds, 4),
         "failures": [],
     }
@@ -152,7 +132,7 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
 
 
 def _words_of(error: Exception) -> str:
-    return describe_error(error)[1].partition("\n")[0]
+    return describe_error(error)[1].strip().partition("\n")[0] or type(error).__name__
 
 
 def rank_sources(expected: Sequence[str], passages: Sequence[TextSearchResult]) -> list[str]:
@@ -189,8 +169,9 @@ def _without_home(place: str) -> str:
 def check_citations(question: str, answer: Answer, passages: Sequence[TextSearchResult]) -> tuple[int, list[str]]:
     """Return how many citations and quotations an answer has, and those that do not hold.
 
-    A citation holds if a passage of its place has the words that it quotes. Marks and links that no passage backs do
-    not hold, and neither do quotations that no passage has; see `portico.Citations`.
+    A citation holds if a passage of its place has the words that it quotes; a mark quotes its whole passage. Marks and
+    links that no passage backs do not hold, and neither do quotations that no passage has; see `portico.Citations`.
+    Whether a passage supports the statement before a mark is not looked at.
     """
     unheld = []
     for cited in answer.citations:
@@ -227,20 +208,20 @@ def _is_answered(kernel: Kernel, run: Run, facts: Sequence[FactFound]) -> bool:
     return bool(outcome.citations) or not (searched and in_words) or (bool(facts) and all(f["found"] for f in facts))
 
 
-def _plan_made(case: Case, seen: _Seen, run: Run | None) -> PlanMade | None:
-    if seen.proposal is None:
+def _plan_made(case: Case, events: Sequence[RunEvent], run: Run | None) -> PlanMade | None:
+    first = next((each for each in events if isinstance(each, Event.Proposed | Event.Refused)), None)
+    if first is None:
         return {"valid": False, "findings": [], "difference": ["There is no plan."]} if case.plan else None
-    plan, findings = seen.proposal
     difference = None
     if case.plan is not None:
-        executed = run.plan if run is not None and run.plan.steps else plan
+        executed = run.plan if run is not None and run.plan.steps else first.plan
         executed = executed if case.plan.result is not None else replace(executed, result=None)
         found = plan_difference(_bare(case.plan), _bare(executed))
         difference = (
             [] if not (found.added or found.removed or found.changed or found.changes) else str(found).split("\n")
         )
-    valid = not any(each.severity == "error" for each in findings)
-    return {"valid": valid, "findings": [str(each) for each in findings], "difference": difference}
+    valid = not any(each.severity == "error" for each in first.findings)
+    return {"valid": valid, "findings": [str(each) for each in first.findings], "difference": difference}
 
 
 def _bare(plan: Plan) -> Plan:
