@@ -152,9 +152,8 @@ def _refuse_file(file: Path, cases: Path) -> None:
     """Raise ``Misused`` for a file that cannot be written, before the results are there."""
     if file.resolve() == cases.resolve():
         raise Misused(f"{file} has the cases, and would be overwritten. Name another file.")
-    place = file if file.exists() and not file.is_file() else file.resolve().parent
-    if not os.access(place, os.W_OK):
-        raise Misused(f"{file} cannot be written: {place} is no folder that takes files. Name another file.")
+    if not (os.access(file, os.W_OK) or os.access(file.resolve().parent, os.W_OK)):
+        raise Misused(f"{file} cannot be written: its folder takes no files. Name another file.")
 
 
 def _hold_effects(kernel: Kernel) -> None:
