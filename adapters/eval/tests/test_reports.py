@@ -7,8 +7,9 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,7 +18,7 @@ from tests.support.terminal import at_terminal
 
 from portico_eval.command import command
 from portico_eval.measuring import Result
-from portico_eval.report import FIGURES, Comparison, Report
+from portico_eval.report import FIGURES, Comparison, Report, figures_of
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -43,6 +44,27 @@ def test_a_report_is_compared_with_an_earlier_one(evaluate: Any) -> None:
     shown = evaluate(now, "--against", "before.json").out
     assert "falls" in shown.partition("figure")[2]
     assert "earlier" in shown
+
+
+def test_figures_are_shares_of_all_sums_and_nearest_ranks() -> None:
+    runs = [ended(number, seconds=float(number), tokens=10, citations=2, facts=[True]) for number in range(1, 19)]
+    runs.append(ended(19, seconds=19.0, unheld=["[7]"], citations=4, facts=[True, False, False, False], failures=["x"]))
+    runs.append(ended(20, seconds=20.0, answered=False, recall=0.5, cost=0.25))
+    figures = figures_of(runs, {"20"})
+    assert (figures["seconds_p50"], figures["seconds_p95"]) == (10.0, 19.0)
+    assert (figures["tokens"], figures["cost"], figures["recall@10"]) == (180, 0.25, 0.5)
+    assert figures["citations_held"] == 39 / 40
+    assert figures["facts_found"] == pytest.approx(19 / 22, abs=1e-6)
+    assert (figures["answered"], figures["rightly_refused"], figures["passed"]) == (1.0, 1.0, 0.95)
+    assert figures["plans_valid"] is None
+
+
+def ended(number: int, *, facts: Sequence[bool] = (), **changed: Any) -> Result:
+    """Return what came of a run of a case with this number."""
+    found = [{"fact": "f", "found": each, "reason": ""} for each in facts]
+    empty: dict[str, Any] = dict.fromkeys(Result.__annotations__) | {"state": "done", "answered": True}
+    numbers = {"citations": 0, "unheld": [], "tokens": 0, "questions": 0, "cost": 0.0, "failures": []}
+    return cast("Result", {**empty, **numbers, "case": str(number), "facts": found, **changed})
 
 
 @pytest.mark.parametrize(
