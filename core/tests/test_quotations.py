@@ -15,6 +15,8 @@ SOURCES = (
     Source(1, "Plans are data that anybody can read."),
     Source(2, PASSAGE, name="How ports and adapters meet"),
     Source(3, "Then `portico index docs[0]` only reads what is new."),
+    Source(4, '- **Milvus**: see [the *large* page](big.md "Big"), [or not][1], for 1.5 billion at -5 degrees.'),
+    Source(5, "Call :func:`~json.dumps`, or see `the small list <https://example.org>`_ of them."),
 )
 
 
@@ -33,6 +35,10 @@ SOURCES = (
         "The so-called “port” and “a big thing”.",
         "`“in code nobody is quoted at all”` and\n```\n“nor is anybody in a fence”\n```",
         "“Then `portico index docs[0]` only reads what is new.” [3]",
+        "“Milvus: see the large page, or not, for 1.5 billion at -5 degrees”",
+        "> **Milvus**: see [the *large* page](big.md), [or not](a.md), for 1.5 billion",
+        "“Milvus. See the “large” page or not, for 1.5 billion”",
+        "“Call `json.dumps`, or see the small list of them.”",
         "> Then `portico index docs[0]` only\n> reads what is new.\n",
         "“Then portico index docs[0] only reads”, and “`anybody` can read”",
         "An open “quote that has no end and goes on and on",
@@ -51,6 +57,9 @@ def test_what_stands_in_a_source_is_found(answer: str) -> None:
         ("“Plans are data … small, and asynchronous”", ("Plans are data … small, and asynchronous",)),
         ("> Ports are classes, and big.\n\nSo it is.", ("Ports are classes, and big.",)),
         ("“Then `portico run` only reads what is new”", ("Then `portico run` only reads what is new",)),
+        ("“or not, for 15 billion at”", ("or not, for 15 billion at",)),
+        ("“1.5 billion at 5 degrees”", ("1.5 billion at 5 degrees",)),
+        ("“see the large big.md page, or not”", ("see the large big.md page, or not",)),
         ("「端口是类，而且很大」", ("端口是类，而且很大",)),
     ],
 )
@@ -83,5 +92,13 @@ def test_any_text_can_be_searched(text: str) -> None:
 
 
 def test_long_texts_full_of_quotation_marks_take_no_time_to_speak_of() -> None:
-    for text in ("“" * 100_000, '"a b c d' * 20_000, "“a" * 50_000, ">" * 100_000, "> a\n" * 30_000, "„a“" * 30_000):
+    for text in (
+        "“" * 100_000,
+        '"a b c d' * 20_000,
+        "“a" * 50_000,
+        ">" * 100_000,
+        "> a\n" * 30_000,
+        "“[a](b" * 30_000,
+        "„a“" * 30_000,
+    ):
         Citations.unfound_quotations(text, SOURCES)
