@@ -37,7 +37,7 @@ SOURCES = (
         "“Then `portico index docs[0]` only reads what is new.” [3]",
         "“Milvus: see the large page, or not, for 1.5 billion at -5 degrees”",
         "> **Milvus**: see [the *large* page](big.md), [or not](a.md), for 1.5 billion",
-        "“Milvus. See the “large” page or not, for 1.5 billion”",
+        "“Milvus. See the large page or not, for 1.5 billion”",
         "“Call `json.dumps`, or see the small list of them.”",
         "> Then `portico index docs[0]` only\n> reads what is new.\n",
         "“Then portico index docs[0] only reads”, and “`anybody` can read”",
@@ -100,5 +100,9 @@ def test_long_texts_full_of_quotation_marks_take_no_time_to_speak_of() -> None:
         "> a\n" * 30_000,
         "“[a](b" * 30_000,
         "„a“" * 30_000,
+        "[a" * 50_000,
+        "`<a" * 50_000,
+        ":a" * 50_000,
     ):
         Citations.unfound_quotations(text, SOURCES)
+        Citations.unfound_quotations("“four words are enough”", [Source(1, text)])

@@ -61,8 +61,9 @@ def test_a_source_is_expected_by_its_place_too(ask: Any) -> None:
     assert ask([{**CANCEL, "sources": [str(file), file.as_uri()]}]).code == 0
 
 
-def test_a_quotation_with_code_holds(ask: Any, handbook: str) -> None:
-    Path(handbook, "weigh.md").write_text("# Scales\n\nThe command `scales --tare` sets the scales to zero.\n")
+def test_a_quotation_of_markdown_holds(ask: Any, handbook: str) -> None:
+    text = "The command `scales --tare` of [the *old* tool](tool.md) sets the **scales** to zero."
+    Path(handbook, "weigh.md").write_text(f"# Scales\n\n{text}\n")
     done = ask([{"question": "Which command sets the scales to zero?", "facts": ["`scales --tare`"]}])
     assert done.code == 0, done.out
 
