@@ -142,6 +142,12 @@ def test_only_what_changed_runs_again(evaluate: Any, told: Path) -> None:
     assert runs(case("b")) != [first[1]], "another configuration"
 
 
+def test_results_are_json_lines_from_the_first_line_on(evaluate: Any) -> None:
+    evaluate([case("a"), case("b")], "--save", "report.json")
+    kept = [json.loads(line)["case"] for line in Path("report.runs.jsonl").read_text().splitlines()]
+    assert sorted(kept) == ["a", "b"]
+
+
 def test_a_run_that_failed_runs_again_when_it_is_resumed(evaluate: Any) -> None:
     cases = [case("good"), case("down", crash=True)]
     first = evaluate(cases, "--save", "report.json", "--json").json["cases"]

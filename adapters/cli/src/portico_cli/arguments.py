@@ -115,7 +115,7 @@ def write_text(file: Path, text: str, *, private: bool = False) -> None:
 
     A ``private`` file is readable for its owner only (mode 0600). A device or a pipe is written, and never replaced.
     """
-    text = text if text.endswith("\n") else f"{text}\n"
+    text = text if not text or text.endswith("\n") else f"{text}\n"
     try:
         if file.exists() and not file.is_file():
             file.write_text(text, encoding="utf-8", errors="replace")
