@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = {
     "README.md": "tests/architecture/test_documentation.py runs it, in a clone",
     "adapters/cli": "it has commands, which the pages on them run",
+    "adapters/eval": "it has a command, which the page on it runs",
 }
 TEMPLATES = sorted((ROOT / "docs" / "template").iterdir())
 LEAVES = [

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.processes import PATIENCE
 
 PLAN: dict[str, Any] = {
     "version": 1,
@@ -236,6 +240,19 @@ def test_a_plan_is_proposed_and_nothing_runs(in_process: Any, plan: Path, config
     assert in_process("plan", "Tell them", "--output", "made.xml").code == 0
     assert in_process("plan", "--check", "made.xml").code == 0
     assert in_process("runs").out.startswith("There are no runs yet.")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes with names")
+def test_what_is_no_regular_file_is_written_and_not_replaced(
+    in_process: Any, plan: Path, configured: Path, folder: Path
+) -> None:
+    configured.write_text(configured.read_text() + '[planner.scripted]\ncall = "tools-send"\n')
+    os.mkfifo(folder / "pipe.json")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((folder / "pipe.json").read_text, "utf-8")
+        assert in_process("plan", "Tell them", "--output", "pipe.json").code == 0
+        assert (folder / "pipe.json").is_fifo()
+        assert read.result(PATIENCE).startswith("{")
 
 
 def test_a_proposal_that_is_no_plan_is_told(in_process: Any, plan: Path, configured: Path) -> None:

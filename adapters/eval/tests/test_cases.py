@@ -55,6 +55,8 @@ def test_the_same_cases_are_read_from_json_lines_a_list_and_toml(tmp_path: Path)
         (GOOD + '{"question": "x", "limits": {"second": 1}}', 2, "`seconds`"),
         (GOOD + '{"question": "x", "limits": {"seconds": -1}}', 2, "seconds"),
         (GOOD + '{"question": "x", "limits": {"seconds": NaN}}', 2, "NaN"),
+        (GOOD + '{"question": "x", "limits": {"seconds": 1e999}}', 2, "infinit"),
+        (GOOD + '{"question": "x", "input": [NaN]}', 2, "NaN"),
         (GOOD + '{"question": " "}', 2, "question"),
         (GOOD + '{"question": "x", "question": "y"}', 2, "twice"),
         (GOOD + '{"question": "x", "facts": [{"pattern": "("}]}', 2, "regular expression"),
@@ -82,7 +84,10 @@ def test_a_mistake_is_reported_with_its_line(tmp_path: Path, text: str, line: in
     [
         ("[[cases]]\nquestion = x", 2),
         (f'{TOML}\n[[cases]]\nquestion = "z"\nkind = 1', 13),
+        ('[[cases]]\nquestion = "x"\n[[cases]]\nquestion = "y"\ninput = 1979-05-27', 3),
+        ('[[cases]]\nquestion = "x"\n[[cases]]\nquestion = "y"\nlimits = {tokens = nan}', 3),
         ("cases = 3", 1),
+        ("cases = ['x']", 1),
         ('title = "x"', 1),
     ],
 )
@@ -122,10 +127,18 @@ def test_a_text_stands_in_every_answer_around_it(text: str, before: str, after: 
         ("until it is packed", "Until it\n is  PACKED.", True),
         ("until it is packed", "until it was packed", False),
         ({"any": ["30 kg", "30 kilograms"]}, "It may weigh 30 kilograms.", True),
+        ("30 kilograms", "It may weigh 130 kilograms.", False),
+        ("in 7 days", "It comes in 7 days.", True),
+        ("7", "They are 7.", True),
+        ("7", "They are 7.5.", False),
+        ("200", "They are 1,200.", False),
+        ("refund", "Refunds are paid.", True),
         ({"pattern": r"\b30\s*k(g|ilograms)\b"}, "At most 30KG.", True),
         ({"pattern": r"\b30\s*k(g|ilograms)\b"}, "At most 130 kg.", False),
     ],
 )
-def test_facts_are_compared_without_case_and_white_space(tmp_path: Path, fact: Any, answer: str, stands: bool) -> None:
+def test_facts_are_compared_without_case_and_white_space_and_numbers_as_a_whole(
+    tmp_path: Path, fact: Any, answer: str, stands: bool
+) -> None:
     [case] = read(tmp_path, json.dumps({"question": "x", "facts": [fact]}))
     assert case.facts[0].stands_in(answer) is stands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ def test_an_application_that_does_as_it_should_passes(ask: Any) -> None:
         ({**CANCEL, "facts": ["until Sunday"]}, "until Sunday"),
         ({**CANCEL, "sources": ["orders.md", "lawbook"]}, "lawbook"),
         ({**CANCEL, "sources": ["ders.md"]}, "ders.md"),
+        ({**CANCEL, "sources": ["work"]}, "work"),
         ({"question": CHESS["question"]}, "not answered"),
         ({"question": CANCEL["question"], "refused": True}, "answered"),
         ({**CANCEL, "limits": {"seconds": 0}}, "seconds"),
@@ -52,6 +54,18 @@ def test_a_case_fails_with_the_reason(ask: Any, case: dict[str, Any], said: str)
     assert done.code == 1
     assert said in done.out.partition("figure")[0]
     assert "1 of 2 cases passed." in done.out
+
+
+def test_a_source_is_expected_by_its_place_too(ask: Any) -> None:
+    file = Path("handbook/orders.md").resolve()
+    assert ask([{**CANCEL, "sources": [str(file), file.as_uri()]}]).code == 0
+
+
+def test_a_quotation_of_markdown_holds(ask: Any, handbook: str) -> None:
+    text = "The command `scales --tare` of [the *old* tool](tool.md) sets the **scales** to zero."
+    Path(handbook, "weigh.md").write_text(f"# Scales\n\n{text}\n")
+    done = ask([{"question": "Which command sets the scales to zero?", "facts": ["`scales --tare`"]}])
+    assert done.code == 0, done.out
 
 
 def test_a_reference_plan_is_compared_with_what_ran(ask: Any) -> None:

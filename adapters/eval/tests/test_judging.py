@@ -1,4 +1,4 @@
-"""Facts judged by a model, with the real pydantic-evals and a chat service of these tests; cases as its dataset."""
+"""Facts judged by a model, with the real pydantic-evals and a chat service of these tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import portico_eval
-from portico.errors import ConfigurationError
 
 GRADER = '[chat]\nuse = "grader"\n'
 
@@ -55,6 +52,14 @@ def test_a_judge_that_fails_is_a_result(judged: Any) -> None:
     assert "asleep" in done.json["cases"][0]["runs"][0]["failures"][0]
 
 
+def test_what_could_not_be_judged_runs_again_when_it_is_resumed(judged: Any) -> None:
+    cases = [{"question": asking("It is asleep."), "facts": ["it is asleep"]}]
+    first, again = (
+        judged(cases, "--save", "report.json", *more).json["cases"][0]["runs"] for more in ((), ["--resume"])
+    )
+    assert first[0]["run"] != again[0]["run"]
+
+
 def test_a_service_that_only_quotes_cannot_judge(evaluate: Any, told: Path) -> None:
     done = evaluate([{"question": asking("Yes."), "facts": ["yes"]}], "--judge")
     assert done.code == 2
@@ -68,17 +73,3 @@ def test_without_the_package_the_error_says_what_to_install(
     done = evaluate([{"question": asking("Yes."), "facts": ["yes"]}], "--judge")
     assert done.code == 2
     assert "portico-eval[judge]" in done.err
-    with pytest.raises(ConfigurationError, match="judge"):
-        portico_eval.dataset("cases.jsonl")
-
-
-async def test_cases_are_a_dataset_of_pydantic_evals(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_text('{"id": "a", "question": "Where?", "facts": ["Oslo", "1905"]}\n{"id": "b", "question": "Who?"}')
-
-    async def answer(question: str) -> str:
-        return f"{question} In  OSLO."
-
-    report = await portico_eval.dataset(file).evaluate(answer, progress=False)
-    said = {case.name: {name: each.value for name, each in case.assertions.items()} for case in report.cases}
-    assert said == {"a": {"Oslo": True, "1905": False}, "b": {}}

@@ -57,6 +57,39 @@ def test_a_citation_that_nothing_backs_fails_its_case(evaluate: Any, answer: str
     assert done.json["figures"]["citations_held"] < 1
 
 
+def test_the_share_is_of_all_citations_and_all_quotations(evaluate: Any) -> None:
+    answer = "“Ports are protocols. Adapters fill them.” “Plans_are_always_very_fast.” [1], “a port” [7]."
+    done = evaluate([{"question": asking(plans=[SEARCH], answer=answer, cites=[PORTS])}], "--json")
+    assert (only(done)["citations"], len(only(done)["unheld"])) == (4, 2)
+    assert done.json["figures"]["citations_held"] == 0.5
+
+
+def test_a_link_that_a_passage_has_in_its_words_holds(evaluate: Any) -> None:
+    told = asking(plans=[SEARCH], answer="They are protocols [1]: https://ports.example/a.", cites=[PORTS])
+    assert evaluate([{"question": told}]).code == 0
+
+
+def test_a_price_that_is_no_number_is_not_known_and_the_report_stays_json(evaluate: Any) -> None:
+    done = evaluate([{"question": asking(cost=float("nan"))}], "--json", "--save", "report.json")
+    for text in (done.out, Path("report.json").read_text()):
+        assert json.loads(text, parse_constant=pytest.fail)["figures"]["cost"] is None
+
+
+def test_a_report_does_not_depend_on_how_many_run_at_a_time(evaluate: Any) -> None:
+    told = {"plans": [SEARCH], "answers": ["yes [1]", "no [3]"], "cites": [PORTS], "cost": 0.5}
+    cases = [{"id": str(number), "question": asking(**told, number=number), "facts": ["yes"]} for number in range(9)]
+    one, many = (evaluate(cases, "--json", "--repeat", "2", "--jobs", jobs).json for jobs in ("1", "7"))
+    for report in (one, many):
+        for figures in (
+            report["figures"],
+            report["spread"],
+            *(run for each in report["cases"] for run in each["runs"]),
+        ):
+            for name in ("seconds", "seconds_p50", "seconds_p95", "run"):
+                figures.pop(name, None)
+    assert one == many
+
+
 def test_an_answer_that_searched_and_cites_nothing_is_a_refusal_unless_it_says_the_facts(evaluate: Any) -> None:
     told = asking(plans=[SEARCH], answer="The sources do not say.")
     assert evaluate([{"question": told, "refused": True}]).code == 0
@@ -130,6 +163,11 @@ def test_repeats_give_means_and_a_spread(evaluate: Any) -> None:
     assert done.json["spread"]["passed"] == pytest.approx(3**-0.5, abs=1e-6)
     assert [bool(run["failures"]) for run in done.json["cases"][0]["runs"]] == [False, True, False]
     assert "(1 of 3 runs)" in evaluate([case], "--repeat", "3", "--jobs", "1").out
+
+
+def test_documents_are_told_apart_by_their_whole_name() -> None:
+    passages = [TextSearchResult("…", name, f"file:///docs/c%23{name}#L1") for name in ("a.md", "b.md")]
+    assert rank_sources(["b.md"], passages) == ["file:///docs/c#a.md", "b.md"]
 
 
 words = st.sampled_from(["ports", "plans", "flows", "agents"])

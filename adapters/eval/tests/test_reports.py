@@ -7,8 +7,9 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,7 +18,7 @@ from tests.support.terminal import at_terminal
 
 from portico_eval.command import command
 from portico_eval.measuring import Result
-from portico_eval.report import FIGURES, Comparison, Report
+from portico_eval.report import FIGURES, Comparison, Report, figures_of
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -45,6 +46,27 @@ def test_a_report_is_compared_with_an_earlier_one(evaluate: Any) -> None:
     assert "earlier" in shown
 
 
+def test_figures_are_shares_of_all_sums_and_nearest_ranks() -> None:
+    runs = [ended(number, seconds=float(number), tokens=10, citations=2, facts=[True]) for number in range(1, 19)]
+    runs.append(ended(19, seconds=19.0, unheld=["[7]"], citations=4, facts=[True, False, False, False], failures=["x"]))
+    runs.append(ended(20, seconds=20.0, answered=False, recall=0.5, cost=0.25))
+    figures = figures_of(runs, {"20"})
+    assert (figures["seconds_p50"], figures["seconds_p95"]) == (10.0, 19.0)
+    assert (figures["tokens"], figures["cost"], figures["recall@10"]) == (180, 0.25, 0.5)
+    assert figures["citations_held"] == 39 / 40
+    assert figures["facts_found"] == pytest.approx(19 / 22, abs=1e-6)
+    assert (figures["answered"], figures["rightly_refused"], figures["passed"]) == (1.0, 1.0, 0.95)
+    assert figures["plans_valid"] is None
+
+
+def ended(number: int, *, facts: Sequence[bool] = (), **changed: Any) -> Result:
+    """Return what came of a run of a case with this number."""
+    found = [{"fact": "f", "found": each, "reason": ""} for each in facts]
+    empty: dict[str, Any] = dict.fromkeys(Result.__annotations__) | {"state": "done", "answered": True}
+    numbers = {"citations": 0, "unheld": [], "tokens": 0, "questions": 0, "cost": 0.0, "failures": []}
+    return cast("Result", {**empty, **numbers, "case": str(number), "facts": found, **changed})
+
+
 @pytest.mark.parametrize(
     ("now", "code"),
     [
@@ -56,7 +78,9 @@ def test_a_report_is_compared_with_an_earlier_one(evaluate: Any) -> None:
 )
 def test_only_what_failed_before_may_fail_beside_an_earlier_report(evaluate: Any, now: Any, code: int) -> None:
     evaluate([case("good"), case("bad", says="no")], "--save", "before.json")
-    assert evaluate(now, "--against", "before.json").code == code
+    done = evaluate(now, "--against", "before.json")
+    assert done.code == code
+    assert ("None fails that passed before." in done.out) is (code == 0 and len(now) > 1)
 
 
 def test_a_share_may_fall_by_the_tolerance(evaluate: Any) -> None:
@@ -66,9 +90,25 @@ def test_a_share_may_fall_by_the_tolerance(evaluate: Any) -> None:
     assert evaluate(now, "--against", "before.json").code == 0
     assert evaluate(now, "--against", "before.json", "--tolerance", "0.5").code == 0
     assert evaluate(now, "--against", "before.json", "--tolerance", "0.1").code == 1
+    assert evaluate(now, "--against", "before.json", "--tolerance", "nan").code == 2
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 1, "figures": 3, "cases": [1]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"version": 1}',
+        '{"version": 1, "figures": 3, "cases": [1]}',
+        '{"version": 1, "figures": [], "cases": []}',
+        '{"version": 1, "figures": {"passed": "1"}, "cases": []}',
+        '{"version": 1, "figures": {"passed": NaN}, "cases": []}',
+        '{"version": 1, "figures": {"passed": 1e999}, "cases": []}',
+        '{"version": 1, "figures": {"passed": 1}, "cases": [{"id": ["a"], "passed": true}]}',
+        '{"version": 1, "figures": {"passed": 1}, "cases": [{"id": "a", "passed": "no"}]}',
+    ],
+)
 def test_what_is_no_report_is_refused_before_anything_runs(evaluate: Any, text: str) -> None:
     Path("before.json").write_text(text)
     done = evaluate([case("one")], "--against", "before.json", "--save", "now.json")
@@ -100,6 +140,12 @@ def test_only_what_changed_runs_again(evaluate: Any, told: Path) -> None:
     assert runs(case("b")) == [first[1]]
     told.write_text(f"{told.read_text()}\n[runs]\nuse = 'sqlite'\n[runs.sqlite]\npath = 'other.sqlite3'\n")
     assert runs(case("b")) != [first[1]], "another configuration"
+
+
+def test_results_are_json_lines_from_the_first_line_on(evaluate: Any) -> None:
+    evaluate([case("a"), case("b")], "--save", "report.json")
+    kept = [json.loads(line)["case"] for line in Path("report.runs.jsonl").read_text().splitlines()]
+    assert sorted(kept) == ["a", "b"]
 
 
 def test_a_run_that_failed_runs_again_when_it_is_resumed(evaluate: Any) -> None:
@@ -191,6 +237,24 @@ def test_options_that_make_no_sense_are_refused(evaluate: Any, options: tuple[st
     assert evaluate([case("one")], *options).code == 2
 
 
+@pytest.mark.parametrize("option", ["--save", "--junit", "--plot"])
+@pytest.mark.parametrize("file", ["no/such", "cases.jsonl"])
+def test_a_file_that_cannot_take_the_report_is_refused_before_anything_runs(
+    evaluate: Any, option: str, file: str
+) -> None:
+    done = evaluate([case("one")], option, file)
+    assert (done.code, done.out) == (2, "")
+    assert file in done.err
+    assert json.loads(Path("cases.jsonl").read_text()) == case("one")
+
+
+def test_long_lists_of_what_changed_are_cut(evaluate: Any) -> None:
+    evaluate([case("one")], "--save", "before.json")
+    shown = evaluate([case(f"n{number}") for number in range(60)], "--against", "before.json").out
+    assert "n49 … and 10 more" in shown
+    assert "n50" not in shown
+
+
 def test_a_mistake_in_the_cases_is_one_message(evaluate: Any) -> None:
     done = evaluate('{"question": "x"}\n{"qestion": "y"}')
     assert (done.code, done.out) == (2, "")
@@ -204,5 +268,4 @@ def test_the_page_describes_every_option_and_every_key() -> None:
     assert described == {word for option in command.params for word in option.opts if word.startswith("--")}
     keys = page.partition("## The report as JSON")[2]
     assert all(f"`{name}`" in keys for name in [*FIGURES, *Report.__annotations__, *Comparison.__annotations__])
-    own = {"case", "repeat", "key"}
-    assert all(f"`{name}`" in keys for name in Result.__annotations__.keys() - own)
+    assert all(f"`{name}`" in keys for name in Result.__annotations__)

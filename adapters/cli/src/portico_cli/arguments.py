@@ -113,15 +113,19 @@ def read_text(name: str, most: int, subject: str) -> str:
 def write_text(file: Path, text: str, *, private: bool = False) -> None:
     """Write a file as a whole: a kill leaves the old one or the new one. Raises ``StoreError`` if that fails.
 
-    A ``private`` file is readable for its owner only (mode 0600).
+    A ``private`` file is readable for its owner only (mode 0600). A device or a pipe is written, and never replaced.
     """
+    text = text if not text or text.endswith("\n") else f"{text}\n"
     try:
+        if file.exists() and not file.is_file():
+            file.write_text(text, encoding="utf-8", errors="replace")
+            return
         # A link stays; its target is replaced.
         target = file.resolve()
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
-                stream.write(text if text.endswith("\n") else f"{text}\n")
+                stream.write(text)
             if not private:
                 mask = os.umask(0)
                 os.umask(mask)

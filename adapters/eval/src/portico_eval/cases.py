@@ -21,6 +21,7 @@ LIMITS = ("seconds", "tokens", "cost", "steps")
 _MOST_BYTES = 50_000_000
 _LONGEST_ID = 60
 _TABLE = re.compile(r"^[ \t]*\[\[[ \t]*cases[ \t]*\]\]", re.MULTILINE)
+_WHOLE = r"(?:(?=\D)|(?<!\d)(?<!\d[.,])){}(?:(?<=\D)|(?![.,]?\d))"
 _NEXT = re.compile(r"[\s,]*([^\s,\]])")
 
 
@@ -41,11 +42,11 @@ class Fact:
     pattern: re.Pattern[str] | None = None
 
     def stands_in(self, answer: str) -> bool:
-        """Tell whether an answer says it, whatever its case and its white space."""
+        """Tell whether an answer says it, whatever its case and its white space; a number is said as a whole."""
         if self.pattern is not None:
             return self.pattern.search(" ".join(answer.split())) is not None
         folded = fold(answer)
-        return any(fold(text) in folded for text in self.texts)
+        return any(re.search(_WHOLE.format(re.escape(fold(text))), folded) for text in self.texts)
 
     def __str__(self) -> str:
         return " or ".join(self.texts) if self.pattern is None else f"/{self.pattern.pattern}/"
@@ -73,84 +74,62 @@ def read_cases(name: str) -> list[Case]:
     one that cannot be read.
     """
     text = read_text(name, _MOST_BYTES, name)
-    documents = _of_toml if Path(name).suffix.lower() == ".toml" else _of_json
+    find = _in_toml if Path(name).suffix.lower() == ".toml" else _in_json
     cases: dict[str, Case] = {}
     line = 1
     try:
-        for at, document in documents(text):
-            line = at
-            case = _read_case(document)
+        for line, found in find(text):  # noqa: B007 - errors have it
+            case = _read_case(_load(found) if isinstance(found, str) else found)
             if case.id in cases:
                 raise ValueError(f"there is a case {case.id!r} already: give each its own `id`")
             cases[case.id] = case
         if not cases:
             raise ValueError("there is no case in it")
-    except PlanFormatError as error:
-        raise ConfigurationError(f"{name}:{line}: plan: {error}") from error
-    except _WrongLine as error:
-        raise ConfigurationError(f"{name}:{error.line}: {error}.") from error
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        place = f"{name}:{line + error.lineno - 1}"
+        raise ConfigurationError(f"{place}: not JSON: {error.msg}, column {error.colno}.") from error
+    except tomllib.TOMLDecodeError as error:
+        place = f"{name}:{(re.findall(r'line ([0-9]+)', str(error)) or [1])[0]}"
+        raise ConfigurationError(f"{place}: not TOML: {error}.") from error
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{name}:{line}: {error}.") from error
     return list(cases.values())
 
 
-class _WrongLine(ValueError):
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-def _of_json(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield the documents of a file with their lines, from 1."""
+def _in_json(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the cases of a file as they are written, with their lines from 1."""
     if not text.lstrip().startswith("["):
-        yield from ((line, _load(each, line)) for line, each in enumerate(text.split("\n"), 1) if each.strip())
+        yield from ((line, each) for line, each in enumerate(text.split("\n"), 1) if each.strip())
         return
-    _load(text, 1)  # a mistake is reported with its line here, so that none is left below
-    place = text.index("[") + 1
-    while found := _NEXT.match(text, place):
-        document, place = json.JSONDecoder().raw_decode(text, found.start(1))
-        yield _line_at(text, found.start(1)), document
+    _load(text)  # a mistake is reported with its line here, so that none is left below
+    line, seen, end = 1, 0, text.index("[") + 1
+    while found := _NEXT.match(text, end):
+        start, (_, end) = found.start(1), json.JSONDecoder().raw_decode(text, found.start(1))
+        line, seen = line + text.count("\n", seen, start), start
+        yield line, text[start:end]
 
 
-def _load(text: str, line: int) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        raise _WrongLine(line + error.lineno - 1, f"not JSON: {error.msg}, column {error.colno}") from error
-    except (ValueError, RecursionError) as error:
-        raise _WrongLine(line, f"not JSON that can be read: {error}") from error
-
-
-def _of_toml(text: str) -> Iterator[tuple[int, Any]]:
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        line = re.search(r"line (\d+)", str(error))
-        raise _WrongLine(int(line[1]) if line else 1, f"not TOML: {error}") from error
+def _in_toml(text: str) -> Iterator[tuple[int, Any]]:
+    document = tomllib.loads(text)
     cases = document.get("cases")
-    if document.keys() != {"cases"} or not isinstance(cases, list):
-        raise _WrongLine(1, "a file of cases has tables [[cases]] and nothing else")
-    lines = [_line_at(text, found.start()) for found in _TABLE.finditer(text)]
+    if document.keys() != {"cases"} or not isinstance(cases, list) or not all(isinstance(each, dict) for each in cases):
+        raise ValueError("a file of cases has tables [[cases]] and nothing else")
+    lines = [text.count("\n", 0, found.start()) + 1 for found in _TABLE.finditer(text)]
     yield from zip(lines if len(lines) == len(cases) else [1] * len(cases), cases, strict=True)
 
 
-def _line_at(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def _load(text: str) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            raise ValueError("an object has a key twice")
+        return made
 
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("an object has a key twice")
-    return made
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON")
+    return json.loads(text, object_pairs_hook=unique)
 
 
 def _read_case(body: Any) -> Case:
-    """Return the case that a document is. Raises ``ValueError`` and ``PlanFormatError`` for what is none."""
+    """Return the case that a document is. Raises ``ValueError`` for what is none."""
     _known(body, KEYS, "a case")
     question, refused = body.get("question"), body.get("refused", False)
     if not isinstance(question, str) or not question.strip():
@@ -170,7 +149,14 @@ def _read_case(body: Any) -> Case:
     facts = body.get("facts", [])
     if not isinstance(facts, list):
         raise ValueError("`facts` is a list")
-    plan = None if body.get("plan") is None else plan_from_json(body["plan"])
+    try:
+        plan = None if body.get("plan") is None else plan_from_json(body["plan"])
+    except PlanFormatError as error:
+        raise ValueError(f"`plan`: {str(error).rstrip('.')}") from error
+    try:
+        json.dumps(body, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a case has values of JSON, and NaN, infinities and dates are none: {error}") from error
     sources = _texts(body.get("sources", []), "`sources`", empty=True)
     return Case(
         id, question.strip(), sources, tuple(map(_read_fact, facts)), refused, plan, limits, body.get("input"), body

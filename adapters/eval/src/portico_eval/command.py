@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from portico_cli.arguments import write_text
-from portico_cli.failures import DONE, FAILED, write_error
+from portico_cli.failures import DONE, FAILED, Misused, write_error
 from portico_cli.invocation import (
     Invocation,
     chat_option,
@@ -95,12 +97,14 @@ def command(
 
     if resume and save is None:
         raise click.UsageError("--resume goes with --save FILE: the results are beside it.")
-    if tolerance is not None and against is None:
-        raise click.UsageError("--tolerance goes with --against FILE.")
+    if tolerance is not None and (against is None or math.isnan(tolerance)):
+        raise click.UsageError("--tolerance is a number, and goes with --against FILE.")
     judged = judged or judge_chat is not None
     if judged:
-        require_extra("--judge")
+        require_extra()
     read = read_cases(cases)
+    for file in filter(None, (save, junit, plot)):
+        _refuse_file(file, Path(cases))
     earlier = None if against is None else read_report(against)
     chosen = choose_sources(invocation, docs, names, overrides_of(planner, chat, trace))
     refuse_mistakes(chosen.application)
@@ -142,6 +146,14 @@ def command(
     else:
         show(*report_lines(report))
     click.get_current_context().exit(FAILED if is_worse(report, tolerance) else DONE)
+
+
+def _refuse_file(file: Path, cases: Path) -> None:
+    """Raise ``Misused`` for a file that cannot be written, before the results are there."""
+    if file.resolve() == cases.resolve():
+        raise Misused(f"{file} has the cases, and would be overwritten. Name another file.")
+    if not (os.access(file, os.W_OK) or os.access(file.resolve().parent, os.W_OK)):
+        raise Misused(f"{file} cannot be written: its folder takes no files. Name another file.")
 
 
 def _hold_effects(kernel: Kernel) -> None:

@@ -1,37 +1,33 @@
-"""Facts judged by a model, and cases as a dataset, with pydantic-evals."""
+"""Facts judged by a model, with pydantic-evals."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from portico import Message
 from portico.errors import ConfigurationError
 from portico.ports import ChatService
-from portico_eval.cases import read_cases
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models.function import AgentInfo
-    from pydantic_evals import Dataset
 
     from portico import Kernel
     from portico_eval.measuring import Judge
 
 
-def require_extra(what: str) -> None:
+def require_extra() -> None:
     """Raise ``ConfigurationError`` where pydantic-evals is not installed."""
     if find_spec("pydantic_evals") is None:
-        raise ConfigurationError(f"{what} needs pydantic-evals. Run `pip install 'portico-eval[judge]'`.")
+        raise ConfigurationError("--judge needs pydantic-evals. Run `pip install 'portico-eval[judge]'`.")
 
 
 def make_judge(kernel: Kernel, chat: str | None = None) -> Judge:
     """Return a judge that asks a chat service of the kernel by the `judge_input_output` of pydantic-evals.
 
-    Raises ``ConfigurationError`` where pydantic-evals is not installed, and for a service that is no language model.
+    Raises ``ConfigurationError`` for a service that is no language model.
     """
-    require_extra("--judge")
     service = kernel.service(ChatService, chat)
     if not service.capabilities.language_model:
         raise ConfigurationError(
@@ -64,21 +60,3 @@ def _messages_of(messages: list[ModelMessage]) -> list[Message]:
     parts = [part for message in messages if message.kind == "request" for part in message.parts]
     said = [(part.part_kind, content) for part in parts if isinstance(content := getattr(part, "content", None), str)]
     return [Message.of("system" if kind == "system-prompt" else "user", content) for kind, content in said]
-
-
-def make_dataset(file: str) -> Dataset[str, str, dict[str, Any]]:
-    """Return the cases of a file as a dataset with an evaluator of the facts."""
-    from pydantic_evals import Case, Dataset
-    from pydantic_evals.evaluators import Evaluator, EvaluatorContext
-
-    read = {case.id: case for case in read_cases(file)}
-
-    @dataclass
-    class FactsSaid(Evaluator[str, str, dict[str, Any]]):
-        """Tell of each fact whether the answer states it."""
-
-        def evaluate(self, ctx: EvaluatorContext[str, str, dict[str, Any]]) -> dict[str, bool]:
-            return {str(fact): fact.stands_in(ctx.output) for fact in read[ctx.name or ""].facts}
-
-    cases = [Case(name=case.id, inputs=case.question, metadata=dict(case.body)) for case in read.values()]
-    return Dataset(name=file, cases=cases, evaluators=[FactsSaid()])

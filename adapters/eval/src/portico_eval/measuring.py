@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import unquote
 
 from portico import Citations, Paused, Source, TextSearchResult, Usage
 from portico.plans import Answer, Event, Infeasible, Plan, RunEvent, Step, plan_difference
 from portico_cli.failures import describe_error
-from portico_eval.cases import Case, Fact, fold
+from portico_eval.cases import Case, fold
 from portico_eval.measures import ndcg, recall
 
 if TYPE_CHECKING:
     from portico import Kernel, Run
-    from portico.plans import Finding
 
 DEPTH = 10
 """Sources of a ranking that recall and nDCG look at."""
@@ -73,52 +75,41 @@ class Result(TypedDict):
     failures: list[str]
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What the events of a run tell: its first proposal, its cost, and how often it waited for a person."""
-
-    run: str | None = None
-    usage: Usage = field(default_factory=lambda: Usage(cost=0.0))
-    questions: int = 0
-    proposal: tuple[Plan, Sequence[Finding]] | None = None
-
-    def __call__(self, event: RunEvent) -> None:
-        match event:
-            case Event.RunStarted(run=run):
-                self.run = self.run or run
-            case Event.ChatUsed(usage=usage):
-                self.usage += usage
-            case Event.StepPaused():
-                self.questions += 1
-            case Event.Proposed(plan=plan, findings=findings) | Event.Refused(plan=plan, findings=findings):
-                self.proposal = self.proposal or (plan, findings)
-
-
 async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, repeat: int = 0, key: str = "") -> Result:
     """Run a case once and return what came of it; a failure is a result too.
 
     ``judge`` is asked about each fact that is a text. ``repeat`` and ``key`` say which run it is.
     """
-    seen, run, reason = _Seen(), None, ""
+    events: list[RunEvent] = []
+    run, reason = None, ""
     began = time.perf_counter()
     try:
-        run = await kernel.run_goal(case.question, emit=seen, input=case.input)
+        run = await kernel.run_goal(case.question, emit=events.append, input=case.input)
     except Exception as error:  # noqa: BLE001 - a case that fails is a result, not the end
         reason = _words_of(error)
     seconds = time.perf_counter() - began
     outcome = run.outcome if run is not None else None
     text = outcome.text if isinstance(outcome, Answer) else ""
-    facts = [await _look_for(fact, case.question, text, judge) for fact in case.facts]
+    facts = [FactFound(fact=str(fact), found=fact.stands_in(text), reason="") for fact in case.facts]
+    try:
+        for found, fact in zip(facts, case.facts, strict=True):
+            if judge is not None and text and fact.pattern is None:
+                found["found"], found["reason"] = await judge(case.question, text, str(fact))
+    except Exception as error:  # noqa: BLE001 - as a case that fails
+        reason = f"The facts could not be judged. {_words_of(error)}"
+        facts = [{**found, "found": False} for found in facts]
     passages = run.passages if run is not None else ()
     ranking, relevance = rank_sources(case.sources, passages), dict.fromkeys(case.sources, 1)
     total, unheld = check_citations(case.question, outcome, passages) if isinstance(outcome, Answer) else (0, [])
+    usage = sum((each.usage for each in events if isinstance(each, Event.ChatUsed)), Usage(cost=0.0))
+    known = usage.cost is not None and 0 <= usage.cost < math.inf
     states = {Answer: "done", Infeasible: "infeasible", Paused: "held"}
     made: Result = {
         "case": case.id,
         "repeat": repeat,
         "key": key,
-        "run": seen.run,
-        "state": states.get(type(outcome), "failed"),
+        "run": next((each.run for each in events if isinstance(each, Event.RunStarted)), None),
+        "state": "failed" if reason else states[type(outcome)],
         "answer": text or None,
         "reason": reason or getattr(outcome, "reason", ""),
         "answered": run is not None and _is_answered(kernel, run, facts),
@@ -128,11 +119,11 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
         "citations": total,
         "unheld": unheld,
         "facts": facts,
-        "plan": _plan_made(case, seen, run),
-        "questions": seen.questions,
+        "plan": _plan_made(case, events, run),
+        "questions": sum(isinstance(each, Event.StepPaused) for each in events),
         "steps": sum(record.step.own for record in run.steps) if run is not None else 0,
-        "tokens": seen.usage.input_tokens + seen.usage.output_tokens,
-        "cost": seen.usage.cost,
+        "tokens": usage.input_tokens + usage.output_tokens,
+        "cost": usage.cost if known else None,
         "seconds": round(seconds, 4),
         "failures": [],
     }
@@ -140,18 +131,8 @@ async def measure(kernel: Kernel, case: Case, judge: Judge | None = None, *, rep
     return made
 
 
-async def _look_for(fact: Fact, question: str, answer: str, judge: Judge | None) -> FactFound:
-    found, reason = fact.stands_in(answer), ""
-    if answer and judge is not None and fact.pattern is None:
-        try:
-            found, reason = await judge(question, answer, str(fact))
-        except Exception as error:  # noqa: BLE001 - as a case that fails
-            found, reason = False, f"it could not be judged: {_words_of(error)}"
-    return {"fact": str(fact), "found": found, "reason": reason}
-
-
 def _words_of(error: Exception) -> str:
-    return describe_error(error)[1].partition("\n")[0]
+    return describe_error(error)[1].strip().partition("\n")[0] or type(error).__name__
 
 
 def rank_sources(expected: Sequence[str], passages: Sequence[TextSearchResult]) -> list[str]:
@@ -160,14 +141,14 @@ def rank_sources(expected: Sequence[str], passages: Sequence[TextSearchResult]) 
     >>> rank_sources(["ports"], [TextSearchResult("…", "Plans"), TextSearchResult("…", "Ports › Names")])
     ['plans', 'ports']
 
-    A source is expected by its name, its path or link, or whole words of these.
+    A source is expected by its name, its path or link, or whole words of these. The working directory is left out of
+    them, for a word of it would expect every source.
     """
     ranking: dict[str, None] = {}
     known: set[str] = set()
     for passage in passages:
-        link = unquote(passage.link or "")
-        place = fold(link.partition("#")[0] or passage.name or passage.value)
-        words = fold(f"{passage.name or ''} \n {link}")
+        place = fold(_place(passage.link, passage.name) or passage.value)
+        words = fold(f"{passage.name or ''} \n {_without_home(passage.link or '')}")
         found = [each for each in expected if each not in ranking and _has_words(words, each)]
         if place not in known and not found:
             found = [place]
@@ -177,31 +158,38 @@ def rank_sources(expected: Sequence[str], passages: Sequence[TextSearchResult]) 
 
 
 def _has_words(text: str, expected: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(fold(unquote(expected)))}(?!\w)", text) is not None
+    return re.search(rf"(?<!\w){re.escape(fold(_without_home(expected)))}(?!\w)", text) is not None
+
+
+def _without_home(place: str) -> str:
+    home = Path.cwd()
+    return unquote(place).removeprefix(unquote(f"{home.as_uri()}/")).removeprefix(f"{home}{os.sep}")
 
 
 def check_citations(question: str, answer: Answer, passages: Sequence[TextSearchResult]) -> tuple[int, list[str]]:
-    """Return how many citations an answer has, and those that do not hold.
+    """Return how many citations and quotations an answer has, and those that do not hold.
 
-    A citation holds if a passage of its place has the words that it quotes. Marks and links that no passage backs do
-    not hold, and neither do quotations that no passage has; see `portico.Citations`.
+    A citation holds if a passage of its place has the words that it quotes; a mark quotes its whole passage. Marks and
+    links that no passage backs do not hold, and neither do quotations that no passage has; see `portico.Citations`.
+    Whether a passage supports the statement before a mark is not looked at.
     """
-    sources, unheld = [], []
+    unheld = []
     for cited in answer.citations:
         of_place = [each for each in passages if _place(each.link, each.name) == _place(cited.link, cited.name)]
-        backing = next((each for each in of_place if fold(cited.quote) in fold(each.value)), None)
-        sources.append(Source(cited.number, backing.value if backing else "", cited.name, cited.link))
-        if backing is None:
+        if not any(fold(cited.quote) in fold(each.value) for each in of_place):
             unheld.append(f"[{cited.number}] {cited.name or cited.link or ''}: “{_cut(cited.quote)}”")
-    unbacked = Citations.check(answer.text, sources).unbacked
+    read = [Source(-1, each.value, each.name, each.link) for each in passages]  # no mark has a number below 0
+    cites = [Source(each.number, "", each.name, each.link) for each in answer.citations]
+    unbacked = Citations.check(answer.text, [*cites, *read]).unbacked
+    quoted = Citations.unfound_quotations(answer.text, []) if passages else ()
+    unfound = Citations.unfound_quotations(answer.text, [*read, Source(-1, question)]) if passages else ()
     unheld += [f"[{each}]" if isinstance(each, int) else each for each in unbacked]
-    read = [Source(0, question), *(Source(0, each.value, each.name, each.link) for each in passages)]
-    quoted = [f"“{_cut(each)}”" for each in Citations.unfound_quotations(answer.text, read)] if passages else []
-    return len(answer.citations) + len(unbacked) + len(quoted), unheld + quoted
+    unheld += [f"“{_cut(each)}”" for each in unfound]
+    return len(answer.citations) + len(unbacked) + len(quoted), unheld
 
 
 def _place(link: str | None, name: str | None) -> str:
-    return (link or "").partition("#")[0] or name or ""
+    return unquote((link or "").partition("#")[0]) or name or ""
 
 
 def _cut(text: str) -> str:
@@ -220,20 +208,20 @@ def _is_answered(kernel: Kernel, run: Run, facts: Sequence[FactFound]) -> bool:
     return bool(outcome.citations) or not (searched and in_words) or (bool(facts) and all(f["found"] for f in facts))
 
 
-def _plan_made(case: Case, seen: _Seen, run: Run | None) -> PlanMade | None:
-    if seen.proposal is None:
+def _plan_made(case: Case, events: Sequence[RunEvent], run: Run | None) -> PlanMade | None:
+    first = next((each for each in events if isinstance(each, Event.Proposed | Event.Refused)), None)
+    if first is None:
         return {"valid": False, "findings": [], "difference": ["There is no plan."]} if case.plan else None
-    plan, findings = seen.proposal
     difference = None
     if case.plan is not None:
-        executed = run.plan if run is not None and run.plan.steps else plan
+        executed = run.plan if run is not None and run.plan.steps else first.plan
         executed = executed if case.plan.result is not None else replace(executed, result=None)
         found = plan_difference(_bare(case.plan), _bare(executed))
         difference = (
             [] if not (found.added or found.removed or found.changed or found.changes) else str(found).split("\n")
         )
-    valid = not any(each.severity == "error" for each in findings)
-    return {"valid": valid, "findings": [str(each) for each in findings], "difference": difference}
+    valid = not any(each.severity == "error" for each in first.findings)
+    return {"valid": valid, "findings": [str(each) for each in first.findings], "difference": difference}
 
 
 def _bare(plan: Plan) -> Plan:

@@ -160,9 +160,11 @@ def read_report(file: Path) -> Report:
             raise ConfigurationError(
                 f"{file} is a report of a newer Portico, version {report['version']}. Use that one."
             )
-        [(each["id"], each["passed"]) for each in report["cases"]]
-        dict(report["figures"])
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        figures = filter(None, map(report["figures"].get, FIGURES))
+        cases = [isinstance(each["id"], str) and isinstance(each["passed"], bool) for each in report["cases"]]
+        if not (all(cases) and all(0 <= value < math.inf for value in figures)):
+            raise ValueError
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"{file} is no report of `portico eval --save`.") from error
     return cast("Report", report)
 

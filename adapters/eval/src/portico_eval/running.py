@@ -82,7 +82,7 @@ class Evaluation:
         for repeat in range(self.repeats):
             for case in self.cases:
                 said = json.dumps([_FORMAT, case.body, repeat, self.settings], sort_keys=True, default=str)
-                yield case, repeat, hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
+                yield case, repeat, hashlib.sha256(said.encode()).hexdigest()[:32]
 
     def _keep(self, result: Result) -> None:
         self.results.append(result)

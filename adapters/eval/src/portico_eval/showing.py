@@ -9,7 +9,7 @@ from rich.text import Text
 
 from portico_cli.show.layout import Hanging, count_words, new_table
 from portico_cli.show.output import plain, safe_text
-from portico_eval.report import FIGURES, Report
+from portico_eval.report import FIGURES, Report, is_worse
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,15 +55,19 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
     yield from _figure_lines(report)
     against = report["against"]
     lists = {name: value for name, value in (against or {}).items() if isinstance(value, list)}
-    changed = [(f"{words}: {', '.join(ids)}", style) for name, words, style in _LISTS if (ids := lists.get(name))]
+    changed = [(f"{words}: {_names(ids)}", style) for name, words, style in _LISTS if (ids := lists.get(name))]
     yield from [Text()] if changed else []
     yield from (Hanging(safe_text(*each)) for each in changed)
     passed = len(report["cases"]) - len(failed)
     words = f"{passed:,} of {count_words(len(report['cases']), 'case')} passed."
-    if failed and against is not None and not lists["worse"]:
+    if failed and not is_worse(report):
         words += " None fails that passed before."
     yield Text()
     yield Text(words, style="red" if failed else "green")
+
+
+def _names(ids: list[str]) -> str:
+    return ", ".join(ids[:_MOST]) + (f" … and {len(ids) - _MOST:,} more" if len(ids) > _MOST else "")
 
 
 def _figure_lines(report: Report) -> Iterator[RenderableType]:

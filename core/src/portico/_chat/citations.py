@@ -264,10 +264,10 @@ class Citations:
         >>> Citations.unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
         ('ports are always very fast',)
 
-        Compared are letters, numbers and their order; case, white space, punctuation at the ends, Markdown's marks
-        and the shape of apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds
-        (``[the port]``) may be anything. A quotation of fewer than ``words`` words is a name or a word that is meant
-        otherwise, and passes; in a script without spaces, two characters count as a word.
+        Compared are letters, numbers and their order; case, white space, punctuation, the shape of dashes, and what a
+        reader of Markdown or reStructuredText does not see make no difference, and what a quotation leaves out (``…``)
+        or adds (``[the port]``) may be anything. A quotation of fewer than ``words`` words is a name or a word that is
+        meant otherwise, and passes; in a script without spaces, two characters count as a word.
         """
         said = [_normalize(f"{source.name or ''}\n{source.text}") for source in sources]
         found = dict.fromkeys(quotation for quotation in find_quotations(text) if _count_words(quotation) >= words)
@@ -406,24 +406,27 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 # What a quotation leaves out or puts in: "…", "[...]", "[the planner]"; and the marks that point to its source.
 _GAP = re.compile(r"\[[^\[\]\n]{0,100}\]|【[^【】\n]{0,100}】|\(?(?:\.\.\.|…)\)?")
 _EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None})
-# Markdown: a link is its label, and marks of code and emphasis are nothing.
-_MARKUP = re.compile(r"\[([^\[\]\n]*)\]\([^()\s]*\)|[`*]")
+# What a reader of Markdown or reStructuredText does not see: a link's target, the marks of emphasis and code.
+_NAMED_LINK = re.compile(r"!?\[(?!\^?\d{1,9}\])([^\[\]\n]{1,500})\](?:\([^()\n]{0,4000}\)|\[[^\[\]\n]{0,100}\])")
+_UNSEEN = re.compile(r":[\w:]{1,40}:(?=`)|(?<=`)~|[ \n]?<[^<>\s]{1,4000}>(?=`_)|[`*_]")
+_PUNCTUATION = re.compile(r"(?<!\d)[.,:]|[.,:](?!\d)|[;!?\"'()\[\]{}|#]")
 
 
 def find_quotations(text: str) -> Iterator[str]:
     r"""Yield what an answer quotes: between quotation marks of any language, and as a block quote of Markdown.
 
-    >>> list(find_quotations("It says “`ports` are protocols” and\n\n> Plans are\n> data.\n"))
-    ['`ports` are protocols', 'Plans are data.']
+    >>> list(find_quotations("It says “ports are protocols” and\n\n> Plans are\n> data.\n"))
+    ['ports are protocols', 'Plans are data.']
+
+    In code is no quotation, but in a quotation may be code.
     """
-    place = 0
     prose = without_code(text)
-    for paragraph in _PARAGRAPH.split(prose):
-        place = prose.index(paragraph, place)
-        for match in _QUOTED.finditer(paragraph):
-            start, end = match.span(match.lastgroup or 0)
-            yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", text[place + start : place + end]).split())
-        place += len(paragraph)
+    bounds = [0, *(place for blank in _PARAGRAPH.finditer(prose) for place in blank.span()), len(prose)]
+    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+        for match in _QUOTED.finditer(prose[start:end]):
+            first, last = match.span(match.lastgroup or 0)
+            quoted = text[start + first : start + last]
+            yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", quoted).split())
 
 
 def _count_words(quotation: str) -> int:
@@ -434,8 +437,8 @@ def _count_words(quotation: str) -> int:
 def _is_quoted_from(quotation: str, passage: str) -> bool:
     """Tell whether the pieces of a quotation stand in a passage one after another."""
     place = 0
-    for piece in _GAP.split(_without_markup(quotation)):
-        wanted = _normalize(piece).strip(" .,;:!?\"'()-")
+    for piece in _GAP.split(_NAMED_LINK.sub(r"\1", quotation)):
+        wanted = _normalize(piece).strip(" -")
         place = passage.find(wanted, place)
         if place < 0:
             return False
@@ -443,9 +446,7 @@ def _is_quoted_from(quotation: str, passage: str) -> bool:
     return True
 
 
-def _without_markup(text: str) -> str:
-    return _MARKUP.sub(lambda match: _without_markup(match[1] or ""), text)
-
-
 def _normalize(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", _without_markup(text)).translate(_EVERY_SCRIPT).casefold().split())
+    seen = _UNSEEN.sub("", _NAMED_LINK.sub(r"\1", text))
+    words = unicodedata.normalize("NFKC", seen).translate(_EVERY_SCRIPT).casefold()
+    return " ".join(_PUNCTUATION.sub(" ", words).split())

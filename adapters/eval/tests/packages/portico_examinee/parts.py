@@ -29,7 +29,7 @@ from portico.plans import Answer, Emit, Event, Infeasible, Task, plan_from_json
 
 PASSAGES = (
     TextSearchResult("Ports are protocols. Adapters fill them.", "ports.md", "file:///docs/ports.md#L3"),
-    TextSearchResult("Plans are data.", "plans.md › Data", "file:///docs/plans.md#L1"),
+    TextSearchResult("Plans are data, see https://ports.example/a.", "plans.md › Data", "file:///docs/plans.md#L1"),
     TextSearchResult("Plans are checked first.", "plans.md › Checks", "file:///docs/plans.md#L9"),
 )
 
