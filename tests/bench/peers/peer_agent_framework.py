@@ -1,0 +1,109 @@
+"""Agent Framework: its client for Chat Completions, `tool`, its store in memory."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from tests.bench.peers import floor, work
+from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+
+IMPORTS = """
+from agent_framework import Agent, Message, tool
+from agent_framework.openai import OpenAIChatCompletionClient
+"""
+FIRST = f"""
+import asyncio
+{IMPORTS}
+client = OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=ADDRESS + "/reply", api_key="sk-0")
+print(asyncio.run(client.get_response([Message("user", ["Hello?"])])).text)
+"""
+
+
+async def calls(address: str) -> Mapping[str, Call]:
+    """Return the work of each row."""
+    from agent_framework import Message, tool
+    from agent_framework.openai import OpenAIChatCompletionClient
+
+    def client(path: str) -> Any:
+        return OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=f"{address}/{path}", api_key="sk-0")
+
+    add: Any = tool(work.add)
+    question = [Message("user", [QUESTION])]
+    plain, streaming, structured = client("reply"), client("stream"), client("structured")
+    form = work.pydantic_form()
+
+    async def native(count: int) -> object:
+        result = None
+        for _ in range(count):
+            result = await add.invoke(arguments={"a": 1, "b": 2}, skip_parsing=True)
+        return result
+
+    async def from_json(count: int) -> object:
+        result = None
+        for _ in range(count):
+            result = await add.invoke(arguments=json.loads('{"a": 1, "b": 2}'), skip_parsing=True)
+        return result
+
+    async def reply() -> object:
+        return (await plain.get_response(question)).text
+
+    async def stream() -> object:
+        pieces = 0
+        async for update in streaming.get_response(question, stream=True):
+            pieces += bool(update.text)
+        return pieces
+
+    def turn(path: str, further: int = 0) -> Call:
+        asking = client(path)
+        offered = [tool(function) for function in (work.temperature, *work.further_tools(further))]
+
+        async def asked() -> object:
+            return (await asking.get_response(question, options={"tools": offered})).text
+
+        return each(asked)
+
+    async def typed() -> object:
+        return (await structured.get_response(question, options={"response_format": form})).value.final_answer
+
+    return {
+        "native": native,
+        "json": from_json,
+        "reply": each(reply),
+        "stream": each(stream),
+        "at_once": together(reply),
+        "tool": turn("one-call"),
+        "three_tools": turn("three-calls"),
+        "hundred_tools": turn("one-call", 99),
+        "typed": each(typed),
+        "vectors": each(await vectors()),
+    }
+
+
+async def vectors() -> Any:
+    """Return the search in its store in memory."""
+    from agent_framework import InMemoryStore, VectorStoreField, vectorstoremodel
+
+    @vectorstoremodel(collection_name="bench")
+    @dataclass
+    class Record:
+        id: Annotated[str, VectorStoreField("key")]
+        vector: Annotated[
+            list[float] | None, VectorStoreField("vector", dimensions=256, distance_function="dot_prod")
+        ] = None
+
+    rows = floor.vectors().tolist()
+    store = InMemoryStore().get_collection(Record)
+    await store.ensure_collection_exists()
+    await store.upsert([Record(str(number), row) for number, row in enumerate(rows[:-1])], generate_vectors=False)
+
+    async def nearest() -> object:
+        found = await store.search(vector=rows[-1], top=5)
+        return [result["record"].id async for result in found.results]
+
+    return nearest
+
+
+PEER = Peer(
+    "Agent Framework", ("agent-framework-core==1.23.0", "agent-framework-openai==1.17.0"), IMPORTS, FIRST, calls
+)
