@@ -55,6 +55,7 @@ SILENT = {
     "OTEL_SDK_DISABLED": "true",
 }
 """No peer reports or records anything, as Portico does not unless it is asked to."""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class Unmeasured(Exception):
@@ -70,7 +71,7 @@ def peer_of(name: str) -> Peer:
 def environment() -> dict[str, str]:
     """Return the variables with which all run: without those of the user that a client reads."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "PYTHON", "VIRTUAL_ENV"))}
-    return {**kept, **SILENT, "LLM_USER_PATH": str(ENVIRONMENTS / "llm-user")}
+    return {**kept, **SILENT, **ONE_THREAD, "LLM_USER_PATH": str(ENVIRONMENTS / "llm-user")}
 
 
 def run(*words: str | Path, seconds: float = 600, cwd: Path = ROOT) -> str:

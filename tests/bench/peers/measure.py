@@ -7,6 +7,7 @@ side does its work as often as fills some milliseconds, in turns, and the ratio 
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import importlib.metadata
 import json
@@ -77,6 +78,9 @@ async def measured(peer: Peer, address: str, wanted: set[str]) -> dict[str, Figu
     theirs = await peer.calls(address)
     keys = [key for key in theirs if not wanted or key in wanted]
     below = await floors(address, set(keys))
+    # What was made for all rows is not looked through again and again while one of them runs.
+    gc.collect()
+    gc.freeze()
     found: dict[str, Figures | str] = {}
     for key in keys:
         try:

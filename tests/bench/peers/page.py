@@ -18,6 +18,7 @@ OURS = "Portico"
 BEGIN, END = "<!-- written by `nox -s bench -- --peers` -->", "<!-- until here -->"
 # What differs by less is the same: two runs of one program differ by that much.
 ALIKE = 1.03
+BY_CLOCK = {row.key: row.waits for row in ROWS}
 
 STYLE = """<style>
 text{font:15px system-ui,sans-serif;fill:#1f2933}.note{fill:#56606e;font-size:13px}.title{font-weight:600}
@@ -28,11 +29,11 @@ text{font:15px system-ui,sans-serif;fill:#1f2933}.note{fill:#56606e;font-size:13
 </style>"""
 
 
-def value(row: Any) -> float | None:
+def value(key: str, row: Any) -> float | None:
     """Return the figure of a row that is shown: milliseconds of an import, else a ratio; None without one."""
     if not isinstance(row, dict):
         return None
-    return float(row["ratio"] if "ratio" in row else row["ms"])
+    return float(row["ms" if key == IMPORT else "ratio" if BY_CLOCK[key] else "processor"])
 
 
 def short(number: float) -> str:
@@ -42,7 +43,7 @@ def short(number: float) -> str:
 
 def cell(key: str, row: Any) -> str:
     """Write the figure of a row, or what there is instead."""
-    number = value(row)
+    number = value(key, row)
     if number is None:
         return "—" if row is None else "failed"
     return f"{number:.0f} ms" if key == IMPORT else short(number)
@@ -58,7 +59,9 @@ def columns(saved: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def standing(row: Row, found: dict[str, dict[str, Any]]) -> str:
     """Say who is ahead in a row."""
-    numbers = {name: number for name, rows in found.items() if (number := value(rows.get(row.key))) is not None}
+    numbers = {
+        name: number for name, rows in found.items() if (number := value(row.key, rows.get(row.key))) is not None
+    }
     ours = numbers.pop(OURS, None)
     if ours is None:
         return "Portico has no figure"
@@ -105,8 +108,12 @@ def table(saved: dict[str, Any]) -> str:
 def dots(saved: dict[str, Any]) -> str:
     """Draw a line for each ratio: its place on it is how many times the floor it takes, by powers of ten."""
     found = columns(saved)
-    rows = [row for row in ROWS if row.key != IMPORT and any(value(each.get(row.key)) for each in found.values())]
-    numbers = [number for row in rows for each in found.values() if (number := value(each.get(row.key))) is not None]
+    rows = [
+        row for row in ROWS if row.key != IMPORT and any(value(row.key, each.get(row.key)) for each in found.values())
+    ]
+    numbers = [
+        number for row in rows for each in found.values() if (number := value(row.key, each.get(row.key))) is not None
+    ]
     low, high = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
     left, width, top, step = 330, 500, 58, 27
 
@@ -126,7 +133,7 @@ def dots(saved: dict[str, Any]) -> str:
         parts.append(f'<text x="{left - 14}" y="{y + 5:.1f}" text-anchor="end">{escape(row.title)}</text>')
         # Ours last, so that it lies above the others.
         for name, each in sorted(found.items(), key=lambda item: item[0] == OURS):
-            if (ratio := value(each.get(row.key))) is not None:
+            if (ratio := value(row.key, each.get(row.key))) is not None:
                 kind, size = ("ours", 7) if name == OURS else ("peer", 5)
                 said = f"<title>{escape(name)}: {short(ratio)}×</title>"
                 parts.append(f'<circle class="{kind}" cx="{place(ratio):.1f}" cy="{y:.1f}" r="{size}">{said}</circle>')
@@ -137,7 +144,9 @@ def dots(saved: dict[str, Any]) -> str:
 def bars(saved: dict[str, Any]) -> str:
     """Draw a bar for the import of each framework, the shortest first."""
     found = columns(saved)
-    taken = sorted((number, name) for name, rows in found.items() if (number := value(rows.get(IMPORT))) is not None)
+    taken = sorted(
+        (number, name) for name, rows in found.items() if (number := value(IMPORT, rows.get(IMPORT))) is not None
+    )
     left, width, top, step = 170, 560, 44, 30
     scale = width / max([number for number, _ in taken], default=1)
     parts = ['<text class="title" x="12" y="24">Milliseconds to import what a small application needs</text>']

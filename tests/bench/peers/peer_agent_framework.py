@@ -10,11 +10,12 @@ from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 
 IMPORTS = """
 from agent_framework import Agent, Message, tool
-from agent_framework.openai import OpenAIChatCompletionClient
 """
-FIRST = f"""
+FIRST = """
 import asyncio
-{IMPORTS}
+from agent_framework import Message
+from agent_framework.openai import OpenAIChatCompletionClient
+
 client = OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=ADDRESS + "/reply", api_key="sk-0")
 print(asyncio.run(client.get_response([Message("user", ["Hello?"])])).text)
 """

@@ -11,10 +11,8 @@ from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 
 IMPORTS = """
 from haystack.components.agents import Agent
-from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage
 from haystack.tools import tool
-from haystack.utils import Secret
 """
 FIRST = """
 from haystack.components.generators.chat import OpenAIChatGenerator

@@ -13,7 +13,6 @@ IMPORTS = """
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
 """
 FIRST = """
 from langchain_openai import ChatOpenAI

@@ -13,7 +13,6 @@ IMPORTS = """
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.llms import ChatMessage
 from llama_index.core.tools import FunctionTool
-from llama_index.llms.openai import OpenAI
 """
 FIRST = """
 from llama_index.core.llms import ChatMessage

@@ -9,12 +9,9 @@ from typing import Any
 from tests.bench.peers import floor, work
 from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 
-IMPORTS = """
-import llm
+IMPORTS = "from llm import Template, Tool, get_model"
+FIRST = """
 from llm.default_plugins.openai_models import Chat
-"""
-FIRST = f"""
-{IMPORTS}
 print(Chat("gpt-4o-mini", key="sk-0", api_base=ADDRESS + "/reply").prompt("Hello?", stream=False).text())
 """
 

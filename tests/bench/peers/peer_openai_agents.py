@@ -8,12 +8,11 @@ from typing import Any
 from tests.bench.peers import work
 from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 
-IMPORTS = """
-from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
+IMPORTS = "from agents import Agent, Runner, function_tool"
+FIRST = """
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
 from openai import AsyncOpenAI
-"""
-FIRST = f"""
-{IMPORTS}
+
 model = OpenAIChatCompletionsModel("gpt-4o-mini", AsyncOpenAI(base_url=ADDRESS + "/reply", api_key="sk-0"))
 agent = Agent("small", model=model)
 print(Runner.run_sync(agent, "Hello?", run_config=RunConfig(tracing_disabled=True)).final_output)

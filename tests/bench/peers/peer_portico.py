@@ -13,15 +13,14 @@ from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 if TYPE_CHECKING:
     from portico.search import Vectors
 
-IMPORTS = """
-from portico import ChatRequest, Kernel, Message, function
+IMPORTS = "from portico import Agent, Kernel, Message, function"
+FIRST = """
+import asyncio
+from portico import ChatRequest, Message
 from portico.plugins import Secret
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings
-"""
-FIRST = f"""
-import asyncio
-{IMPORTS}
+
 async def main():
     chat = OpenAIChat(OpenAIChatSettings(model="gpt-4o-mini", base_url=ADDRESS + "/reply", api_key=Secret("sk-0")))
     reply = await chat.complete(ChatRequest([Message.of("user", "Hello?")]))

@@ -8,13 +8,12 @@ from typing import Any
 from tests.bench.peers import work
 from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 
-IMPORTS = """
+IMPORTS = "from pydantic_ai import Agent, ModelRequest, Tool"
+FIRST = """
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-"""
-FIRST = f"""
-{IMPORTS}
+
 model = OpenAIChatModel("gpt-4o-mini", provider=OpenAIProvider(base_url=ADDRESS + "/reply", api_key="sk-0"))
 print(Agent(model).run_sync("Hello?").output)
 """

@@ -10,14 +10,16 @@ from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 
 IMPORTS = """
 from semantic_kernel import Kernel
-from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings
+from semantic_kernel.agents import ChatCompletionAgent
 from semantic_kernel.contents import ChatHistory
 from semantic_kernel.functions import kernel_function
 """
-FIRST = f"""
+FIRST = """
 import asyncio
 from openai import AsyncOpenAI
-{IMPORTS}
+from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings
+from semantic_kernel.contents import ChatHistory
+
 chat = OpenAIChatCompletion("gpt-4o-mini", async_client=AsyncOpenAI(base_url=ADDRESS + "/reply", api_key="sk-0"))
 history = ChatHistory()
 history.add_user_message("Hello?")
