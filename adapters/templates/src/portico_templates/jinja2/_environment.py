@@ -360,7 +360,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def finish(self, parts: list[str]) -> str:
         """Join all that was printed: to a `Prompt` where the template's own text may open a message."""
-        check_growth(sum(map(len, parts)))
+        text = "".join(parts)
+        check_growth(len(text))
+        if _MESSAGE.search(text) is None:
+            return text
         pieces = split_values(parts)
         if any(_MESSAGE.search(text) for text, is_value in pieces if not is_value):
             return Prompt(pieces)

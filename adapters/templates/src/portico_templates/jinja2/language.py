@@ -264,7 +264,7 @@ class Jinja2Template:
         self._environment = environment
         try:
             code = environment.compile(environment.parse(source), filename=f"<{name}>")
-            self._template = environment.template_class.from_code(environment, code, environment.make_globals(None))
+            self._template = environment.template_class.from_code(environment, code, dict(environment.globals))
         except PorticoError:
             raise
         except Exception as error:
