@@ -41,7 +41,7 @@ NAMES = (
     "agent_framework",
     "llm",
 )
-STARTS = 9
+STARTS = 5
 MEASURED_SECONDS = 1_200
 SILENT = {
     "AGENT_FRAMEWORK_USER_AGENT_DISABLED": "true",

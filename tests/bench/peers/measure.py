@@ -19,9 +19,9 @@ from typing import TypedDict
 from tests.bench.peers.floor import floors
 from tests.bench.peers.work import Call, Peer, Ran
 
-ROUNDS, FEWEST_ROUNDS = 41, 7
+ROUNDS, FEWEST_ROUNDS = 31, 7
 BATCH_SECONDS = 0.005
-ROW_SECONDS = 8.0
+ROW_SECONDS = 5.0
 
 
 class Figures(TypedDict):

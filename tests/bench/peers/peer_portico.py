@@ -13,7 +13,7 @@ from tests.bench.peers.work import QUESTION, Call, Peer, each, together
 if TYPE_CHECKING:
     from portico.search import Vectors
 
-IMPORTS = "from portico import Agent, Kernel, Message, function"
+IMPORTS = "from portico import ChatAgent, Kernel, Message, function"
 FIRST = """
 import asyncio
 from portico import ChatRequest, Message
