@@ -1,9 +1,9 @@
-"""Portico beside its peers, each in an environment of its own: `nox -s bench -- --peers [NAME...] [--newest]`.
+"""Portico beside its peers, each in an environment of its own: `nox -s bench -- --peers [NAME...] [ROW...] [--newest]`.
 
 Environments are made by uv in `.nox/peers` and kept; Portico's gets this checkout each time. Names are those of the
-files `peer_NAME.py`; without one, all are measured. `--newest` takes the newest versions instead of those that the
-files name. The figures go to `results.json`, and from there to the page and its plots. What cannot be installed or
-measured says so in the table.
+files `peer_NAME.py`, rows are those of `work.ROWS`; without any, all are measured. `--newest` takes the newest versions
+instead of those that the files name. The figures go to `results.json`, and from there to the page and its plots. What
+cannot be installed or measured says so in the table.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from operator import sub, truediv
 from pathlib import Path
 from typing import Any
 
 from tests.bench.chat_calls import served
 from tests.bench.peers import page
 from tests.bench.peers.floor import FIRST as FLOOR_FIRST
-from tests.bench.peers.work import FIRST, IMPORT, Peer
+from tests.bench.peers.work import FIRST, IMPORT, ROWS, Peer
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENTS = ROOT / ".nox" / "peers"
@@ -98,7 +101,7 @@ def python_of(name: str, peer: Peer, newest: bool) -> Path:
     """Return the interpreter of a peer's environment, which is made where it is not there. Raises `Unmeasured`."""
     uv = shutil.which("uv") or sys.exit("This makes environments by uv, which is not installed: `pip install uv`.")
     place = ENVIRONMENTS / name
-    python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = place / "bin" / "python"
     wanted = [re.sub("==.*", "", each) if newest else each for each in peer.requires]
     ours = [str(ROOT / each) for each in wanted if each.startswith("./")]
     listed = place / "requires.json"
@@ -121,49 +124,56 @@ def versions(python: Path, peer: Peer) -> dict[str, str]:
     return dict(zip(wanted, run(python, "-I", "-c", program, *wanted).split(), strict=True))
 
 
-def started(python: Path, program: str) -> tuple[float, str]:
-    """Return the milliseconds of a fresh process, and what it prints."""
-    began = time.perf_counter()
-    printed = run(python, "-I", "-c", program, seconds=60)
-    return (time.perf_counter() - began) * 1_000, printed
+def started(python: Path, program: str) -> tuple[float, float, str]:
+    """Return the milliseconds of a fresh process, by the processor and by the clock, and what it prints."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    printed = run(python, "-I", "-c", program, seconds=120)
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return worked * 1_000, wall * 1_000, printed
 
 
 def starts(python: Path, peer: Peer, address: str) -> dict[str, Any]:
-    """Measure fresh processes: an import above an empty program, and all until the first reply beside the client's.
-
-    Milliseconds are the best of all starts, for other work on the machine can only add to them.
-    """
-    if not peer.first:
-        return {}
+    """Measure fresh processes: an import above an empty program, and all until the first reply beside the client's."""
     given = f"ADDRESS = {address!r}\n"
-    taken: dict[str, list[float]] = {"bare": [], "import": [], "first": [], "floor": []}
     programs = {"bare": "pass", "import": peer.imports, "first": given + peer.first, "floor": given + FLOOR_FIRST}
+    taken: dict[str, list[tuple[float, float]]] = {kind: [] for kind in programs}
     for turn in range(STARTS + 1):
         printed = {}
         for kind, program in programs.items():
-            milliseconds, printed[kind] = started(python, program)
+            *milliseconds, printed[kind] = started(python, program)
             if turn:  # The first round fills the caches of the disk.
-                taken[kind].append(milliseconds)
+                taken[kind].append((milliseconds[0], milliseconds[1]))
         if printed["first"] != printed["floor"]:
             raise Unmeasured(f"its first reply is {printed['first']!r}")
-    best = {kind: min(values) for kind, values in taken.items()}
-    ratio = statistics.median(one / other for one, other in zip(taken["first"], taken["floor"], strict=True))
+
+    def median(one: str, other: str, put_together: Callable[[float, float], float], by: int = 0) -> float:
+        pairs = zip(taken[one], taken[other], strict=True)
+        return statistics.median(put_together(mine[by], theirs[by]) for mine, theirs in pairs)
+
     return {
-        IMPORT: {"ms": best["import"] - best["bare"], "floor_ms": best["bare"], "rounds": STARTS},
-        FIRST: {"ratio": ratio, "ms": best["first"], "floor_ms": best["floor"], "rounds": STARTS},
+        IMPORT: {"ms": median("import", "bare", sub), "rounds": STARTS},
+        FIRST: {
+            "processor": median("first", "floor", truediv),
+            "ratio": median("first", "floor", truediv, by=1),
+            "rounds": STARTS,
+        },
     }
 
 
-def measured(name: str, address: str, newest: bool) -> dict[str, Any]:
-    """Measure a peer. What fails is in the place of its figures."""
+def measured(name: str, address: str, newest: bool, rows: set[str]) -> dict[str, Any]:
+    """Measure a peer, some of its rows or all. What fails is in the place of its figures."""
     peer = peer_of(name)
-    found: dict[str, Any] = {"name": peer.name, "note": peer.note}
+    found: dict[str, Any] = {"name": peer.name, "note": peer.note, "rows": {}}
     try:
         python = python_of(name, peer, newest)
         found["versions"] = versions(python, peer)
-        found["rows"] = starts(python, peer, address)
-        rows = run(python, "-m", "tests.bench.peers.measure", name, address, seconds=MEASURED_SECONDS)
-        found["rows"] |= json.loads(rows)
+        if peer.first and (not rows or rows & {IMPORT, FIRST}):
+            found["rows"] |= starts(python, peer, address)
+        inside = rows - {IMPORT, FIRST}
+        if inside or not rows:
+            words = (python, "-m", "tests.bench.peers.measure", name, address, *sorted(inside))
+            found["rows"] |= json.loads(run(*words, seconds=MEASURED_SECONDS))
     except Unmeasured as error:
         found["failed"] = str(error)
     return found
@@ -171,10 +181,13 @@ def measured(name: str, address: str, newest: bool) -> dict[str, Any]:
 
 def main() -> int:
     """Measure, save, write the page. Returns 1 where Portico itself could not be measured."""
-    newest = "--newest" in sys.argv
-    chosen = [word for word in sys.argv[1:] if not word.startswith("--")]
-    if strange := set(chosen) - set(NAMES):
-        sys.exit(f"There is no peer {', '.join(sorted(strange))}. There are {', '.join(NAMES)}.")
+    words = {word for word in sys.argv[1:] if not word.startswith("--")}
+    keys = {row.key for row in ROWS}
+    if strange := words - {*NAMES, *keys}:
+        sys.exit(
+            f"There is no peer or row {', '.join(sorted(strange))}. Peers are {', '.join(NAMES)}. "
+            f"Rows are {', '.join(row.key for row in ROWS)}."
+        )
     saved: dict[str, Any] = json.loads(page.RESULTS.read_text("utf-8")) if page.RESULTS.exists() else {"peers": {}}
     saved["machine"] = {
         "cores": os.cpu_count(),
@@ -183,11 +196,14 @@ def main() -> int:
         "system": platform.system(),
     }
     with served() as address:
-        for name in chosen or NAMES:
-            saved["peers"][name] = found = measured(name, address, newest)
+        for name in [name for name in NAMES if name in words] or NAMES:
+            found = measured(name, address, "--newest" in sys.argv, words & keys)
             print(f"{name}: {found.get('failed', 'measured')}", flush=True)
-            for key, row in found.get("rows", {}).items():
-                print(f"  {key:15}{page.cell(key, row)}")
+            for key, row in found["rows"].items():
+                print(f"  {key:15}{page.cell(key, row)}", flush=True)
+            if words & keys:
+                found["rows"] = saved["peers"].get(name, {}).get("rows", {}) | found["rows"]
+            saved["peers"][name] = found
             saved["peers"] = {each: saved["peers"][each] for each in NAMES if each in saved["peers"]}
             page.RESULTS.write_text(json.dumps(saved, indent=1) + "\n", "utf-8")
     page.write(saved)

@@ -106,5 +106,9 @@ async def vectors() -> Any:
 
 
 PEER = Peer(
-    "Agent Framework", ("agent-framework-core==1.23.0", "agent-framework-openai==1.17.0"), IMPORTS, FIRST, calls
+    "Agent Framework",
+    ("agent-framework-core==1.23.0", "agent-framework-openai==1.17.0", "numpy==2.4.6"),
+    IMPORTS,
+    FIRST,
+    calls,
 )

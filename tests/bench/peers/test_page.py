@@ -22,8 +22,7 @@ def some(**ratios: float) -> dict[str, Any]:
 
 
 def line(saved: dict[str, Any], title: str) -> str:
-    (found,) = (line for line in page.table(saved).splitlines() if line.startswith(f"| {title} |"))
-    return found
+    return next(line for line in page.table(saved).splitlines() if line.startswith(f"| {title} |"))
 
 
 def test_the_page_shows_the_saved_results() -> None:

@@ -39,8 +39,8 @@ Call: TypeAlias = Callable[[int], Awaitable[object]]
 class Row:
     """A row of the table: its key, what it is called, and what the floor is.
 
-    What waits for an answer is measured by the clock. The rest is measured by the time of the processor, which other
-    work on the machine does not move.
+    All is measured by the time of the processor, which other work on the machine does not move, but for processes that
+    are started. What waits for an answer is shown by the clock too.
     """
 
     key: str
@@ -53,8 +53,8 @@ IMPORT, FIRST = "import", "first"
 _CLIENT, _LOOP = "`openai`", "a loop by hand on `openai`"
 _NEAREST = "NumPy: a product, the greatest five"
 ROWS = (
-    Row(IMPORT, "Import a framework, without a service", "an empty program", True),
-    Row(FIRST, "From start to the first reply", "`openai`, in a fresh process", True),
+    Row(IMPORT, "Import a framework, without a service", "an empty program"),
+    Row(FIRST, "From start to the first reply", "`openai`, in a fresh process"),
     Row("native", "Call a typed function with values", "`await add(a=1, b=2)`"),
     Row("json", "Call a typed function with JSON", "`json.loads`, `await add(**given)`"),
     Row("own", "A prompt of five variables, in its own language", "an f-string"),

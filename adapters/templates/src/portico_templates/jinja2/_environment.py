@@ -48,6 +48,7 @@ from portico_templates.jinja2._rendering import (
     made,
     sized,
     split_values,
+    too_large,
 )
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -299,7 +300,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             text = self.own(value)
         else:
             text = Printed(self.text(value))
-        RENDERING.get().print(text)
+        rendering = RENDERING.get()
+        rendering.printed += 1 + len(text)  # captured texts too, which are printed twice
+        if rendering.printed > rendering.most_printed:
+            raise too_large(rendering.settings.max_characters)
         return text
 
     def text(self, value: Any) -> str:
