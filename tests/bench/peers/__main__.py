@@ -110,7 +110,7 @@ def python_of(name: str, peer: Peer, newest: bool) -> Path:
     # Elsewhere, for in the workspace uv takes the pinned versions.
     with tempfile.TemporaryDirectory() as folder:
         run(uv, "venv", "--quiet", "--clear", f"--python={sys.executable}", place, cwd=Path(folder))
-        command = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--no-sources", f"--python={python}")
+        command = (uv, "pip", "install", "--quiet", "--no-sources", f"--python={python}")
         run(*command, *(ours or wanted), cwd=Path(folder))
     listed.write_text(json.dumps(wanted), "utf-8")
     return python
@@ -172,7 +172,7 @@ def measured(name: str, address: str, newest: bool, rows: set[str]) -> dict[str,
             found["rows"] |= starts(python, peer, address)
         inside = rows - {IMPORT, FIRST}
         if inside or not rows:
-            words = (python, "-m", "tests.bench.peers.measure", name, address, *sorted(inside))
+            words: tuple[str | Path, ...] = (python, "-m", "tests.bench.peers.measure", name, address, *sorted(inside))
             found["rows"] |= json.loads(run(*words, seconds=MEASURED_SECONDS))
     except Unmeasured as error:
         found["failed"] = str(error)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tests.bench.chat_calls import Raw
+from tests.bench.chat_calls import PIECES, SOLUTION, Raw
 from tests.bench.peers import work
-from tests.bench.peers.work import Call, add, each, temperature, together
+from tests.bench.peers.work import Call, add, each, repeated, temperature, together
 
 __all__ = ["FIRST", "floors", "vectors"]
 
@@ -30,18 +30,6 @@ async def floors(address: str, rows: set[str]) -> dict[str, Call]:
     """Return the floors of these rows: what a peer has not may not be installed for its floor either."""
     raw = Raw(address)
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add(a=1, b=2)
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add(**json.loads('{"a": 1, "b": 2}'))
-        return result
-
     async def prompt(count: int) -> object:
         result, given = None, work.VARIABLES
         for _ in range(count):
@@ -57,15 +45,15 @@ async def floors(address: str, rows: set[str]) -> dict[str, Call]:
 
     async def stream() -> object:
         await raw.stream()
-        return work.PIECES
+        return PIECES
 
     async def typed() -> object:
         await raw.typed()
-        return work.SOLUTION["final_answer"]
+        return SOLUTION["final_answer"]
 
     made: dict[str, Call] = {
-        "native": native,
-        "json": from_json,
+        "native": repeated("await add(a=1, b=2)", add=add),
+        "json": repeated("await add(**json.loads(text))", add=add),
         **dict.fromkeys(("own", "handlebars", "jinja2"), prompt),
         "reply": each(reply),
         "stream": each(stream),

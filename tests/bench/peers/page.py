@@ -36,7 +36,8 @@ def value(key: str, row: Any, by: str = PROCESSOR) -> float | None:
     """Return the figure of a row that is shown: milliseconds of an import, else a ratio; None without one."""
     if not isinstance(row, dict):
         return None
-    return float(row["ms"] if key == IMPORT else row.get(by, row[CLOCK]))
+    number: float = row["ms"] if key == IMPORT else row.get(by) or row[CLOCK]
+    return number
 
 
 def short(number: float) -> str:

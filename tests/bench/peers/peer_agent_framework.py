@@ -1,12 +1,12 @@
 """Agent Framework: its client for Chat Completions, `tool`, its store in memory."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 IMPORTS = """
 from agent_framework import Agent, Message, tool
@@ -34,18 +34,6 @@ async def calls(address: str) -> Mapping[str, Call]:
     plain, streaming, structured = client("reply"), client("stream"), client("structured")
     form = work.pydantic_form()
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.invoke(arguments={"a": 1, "b": 2}, skip_parsing=True)
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.invoke(arguments=json.loads('{"a": 1, "b": 2}'), skip_parsing=True)
-        return result
-
     async def reply() -> object:
         return (await plain.get_response(question)).text
 
@@ -55,28 +43,22 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(update.text)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         asking = client(path)
         offered = [tool(function) for function in (work.temperature, *work.further_tools(further))]
 
         async def asked() -> object:
             return (await asking.get_response(question, options={"tools": offered})).text
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         return (await structured.get_response(question, options={"response_format": form})).value.final_answer
 
     return {
-        "native": native,
-        "json": from_json,
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        "native": repeated('await add.invoke(arguments={"a": 1, "b": 2}, skip_parsing=True)', add=add),
+        "json": repeated("await add.invoke(arguments=json.loads(text), skip_parsing=True)", add=add),
+        **chat(reply, stream, turn, typed),
         "vectors": each(await vectors()),
     }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 IMPORTS = """
 from haystack.components.agents import Agent
@@ -46,24 +47,6 @@ async def calls(address: str) -> Mapping[str, Call]:
     structured = model("structured", generation_kwargs={"response_format": form})
     builder = PromptBuilder(work.DOUBLE)
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.invoke_async(a=1, b=2)
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.invoke_async(**json.loads('{"a": 1, "b": 2}'))
-        return result
-
-    async def prompt(count: int) -> object:
-        result, variables = None, work.VARIABLES
-        for _ in range(count):
-            result = builder.run(**variables)["prompt"]
-        return result
-
     async def reply() -> object:
         return (await plain.run_async(messages=question))["replies"][0].text
 
@@ -77,7 +60,7 @@ async def calls(address: str) -> Mapping[str, Call]:
         await streaming.run_async(messages=question, streaming_callback=seen)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         functions = [work.temperature, *work.further_tools(further)]
         tools = [create_tool_from_function(function) for function in functions]
         agent = Agent(chat_generator=model(path), tools=tools)
@@ -85,7 +68,7 @@ async def calls(address: str) -> Mapping[str, Call]:
         async def asked() -> object:
             return (await agent.run_async(messages=question))["last_message"].text
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         made = (await structured.run_async(messages=question))["replies"][0]
@@ -116,16 +99,10 @@ async def calls(address: str) -> Mapping[str, Call]:
         return [document.id for document in store.embedding_retrieval(wanted, top_k=5)]
 
     return {
-        "native": native,
-        "json": from_json,
-        "jinja2": prompt,
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        "native": repeated("await add.invoke_async(a=1, b=2)", add=add),
+        "json": repeated("await add.invoke_async(**json.loads(text))", add=add),
+        "jinja2": repeated('builder.run(**variables)["prompt"]', builder=builder),
+        **chat(reply, stream, turn, typed),
         "selection": each(choose),
         "plan": each(plan),
         "vectors": each(nearest),

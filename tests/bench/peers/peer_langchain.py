@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 IMPORTS = """
 from langchain.agents import create_agent
@@ -40,28 +40,9 @@ async def calls(address: str) -> Mapping[str, Call]:
     plain, streaming = model("reply"), model("stream")
     structured = model("structured").with_structured_output(work.pydantic_form(), method="json_schema")
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.ainvoke({"a": 1, "b": 2})
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.ainvoke(json.loads('{"a": 1, "b": 2}'))
-        return result
-
     def prompt(text: str, language: Any) -> Call:
         template = PromptTemplate.from_template(text, template_format=language)
-
-        async def render(count: int) -> object:
-            result, variables = None, work.VARIABLES
-            for _ in range(count):
-                result = template.format(**variables)
-            return result
-
-        return render
+        return repeated("template.format(**variables)", template=template)
 
     async def reply() -> object:
         return (await plain.ainvoke(question)).content
@@ -72,7 +53,7 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk.content)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         functions = [work.temperature, *work.further_tools(further)]
         tools = [StructuredTool.from_function(coroutine=function) for function in functions]
         agent: Any = create_agent(model(path), tools=tools)
@@ -80,7 +61,7 @@ async def calls(address: str) -> Mapping[str, Call]:
         async def asked() -> object:
             return (await agent.ainvoke({"messages": question}))["messages"][-1].content
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         return (await structured.ainvoke(question)).final_answer
@@ -104,17 +85,11 @@ async def calls(address: str) -> Mapping[str, Call]:
         return [document.id for document in await store.asimilarity_search_by_vector(wanted, k=5)]
 
     return {
-        "native": native,
-        "json": from_json,
+        "native": repeated('await add.ainvoke({"a": 1, "b": 2})', add=add),
+        "json": repeated("await add.ainvoke(json.loads(text))", add=add),
         "own": prompt(work.BRACES, "f-string"),
         "jinja2": prompt(work.DOUBLE, "jinja2"),
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        **chat(reply, stream, turn, typed),
         "vectors": each(nearest),
     }
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 IMPORTS = """
 from llama_index.core.agent.workflow import FunctionAgent
@@ -43,26 +43,8 @@ async def calls(address: str) -> Mapping[str, Call]:
     plain, streaming = model("reply"), model("stream")
     structured = model("structured").as_structured_llm(work.pydantic_form())
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = (await add.acall(a=1, b=2)).raw_output
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = (await add.acall(**json.loads('{"a": 1, "b": 2}'))).raw_output
-        return result
-
     def prompt(template: Any) -> Call:
-        async def render(count: int) -> object:
-            result, variables = None, work.VARIABLES
-            for _ in range(count):
-                result = template.format(**variables)
-            return result
-
-        return render
+        return repeated("template.format(**variables)", template=template)
 
     async def reply() -> object:
         return (await plain.achat(question)).message.content
@@ -73,7 +55,7 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk.delta)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         functions = [work.temperature, *work.further_tools(further)]
         tools: Any = [FunctionTool.from_defaults(async_fn=function) for function in functions]
         agent = FunctionAgent(tools=tools, llm=model(path), streaming=False)
@@ -81,7 +63,7 @@ async def calls(address: str) -> Mapping[str, Call]:
         async def asked() -> object:
             return (await agent.run(user_msg=QUESTION)).response.content
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         return (await structured.achat(question)).raw.final_answer
@@ -115,17 +97,11 @@ async def calls(address: str) -> Mapping[str, Call]:
         return store.query(query).ids
 
     return {
-        "native": native,
-        "json": from_json,
+        "native": repeated("(await add.acall(a=1, b=2)).raw_output", add=add),
+        "json": repeated("(await add.acall(**json.loads(text))).raw_output", add=add),
         "own": prompt(PromptTemplate(work.BRACES)),
         "jinja2": prompt(RichPromptTemplate(work.DOUBLE)),
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        **chat(reply, stream, turn, typed),
         "selection": each(choose),
         "vectors": each(nearest),
     }

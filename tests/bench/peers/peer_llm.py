@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 IMPORTS = "from llm import Template, Tool, get_model"
 FIRST = """
@@ -30,13 +31,6 @@ async def calls(address: str) -> Mapping[str, Call]:
     form = work.pydantic_form()
     template = Template(name="bench", prompt=work.DOLLARS)
 
-    async def prompt(count: int) -> object:
-        result = None
-        for _ in range(count):
-            # `evaluate` adds to the variables that it is given.
-            result = template.evaluate("", dict(work.VARIABLES))[0]
-        return result
-
     async def reply() -> object:
         return await plain.prompt(QUESTION, stream=False).text()
 
@@ -46,27 +40,21 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         asking = model(path)
         tools: Any = [llm.Tool.function(function) for function in (work.temperature, *work.further_tools(further))]
 
         async def asked() -> object:
             return await asking.chain(QUESTION, tools=tools, stream=False).text()
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         return json.loads(await structured.prompt(QUESTION, schema=form, stream=False).text())["final_answer"]
 
     return {
-        "own": prompt,
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        "own": repeated('template.evaluate("", dict(variables))[0]', template=template),
+        **chat(reply, stream, turn, typed),
         "vectors": each(vectors()),
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, repeated
 
 IMPORTS = "from agents import Agent, Runner, function_tool"
 FIRST = """
@@ -37,12 +38,6 @@ async def calls(address: str) -> Mapping[str, Call]:
     plain, streaming = agent("reply"), agent("stream")
     structured = agent("structured", output_type=work.pydantic_form())
 
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await add.on_invoke_tool(context, given)
-        return result
-
     async def reply() -> object:
         return (await Runner.run(plain, QUESTION, run_config=config)).final_output
 
@@ -53,27 +48,21 @@ async def calls(address: str) -> Mapping[str, Call]:
                 pieces += bool(event.data.delta)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         functions = [work.temperature, *work.further_tools(further)]
         asking = agent(path, tools=[function_tool(function) for function in functions])
 
         async def asked() -> object:
             return (await Runner.run(asking, QUESTION, run_config=config)).final_output
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         return (await Runner.run(structured, QUESTION, run_config=config)).final_output.final_answer
 
     return {
-        "json": from_json,
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        "json": repeated("await add.on_invoke_tool(context, text)", add=add, context=context),
+        **chat(reply, stream, turn, typed),
     }
 
 

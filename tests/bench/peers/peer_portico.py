@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.bench.chat_calls import MathReasoning
+from tests.bench.chat_calls import QUESTION, MathReasoning
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 if TYPE_CHECKING:
     from portico.search import Vectors
@@ -69,26 +68,9 @@ async def calls(address: str) -> Mapping[str, Call]:
     question = ChatRequest([Message.of("user", QUESTION)])
     chats = {path: service(path) for path in ("reply", "stream", "structured", "one-call", "three-calls")}
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await kernel.invoke(added, a=1, b=2)
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await kernel.invoke_json(added, json.loads('{"a": 1, "b": 2}'))
-        return result
-
     def prompt(text: str, language: str) -> Call:
-        async def render(count: int) -> object:
-            result, variables = None, work.VARIABLES
-            for _ in range(count):
-                result = await kernel.render_prompt(text, variables, language=language)
-            return result
-
-        return render
+        expression = "await kernel.render_prompt(prompt, variables, language=language)"
+        return repeated(expression, kernel=kernel, prompt=text, language=language)
 
     async def reply() -> object:
         return (await chats["reply"].complete(question)).text
@@ -99,11 +81,13 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(delta.text)
         return pieces
 
-    def turn(path: str, offered: Sequence[str]) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
+        offered = [each.__name__ for each in (work.temperature, *work.further_tools(further))]
+
         async def asked() -> object:
             return (await kernel.complete(QUESTION, functions=offered, chat=chats[path])).value
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         made = await kernel.complete(QUESTION, returns=MathReasoning, chat=chats["structured"])
@@ -136,18 +120,12 @@ async def calls(address: str) -> Mapping[str, Call]:
         return [match.id for match in found]
 
     return {
-        "native": native,
-        "json": from_json,
+        "native": repeated("await kernel.invoke(added, a=1, b=2)", kernel=kernel, added=added),
+        "json": repeated("await kernel.invoke_json(added, json.loads(text))", kernel=kernel, added=added),
         "own": prompt(work.SEMANTIC_KERNEL, "semantic-kernel"),
         "handlebars": prompt(work.DOUBLE, "handlebars"),
         "jinja2": prompt(work.DOUBLE, "jinja2"),
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call", ["temperature"]),
-        "three_tools": turn("three-calls", ["temperature"]),
-        "hundred_tools": turn("one-call", ["temperature", *(each.__name__ for each in work.further_tools())]),
-        "typed": each(typed),
+        **chat(reply, stream, turn, typed),
         "selection": each(choose),
         "plan": each(plan),
         "vectors": each(nearest),

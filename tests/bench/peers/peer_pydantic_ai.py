@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, repeated
 
 IMPORTS = "from pydantic_ai import Agent, ModelRequest, Tool"
 FIRST = """
@@ -40,24 +41,6 @@ async def calls(address: str) -> Mapping[str, Call]:
     validator = Tool(work.add).function_schema.validator
     template: Any = TemplateStr(work.DOUBLE)
 
-    async def native(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await toolset.call_tool("add", {"a": 1, "b": 2}, context, add)
-        return result
-
-    async def from_json(count: int) -> object:
-        result = None
-        for _ in range(count):
-            result = await toolset.call_tool("add", validator.validate_json('{"a": 1, "b": 2}'), context, add)
-        return result
-
-    async def prompt(count: int) -> object:
-        result, variables = None, work.VARIABLES
-        for _ in range(count):
-            result = template.render(variables)
-        return result
-
     async def reply() -> object:
         return (await model_request(plain, question)).text
 
@@ -71,28 +54,30 @@ async def calls(address: str) -> Mapping[str, Call]:
                     pieces += bool(event.part.content)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         agent = Agent(model(path), tools=[work.temperature, *work.further_tools(further)])
 
         async def asked() -> object:
             return (await agent.run(QUESTION)).output
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         return (await structured.run(QUESTION)).output.final_answer
 
     return {
-        "native": native,
-        "json": from_json,
-        "handlebars": prompt,
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call"),
-        "three_tools": turn("three-calls"),
-        "hundred_tools": turn("one-call", 99),
-        "typed": each(typed),
+        "native": repeated(
+            'await toolset.call_tool("add", {"a": 1, "b": 2}, context, add)', toolset=toolset, context=context, add=add
+        ),
+        "json": repeated(
+            'await toolset.call_tool("add", validator.validate_json(text), context, add)',
+            toolset=toolset,
+            context=context,
+            add=add,
+            validator=validator,
+        ),
+        "handlebars": repeated("template.render(variables)", template=template),
+        **chat(reply, stream, turn, typed),
     }
 
 

@@ -1,12 +1,12 @@
 """Semantic Kernel: `Kernel`, `OpenAIChatCompletion`, `FunctionChoiceBehavior`, its three template languages, FAISS."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import QUESTION, Call, Peer, each, together
+from tests.bench.peers.work import Call, Peer, chat, each, repeated
 
 IMPORTS = """
 from semantic_kernel import Kernel
@@ -54,28 +54,11 @@ async def calls(address: str) -> Mapping[str, Call]:
     settings = OpenAIChatPromptExecutionSettings()
     form = work.pydantic_form()
 
-    async def native(count: int) -> object:
-        result: Any = None
-        for _ in range(count):
-            result = await kernel.invoke(add, a=1, b=2)
-        return result.value
-
-    async def from_json(count: int) -> object:
-        result: Any = None
-        for _ in range(count):
-            result = await kernel.invoke(add, KernelArguments(**json.loads('{"a": 1, "b": 2}')))
-        return result.value
-
     def prompt(kind: Any, text: str, language: Any) -> Call:
         template = kind(prompt_template_config=PromptTemplateConfig(template=text, template_format=language))
 
-        async def render(count: int) -> object:
-            result, variables = None, work.VARIABLES
-            for _ in range(count):
-                result = await template.render(kernel, KernelArguments(**variables))
-            return result
-
-        return render
+        expression = "await template.render(kernel, KernelArguments(**variables))"
+        return repeated(expression, template=template, kernel=kernel, KernelArguments=KernelArguments)
 
     async def reply() -> object:
         return (await plain.get_chat_message_content(question, settings)).content
@@ -86,7 +69,7 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk.content)
         return pieces
 
-    def turn(path: str, further: int = 0) -> Call:
+    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
         asking, offered = service(path), Kernel()
         for function in (work.temperature, *work.further_tools(further)):
             offered.add_function("Weather", kernel_function(function))
@@ -97,7 +80,7 @@ async def calls(address: str) -> Mapping[str, Call]:
             history = ChatHistory(messages=list(question.messages))
             return (await asking.get_chat_message_content(history, choosing, kernel=offered)).content
 
-        return each(asked)
+        return asked
 
     async def typed() -> object:
         answered = OpenAIChatPromptExecutionSettings(response_format=form)
@@ -105,18 +88,17 @@ async def calls(address: str) -> Mapping[str, Call]:
         return form.model_validate_json(reply.content).final_answer
 
     return {
-        "native": native,
-        "json": from_json,
+        "native": repeated("(await kernel.invoke(add, a=1, b=2)).value", kernel=kernel, add=add),
+        "json": repeated(
+            "(await kernel.invoke(add, KernelArguments(**json.loads(text)))).value",
+            kernel=kernel,
+            add=add,
+            KernelArguments=KernelArguments,
+        ),
         "own": prompt(KernelPromptTemplate, work.SEMANTIC_KERNEL, "semantic-kernel"),
         "handlebars": prompt(HandlebarsPromptTemplate, work.DOUBLE, "handlebars"),
         "jinja2": prompt(Jinja2PromptTemplate, work.DOUBLE, "jinja2"),
-        "reply": each(reply),
-        "stream": each(stream),
-        "at_once": together(reply),
-        "tool": turn("one-call-of-weather"),
-        "three_tools": turn("three-calls-of-weather"),
-        "hundred_tools": turn("one-call-of-weather", 99),
-        "typed": each(typed),
+        **chat(reply, stream, turn, typed, suffix="-of-weather"),
         "vectors": each(await vectors()),
     }
 

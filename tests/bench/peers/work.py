@@ -4,6 +4,7 @@ Frameworks read the annotations of functions, some of which may not be strings: 
 """
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,25 +12,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
-from tests.bench.chat_calls import AT_ONCE, PIECES, QUESTION, SOLUTION
-
-__all__ = [
-    "AT_ONCE",
-    "PIECES",
-    "QUESTION",
-    "ROWS",
-    "SOLUTION",
-    "Call",
-    "Peer",
-    "Row",
-    "add",
-    "catalogue",
-    "each",
-    "five_awaits",
-    "further_tools",
-    "temperature",
-    "together",
-]
+from tests.bench.chat_calls import AT_ONCE, PIECES
 
 Call: TypeAlias = Callable[[int], Awaitable[object]]
 """Does the work of a row so many times, and returns what the last one gave: all sides must give the same."""
@@ -107,6 +90,39 @@ def together(once: Callable[[], Awaitable[object]]) -> Call:
         return (await asyncio.gather(*(once() for _ in range(AT_ONCE))))[-1]
 
     return each(all_at_once)
+
+
+def chat(
+    reply: Callable[[], Awaitable[object]],
+    stream: Callable[[], Awaitable[object]],
+    turn: Callable[[str, int], Callable[[], Awaitable[object]]],
+    typed: Callable[[], Awaitable[object]],
+    suffix: str = "",
+) -> dict[str, Call]:
+    """Return the rows that ask a model; ``turn`` makes a turn at a path of the service, with so many more tools."""
+    return {
+        "reply": each(reply),
+        "stream": each(stream),
+        "at_once": together(reply),
+        "tool": each(turn(f"one-call{suffix}", 0)),
+        "three_tools": each(turn(f"three-calls{suffix}", 0)),
+        "hundred_tools": each(turn(f"one-call{suffix}", 99)),
+        "typed": each(typed),
+    }
+
+
+def repeated(expression: str, **names: object) -> Call:
+    """Compute an expression over and over, with nothing else in the loop, as `timeit` does."""
+    given = {"json": json, "variables": VARIABLES, "text": '{"a": 1, "b": 2}', **names}
+    source = f"""
+async def calls(count):
+    result = None
+    for _ in range(count):
+        result = {expression}
+    return result
+"""
+    exec(source, given)
+    return given["calls"]  # type: ignore[return-value]
 
 
 # --- functions and tools ------------------------------------------------------------------------------------------
