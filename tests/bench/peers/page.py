@@ -130,7 +130,7 @@ def dots(saved: dict[str, Any]) -> str:
     rows = [row for row in ROWS if row.key != IMPORT and numbers_of(row.key, found)]
     numbers = [number for row in rows for number in numbers_of(row.key, found).values()]
     low, high = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
-    left, width, top, step = 330, 500, 58, 27
+    left, width, top, step = 390, 500, 58, 27
 
     def place(number: float) -> float:
         return left + (math.log10(number) - low) / (high - low) * width
