@@ -29,6 +29,7 @@ SCRIPTS = SHARED / ("Scripts" if sys.platform == "win32" else "bin")
 # Built once for all isolated sessions.
 WHEELS = ROOT / ".nox" / "wheels"
 CHECK_GROUPS = ("test", "lint", "types", "imports")
+BUILD_SITE = ("build", "--clean", "--strict")
 AGENTDOJO = "agentdojo==0.1.35"
 # Tests wait for processes and servers half of their time, so a core serves two of these. Each comes to hold up to 1 GB.
 IN_PARALLEL = (f"--numprocesses={min(4, 2 * (os.cpu_count() or 1))}",)
@@ -223,6 +224,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def endurance(session: nox.Session) -> None:
+    """Ten thousand runs on a service that fails, then a day of `portico serve` in ten minutes: twelve minutes."""
+    run_in_workspace(session, "python", "-m", "tests.endurance.runs")
+    run_in_workspace(session, "python", "-m", "tests.endurance.served_day")
+
+
+@nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
     """Run the parsers' property tests with 5,000 random examples each; `-- PATH...` runs all properties of those."""
     env = {"PORTICO_HYPOTHESIS": "fuzz"}
@@ -287,7 +295,7 @@ def evaluate(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into `site/`, or serve it: `nox -s docs -- serve`."""
+    """Build the site into `site/`; `-- serve` shows it, `-- publish FOLDER` adds it to those of earlier versions."""
     uv_sync(session, Path(session.virtualenv.location), ["docs"])
     drawing = ROOT / "docs" / "theme" / "mermaid.min.js"
     if not drawing.exists() and shutil.which("npm"):
@@ -297,7 +305,35 @@ def docs(session: nox.Session) -> None:
         shutil.copy(folder / "node_modules/mermaid/dist/mermaid.min.js", drawing)
     elif not drawing.exists():
         session.log("Without npm, pages load Mermaid, which draws plans, from its own site.")
-    session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]))
+    publishing = session.posargs[:1] == ["publish"]
+    session.run("zensical", *(BUILD_SITE if publishing else session.posargs or BUILD_SITE))
+    if publishing:
+        publish(Path(session.posargs[1]))
+
+
+def publish(folder: Path) -> None:
+    """Put the site beside those of other versions; the list of them is for the chooser of the theme."""
+    minor = ".".join(
+        tomllib.loads((ROOT / "core/pyproject.toml").read_text("utf-8"))["project"]["version"].split(".")[:2]
+    )
+    shutil.copytree(ROOT / "site", folder / minor, dirs_exist_ok=True)
+    found = [each.name for each in folder.iterdir() if re.fullmatch(r"\d+\.\d+", each.name)]
+    names = sorted(found, key=lambda name: [int(part) for part in name.split(".")], reverse=True)
+    listed = [{"version": name, "title": name, "aliases": ["latest"] * (name == names[0])} for name in names]
+    (folder / "versions.json").write_text(json.dumps(listed), "utf-8")
+    (folder / "index.html").write_text(f'<meta http-equiv="refresh" content="0; url={names[0]}/">\n', "utf-8")
+
+
+@nox.session(venv_backend="none")
+def recording(session: nox.Session) -> None:
+    """Record the terminal that the first page of the docs shows, by commands that run here (needs npm)."""
+    run_in_workspace(session, "python", "-m", "tests.acceptance.recording")
+
+
+@nox.session(venv_backend="none")
+def release(session: nox.Session) -> None:
+    """Build every wheel and source distribution into `dist`, twice, and try them as a stranger does."""
+    run_in_workspace(session, "python", "-m", "tests.acceptance.release", *session.posargs)
 
 
 @nox.session

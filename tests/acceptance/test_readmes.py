@@ -117,7 +117,16 @@ def page(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             process.terminate()
 
 
+@contextmanager
+def cases(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have the cases that the README of evaluations shows."""
+    [shown] = re.findall(r"```json\n(.*?)```", (ROOT / "adapters" / "eval" / "README.md").read_text("utf-8"), re.DOTALL)
+    Path("cases.jsonl").write_text(shown, "utf-8")
+    yield {}
+
+
 PREPARED: dict[str, Prepared] = {
+    "adapters/eval": cases,
     "adapters/host": documents,
     "adapters/web": web_service,
     "adapters/anthropic": model("ANTHROPIC_API_KEY", "claude-sonnet-5-5", ""),

@@ -42,11 +42,12 @@ class Leaf:
 
     @property
     def kind(self) -> str:
-        """Tell what rules apply: core, host, cli, page, testkit, library or plugin."""
+        """Tell what rules apply: core, host, cli, page, evaluation, testkit, library or plugin."""
         special = {
             "core": "core",
             "adapters/host": "host",
             "adapters/cli": "cli",
+            "adapters/eval": "evaluation",
             "adapters/serve": "page",
             "adapters/wire": "library",
             "tests/testkit": "testkit",

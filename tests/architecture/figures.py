@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 84_500,
+    "source lines": 85_200,
     "core lines": 26_600,
     "testkit lines, with its tests": 12_240,
     "public names of core": 231,
-    "distributions": 32,
+    "distributions": 33,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }

@@ -22,7 +22,7 @@ LAYERS = [
     "_plugins | _jobs",
     "errors",
 ]
-APPLICATION = ["portico_cli", "portico_host", "portico_serve", "portico_testkit"]
+APPLICATION = ["portico_cli", "portico_eval", "portico_host", "portico_serve", "portico_testkit"]
 LIBRARIES = ["portico_wire"]
 
 
@@ -82,19 +82,19 @@ def contracts() -> list[dict[str, Any]]:
             "name": "The host finds plugin packages, never imports them",
             "type": "forbidden",
             "source_modules": ["portico_host"],
-            "forbidden_modules": [*plugins, "portico_cli", "portico_serve", "portico_testkit"],
+            "forbidden_modules": [*plugins, "portico_cli", "portico_eval", "portico_serve", "portico_testkit"],
         },
         {
-            "name": "The command line and the page reach plugin packages through the host",
+            "name": "The command line and what extends it reach plugin packages through the host",
             "type": "forbidden",
-            "source_modules": ["portico_cli", "portico_serve"],
+            "source_modules": ["portico_cli", "portico_eval", "portico_serve"],
             "forbidden_modules": [*plugins, "portico_testkit"],
         },
         {
-            "name": "The command line does not import the page",
+            "name": "The command line does not import what extends it",
             "type": "forbidden",
             "source_modules": ["portico_cli"],
-            "forbidden_modules": ["portico_serve"],
+            "forbidden_modules": ["portico_eval", "portico_serve"],
         },
         {
             "name": "The testkit stands on core alone",

@@ -14,7 +14,7 @@ import pytest
 
 Imports = dict[Path, list[tuple[int, str]]]
 
-OF_THE_APPLICATION = {"portico_host", "portico_cli", "portico_serve"}
+OF_THE_APPLICATION = {"portico_host", "portico_cli", "portico_eval", "portico_serve"}
 OF_COMMANDS = {"click", "rich", *OF_THE_APPLICATION}
 """What a command need not declare: it runs in `portico`, which brings them."""
 
@@ -66,14 +66,14 @@ def test_a_plugin_package_imports_core_and_what_it_declares(
     assert offenders(imports, plugin, root, packages | {plugin.import_name} | OF_COMMANDS) == []
 
 
-@pytest.mark.parametrize("kind", ["host", "cli", "page", "testkit", "library"])
+@pytest.mark.parametrize("kind", ["host", "cli", "page", "evaluation", "testkit", "library"])
 def test_the_others_import_what_they_declare(imports: Imports, leaves: list[Any], root: Path, kind: str) -> None:
     leaf = next(leaf for leaf in leaves if leaf.kind == kind)
     _, packages = declared(leaf, leaves)
     assert offenders(imports, leaf, root, packages | {leaf.import_name}) == []
 
 
-def test_only_the_command_line_and_the_page_may_import_the_host(imports: Imports, root: Path) -> None:
+def test_only_the_command_line_and_what_extends_it_may_import_the_host(imports: Imports, root: Path) -> None:
     found = [
         f"{file}:{line} imports {name}"
         for file, names in imports.items()

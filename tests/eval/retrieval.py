@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve
-from tests.eval.measures import ndcg, recall
 from tests.eval.trec import Document, read_documents, read_judgements, read_topics, same_id
 
 from portico.ports import EmbeddingGenerator, IndexProgress, VectorStore
 from portico_documents.config import DocumentsSettings
 from portico_documents.search import LEXICAL, VECTOR, DocumentsSearch, Weights
+from portico_eval.measures import ndcg, recall
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import snowballstemmer
-from tests.eval.measures import recall
 from tests.eval.selection_format import Query, read_functions, read_queries
 
 from portico import FunctionSpec
 from portico.search import VectorRecord
 from portico_basics.contextual import ContextualSelector, SelectionOptions
 from portico_basics.contextual.lexical import LexicalIndex, function_text
+from portico_eval.measures import recall
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings

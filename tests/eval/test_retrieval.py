@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.eval.__main__ import main
-from tests.eval.measures import ndcg, recall
 from tests.eval.retrieval import pair
+
+from portico_eval.measures import ndcg, recall
 
 
 def test_fused_is_as_good_as_the_better_half(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,12 @@
-"""Files that an earlier commit wrote stay readable: plans, journals, threads, saved plans, vectors.
+"""Files that an earlier commit wrote stay readable: plans, journals, threads, saved plans, vectors, chats, traces.
 
-`formats` holds them as they were written on 2026-11-23. They are never written again.
+`formats` holds them as they were written on 2026-11-23, conversations and traces on 2026-11-30. They are never written
+again. Indexes and embeddings are caches: those of another version are made anew.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -28,12 +30,16 @@ from portico import (
 )
 from portico.plans import XmlPlan
 from portico.plugins import RunState
+from portico.ports import ChatService
 from portico.search import Vectors
 from portico_basics.config import PlanFolderSettings, SqliteSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 from portico_basics.sqlite.store import SqliteRunStore
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
+from portico_serve._chats import Chats
+from portico_serve._runs.traces import spans_of_file
+from portico_testkit.fakes.chat_service import ScriptedChat
 
 HERE = Path(__file__).parent / "formats"
 RUNS = json.loads((HERE / "runs.json").read_text("utf-8"))
@@ -107,6 +113,25 @@ async def test_vectors_are_found(formats: Path) -> None:
     ((match,),) = await store.search("letters", Vectors.from_rows([(0, 1)]), top=1)
     assert match.id == "b"
     await store.aclose()
+
+
+async def test_a_conversation_of_the_page_is_shown_and_continued(formats: Path) -> None:
+    kernel = Kernel({ChatService: ScriptedChat("It is due in May.")})
+    chats = Chats(kernel, [], formats / "chats")
+    [listed] = await chats.listing()
+    assert listed["title"] == "How often do I descale the kettle?"
+    said = chats.describe(listed["chat"])["messages"]
+    assert said[1]["citations"][0]["quote"] == "Descale the kettle with vinegar once a month."
+    chats.send(listed["chat"], "When?")
+    while chats.describe(listed["chat"])["busy"]:
+        await asyncio.sleep(0.01)
+    assert [each["text"] for each in chats.describe(listed["chat"])["messages"]][2:] == ["When?", "It is due in May."]
+    await chats.aclose()
+
+
+def test_a_file_of_traces_is_shown(formats: Path) -> None:
+    spans = spans_of_file(formats / "trace.jsonl", "20261130-120003-65ae87d2ae54")
+    assert "invoke_workflow" in " ".join(each["name"] for each in spans)
 
 
 @pytest.mark.parametrize(("run", "state"), [("done", "done"), ("held", "held"), ("failed", "failed")])

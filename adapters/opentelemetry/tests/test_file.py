@@ -36,7 +36,7 @@ def read(file: Path) -> list[Any]:
             lambda match: f'"{match[1]}":"{base64.b64encode(bytes.fromhex(match[2])).decode()}"',
             line,
         )
-        assert "NaN" not in found.replace('"NaN"', ""), "other readers of JSON refuse it"
+        assert "NaN" not in line.replace('"NaN"', ""), "other readers of JSON refuse it"
         request = ParseDict(json.loads(found), ExportTraceServiceRequest())
         (resource,) = request.resource_spans
         assert resource.resource.attributes[0].value.string_value == "portico"

@@ -77,6 +77,16 @@ def refuse_mistakes(application: Application) -> None:
                 services.prepare(info.name, None)
 
 
+def refuse_nothing(chosen: Chosen, command: str) -> None:
+    """Raise ``Misused`` for a command that runs goals, if there is nothing to search and no function.
+
+    Another planner than the default says itself what it needs.
+    """
+    values = chosen.application.configuration.values
+    if not (chosen.sources or values.get("functions") or (values.get("planner") or {}).get("use")):
+        raise nothing_to_search(command)
+
+
 def nothing_to_search(command: str) -> Misused:
     """Return the error for a command, with what it is asked, that has no source; and the ways to give it one."""
     return Misused(

@@ -24,6 +24,7 @@ SHIPPED: dict[str, str] = {
     "portico-core": "",
     "portico-dbos": "",
     "portico-documents": "",
+    "portico-eval": "",
     "portico-faiss": "",
     "portico-function-calling-planner": "",
     "portico-gemini": "",

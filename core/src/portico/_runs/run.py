@@ -204,7 +204,10 @@ async def resume(
     tuple(FunctionSpec.find_names(exclude, kernel.specs))
     before = len(await store.read(run))
     if not before:
-        raise RunNotFound(run, await store.runs())
+        names = await store.runs()
+        if run in names:
+            raise RunError(f"The run {run} was stopped before its first entry: nothing of it has run. Begin it anew.")
+        raise RunNotFound(run, names)
     async with open_journal(store, run) as journal:
         entries = await store.read(run)
         if len(entries) < before:

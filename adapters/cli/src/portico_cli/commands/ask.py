@@ -14,7 +14,7 @@ from portico_cli.invocation import Invocation, RunOptions, overrides_of, pass_in
 from portico_cli.loops import run_async
 from portico_cli.runs import origin_of
 from portico_cli.show.answer import show_and_exit
-from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes
+from portico_cli.sources import Chosen, choose_sources, refuse_mistakes, refuse_nothing
 from portico_cli.terminal.progress import update_sources
 
 
@@ -37,11 +37,8 @@ def command(
     attached = [read_attachment(name) for name in attach]
     chosen = choose_sources(invocation, options.docs, options.names, overrides_of(planner, options.chat, options.trace))
     refuse_mistakes(chosen.application)
-    values = chosen.application.configuration.values
-    # Another planner than the default says itself what it needs.
-    alone = not (chosen.sources or attached or values.get("functions"))
-    if alone and not (values.get("planner") or {}).get("use"):
-        raise nothing_to_search('ask "…"')
+    if not attached:
+        refuse_nothing(chosen, 'ask "…"')
     show_and_exit(invocation, *run_async(lambda: _ask(invocation, goal, attached, options, chosen)))
 
 
