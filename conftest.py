@@ -40,7 +40,7 @@ settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.enviro
 
 
 # They run in the environment that builds wheels, and in that of one evaluation, which have the packages they import.
-collect_ignore = ["adapters/cli/hatch_build.py", "tests/workspace.py"]
+collect_ignore = ["adapters/cli/hatch_build.py", "tests/bench/peers/haystack_steps.py", "tests/workspace.py"]
 collect_ignore_glob = ["tests/eval/agentdojo/*.py"]
 
 

@@ -265,7 +265,13 @@ def mutation(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
-    """Measure against the raw floor: every file of tests/bench, or those given."""
+    """Measure against the raw floor: every file of tests/bench, or those given; `-- --peers` other frameworks too.
+
+    These get environments of their own in `.nox/peers`, and the figures go to `docs/explanation/performance.md`.
+    """
+    if "--peers" in session.posargs:
+        run_in_workspace(session, "python", "-m", "tests.bench.peers", *session.posargs)
+        return
     for file in session.posargs or sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/bench/*.py")):
         run_in_workspace(session, "python", "-m", ".".join(Path(file).with_suffix("").parts))
 

@@ -135,13 +135,13 @@ def stream() -> bytes:
     return b"".join((head, begin, *words, end, b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
 
 
-def calls(count: int) -> bytes:
-    """Write an answer that asks for ``count`` calls."""
+def calls(count: int, name: str = "temperature") -> bytes:
+    """Write an answer that asks for ``count`` calls of a function."""
     made = [
         {
             "id": f"call_{number}",
             "type": "function",
-            "function": {"name": "temperature", "arguments": json.dumps({"city": f"City {number}"})},
+            "function": {"name": name, "arguments": json.dumps({"city": f"City {number}"})},
         }
         for number in range(count)
     ]
@@ -155,6 +155,9 @@ ANSWERS = {
     b"/structured": completion({"content": json.dumps(SOLUTION)}),
     b"/one-call": calls(1),
     b"/three-calls": calls(3),
+    # For those who put the name of a plugin before that of a function.
+    b"/one-call-of-weather": calls(1, "Weather-temperature"),
+    b"/three-calls-of-weather": calls(3, "Weather-temperature"),
 }
 
 

@@ -29,11 +29,12 @@ import sys
 import tempfile
 import threading
 import time
-import xml.etree.ElementTree as ET
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.bench.peers.work import PLAN as TEXT, five_awaits, join, lower, read_and_await, repeat, upper
 
 from portico import Each, Function, FunctionLabels, Kernel, Policy
 from portico.plans import From, ListOf, Plan, Step, Value, XmlPlan, check_plan, plan_from_json, plan_to_json
@@ -57,44 +58,6 @@ STALL_LIMIT = 0.5
 """The part of that time for which the event loop may not be free: half of it lies far from both ends."""
 FLOOR = "ElementTree and five awaits"
 STALL = "longest stall, journal, ms"
-
-TEXT = """<plan>
-  <!-- Begin with the text -->
-  <function.Text.upper text="hello" setContextVariable="UPPER"/>
-  <function.Text.lower text="$UPPER" setContextVariable="LOWER"/>
-  <function.Text.join left="$UPPER" right="$LOWER" setContextVariable="BOTH"/>
-  <function.Text.repeat text="$BOTH and $LOWER" times="2" setContextVariable="TWICE"/>
-  <function.Text.upper text="$TWICE" appendToResult="RESULT__SHOUT"/>
-</plan>"""
-
-
-async def upper(text: str) -> str:
-    """Write in capitals."""
-    return text.upper()
-
-
-async def lower(text: str) -> str:
-    """Write in small letters."""
-    return text.lower()
-
-
-async def join(left: str, right: str) -> str:
-    """Put two texts side by side."""
-    return left + right
-
-
-async def repeat(text: str, times: int) -> str:
-    """Write a text several times."""
-    return text * times
-
-
-async def five_awaits() -> str:
-    """Do what the plan does."""
-    first = await upper(text="hello")
-    second = await lower(text=first)
-    third = await join(left=first, right=second)
-    fourth = await repeat(text=f"{third} and {second}", times=2)
-    return await upper(text=fourth)
 
 
 def make_kernel(policy: Policy | None = None) -> Kernel:
@@ -146,10 +109,6 @@ async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]
     got = (await kernel.run_plan(plan)).outcome
     assert getattr(got, "value", None) == wanted, "the plan does what the awaits do"
 
-    async def floor() -> None:
-        ET.fromstring(TEXT)
-        await five_awaits()
-
     async def whole() -> None:
         await kernel.run_plan(XmlPlan.read(TEXT, catalogue).plan)
 
@@ -164,7 +123,7 @@ async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]
 
     return await measured(
         {
-            FLOOR: floor,
+            FLOOR: read_and_await,
             "parse, check and run": whole,
             "parse": parse,
             "parse and check": parse_and_check,

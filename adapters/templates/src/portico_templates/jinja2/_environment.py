@@ -48,6 +48,7 @@ from portico_templates.jinja2._rendering import (
     made,
     sized,
     split_values,
+    too_large,
 )
 from portico_templates.jinja2.config import Jinja2Settings
 
@@ -299,7 +300,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             text = self.own(value)
         else:
             text = Printed(self.text(value))
-        RENDERING.get().print(text)
+        rendering = RENDERING.get()
+        rendering.printed += 1 + len(text)  # captured texts too, which are printed twice
+        if rendering.printed > rendering.most_printed:
+            raise too_large(rendering.settings.max_characters)
         return text
 
     def text(self, value: Any) -> str:
@@ -360,7 +364,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def finish(self, parts: list[str]) -> str:
         """Join all that was printed: to a `Prompt` where the template's own text may open a message."""
-        check_growth(sum(map(len, parts)))
+        text = "".join(parts)
+        check_growth(len(text))
+        if _MESSAGE.search(text) is None:
+            return text
         pieces = split_values(parts)
         if any(_MESSAGE.search(text) for text, is_value in pieces if not is_value):
             return Prompt(pieces)

@@ -56,6 +56,7 @@ class Rendering:
         self.steps = 0
         self.depth = 0
         self.printed = 0
+        self.most_printed = 2 * settings.max_characters
         self.failure: BaseException | None = None
         self._made: dict[int, str | int] = {}
         self._bytes = 0
@@ -94,12 +95,6 @@ class Rendering:
             if self._bytes > _MOST_HELD:
                 raise LimitExceeded(f"The texts that the template keeps take more than {_MOST_HELD >> 20} MB.")
             self._next_sweep = min(_MOST_HELD, max(_MOST_UNSEEN, 2 * self._bytes))
-
-    def print(self, text: str) -> None:
-        """Count a text that is printed, captured ones too; raises ``LimitExceeded`` when it is too much."""
-        self.printed += 1 + len(text)
-        if self.printed > 2 * self.settings.max_characters:
-            raise _too_large(self.settings.max_characters)
 
     def enter(self) -> None:
         """Go into a macro or a recursive loop; raises ``LimitExceeded`` at the deepest."""
@@ -185,7 +180,7 @@ def check_growth(count: int) -> None:
     """Raise ``LimitExceeded`` for a text or list of ``count`` characters or elements, if that is too many."""
     most = RENDERING.get().settings.max_characters
     if count > most:
-        raise _too_large(most)
+        raise too_large(most)
 
 
 def compared(value: T, searched: bool) -> T:
@@ -221,7 +216,8 @@ def check_format(specification: str) -> None:
         raise LimitExceeded("A width or precision of a format is at most 999.")
 
 
-def _too_large(most: int) -> LimitExceeded:
+def too_large(most: int) -> LimitExceeded:
+    """Return the error of a text or list with more than so many characters or elements."""
     return LimitExceeded(
         f"The template makes a text or list of more than {most:,} characters or elements; max_characters sets how "
         "many it may have."

@@ -264,7 +264,7 @@ class Jinja2Template:
         self._environment = environment
         try:
             code = environment.compile(environment.parse(source), filename=f"<{name}>")
-            self._template = environment.template_class.from_code(environment, code, environment.make_globals(None))
+            self._template = environment.template_class.from_code(environment, code, dict(environment.globals))
         except PorticoError:
             raise
         except Exception as error:
@@ -307,7 +307,8 @@ class Jinja2Template:
         before = RENDERING.set(rendering)
         parts: list[str] = []
         try:
-            generated = self._template.root_render_func(self._template.new_context(dict(arguments)))
+            context = self._template.new_context(arguments)  # type: ignore[arg-type]  # which copies it
+            generated = self._template.root_render_func(context)
             async for part in generated:  # type: ignore[attr-defined]
                 parts.append(part)  # noqa: PERF401 - an async list comprehension is no faster here
             return self._environment.finish(parts)
