@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Sqlite
@@ -44,6 +45,7 @@ CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -62,6 +64,16 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         if not task.cancelled():
             task.exception()  # so that it counts as seen
         raise
+
+
+async def together(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Await both at once; when one fails, or all is cancelled, cancel the other one and wait for it."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = group.create_task(first), group.create_task(second)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return tasks[0].result(), tasks[1].result()
 
 
 class CatalogueDamaged(StoreDamaged):
@@ -152,6 +164,64 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+class Readers:
+    """Connections of searches, kept open: opening one takes as long as many searches. Each serves one at a time."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._idle: list[_Reader] = []
+        weakref.finalize(self, _close_all, self._idle)
+
+    @contextmanager
+    def lend(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection in a transaction, which reads one state of the database; map its errors to ours.
+
+        Blocks, and raises what `connect` raises. One whose file was replaced or written is not given again.
+        """
+        with store_errors(self._file):
+            identity, connection = reader = self._take()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+            if identity:
+                self._idle.append(reader)
+
+    def close(self) -> None:
+        """Close those that no search has."""
+        _close_all(self._idle)
+
+    def _take(self) -> _Reader:
+        identity = _identity(self._file)
+        with suppress(IndexError):
+            while True:
+                known, connection = self._idle.pop()
+                if known == identity:
+                    return known, connection
+                connection.close()
+        return identity, connect(self._file)
+
+
+_Reader: TypeAlias = tuple[tuple[int, ...], sqlite3.Connection]
+
+
+def _close_all(idle: list[_Reader]) -> None:
+    while idle:
+        idle.pop()[1].close()
+
+
+def _identity(file: Path) -> tuple[int, ...]:
+    """Return what changes when a file is replaced or written; nothing where there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def is_sealed(file: Path) -> bool:

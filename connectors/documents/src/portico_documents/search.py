@@ -6,8 +6,11 @@ import json
 import math
 import os
 import sqlite3
+import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes
@@ -25,10 +28,11 @@ from portico.search import (
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    VectorMatch,
     Vectors,
 )
 from portico_documents import catalogue
-from portico_documents.catalogue import CatalogueDamaged, in_thread
+from portico_documents.catalogue import CatalogueDamaged, in_thread, together
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
@@ -193,7 +197,10 @@ _MANY_PASSAGES = 5_000
 _COMMON_SHARE = 0.3
 
 _ROW = np.dtype([("number", np.int64), ("score", np.float64)])
+_COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
 _SCORES = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?"
+_MOST_COUNTS = 10_000
+_MOST_SCORES = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +213,10 @@ class LexicalScores:
 
     def best(self, count: int) -> npt.NDArray[np.int64]:
         """Return where the ``count`` best are, the best first."""
-        return np.lexsort((self.numbers, -self.scores))[:count]
+        rows = np.arange(len(self.scores))
+        if count < len(rows):
+            rows = np.flatnonzero(self.scores >= np.partition(self.scores, -count)[-count])
+        return rows[np.lexsort((self.numbers[rows], -self.scores[rows]))][:count]
 
     def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the scores of these passages, 0 for one that has none of the words."""
@@ -216,8 +226,55 @@ class LexicalScores:
         return np.where(self.numbers[rows] == numbers, self.scores[rows], 0.0)
 
 
+class Lexicon:
+    """What searches found out of terms, for one revision of the catalogue: who asks again need not ask FTS5.
+
+    Threads may share one. It keeps a bounded number of scores, those of the terms that were asked for last.
+    """
+
+    def __init__(self, revision: int, passages: int) -> None:
+        self.revision = revision
+        self.passages = passages
+        self._counts: dict[str, int] = {}
+        self._scores: dict[str, npt.NDArray[np.void]] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, known: Lexicon | None = None) -> Lexicon:
+        """Return ``known`` where it is of the state that a connection reads, or a new one."""
+        revision = catalogue.revision(connection)
+        if known is not None and known.revision == revision:
+            return known
+        return cls(revision, catalogue.count_passages(connection))
+
+    def count(self, connection: sqlite3.Connection, term: str) -> int:
+        """Return how many passages have a term."""
+        count = self._counts.get(term)
+        if count is None:
+            count = int(connection.execute(_COUNT, (_quote(term),)).fetchone()[0])
+            if len(self._counts) >= _MOST_COUNTS:
+                self._counts = {}
+            self._counts[term] = count
+        return count
+
+    def scores(self, connection: sqlite3.Connection, term: str) -> npt.NDArray[np.void]:
+        """Return the passages that have a term, with their scores by it, in the order of their numbers."""
+        with self._lock:
+            rows = self._scores.pop(term, None)
+        if rows is None:
+            rows = np.fromiter(connection.execute(_SCORES, (_quote(term),)), dtype=_ROW)
+        with self._lock:
+            self._scores[term] = rows
+            while sum(map(len, self._scores.values())) > _MOST_SCORES:
+                del self._scores[next(iter(self._scores))]
+        return rows
+
+
 def score_words(
-    connection: sqlite3.Connection, terms: Sequence[str], allowed: npt.NDArray[np.int64] | None
+    connection: sqlite3.Connection,
+    terms: Sequence[str],
+    allowed: npt.NDArray[np.int64] | None,
+    lexicon: Lexicon | None = None,
 ) -> LexicalScores:
     """Score every passage that has one of the terms, divided by what a perfect passage would reach.
 
@@ -230,37 +287,34 @@ def score_words(
     Terms are bound as quoted strings: nothing in a query is read as FTS5's query language. In large indexes a term
     in more than 30% of the passages is left out when there are others. The connection must be in a transaction.
     """
-    total = int(connection.execute("SELECT count(*) FROM passages").fetchone()[0])
+    lexicon = lexicon or Lexicon.of(connection)
+    total = lexicon.passages
+    counted = [(term, lexicon.count(connection, term)) for term in terms]
+    if total >= _MANY_PASSAGES:
+        rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
+        counted = rare if any(count for _, count in rare) else counted
     numbers: list[npt.NDArray[np.int64]] = []
     scores: list[npt.NDArray[np.float64]] = []
     idf_sum = 0.0
-    for term, count in _count_terms(connection, terms, total):
+    for term, count in counted:
         idf = math.log1p((total - count + 0.5) / (count + 0.5))
         idf_sum += idf
-        if not count:
-            continue
-        rows = np.fromiter(connection.execute(_SCORES, (_quote(term),)), dtype=_ROW)
-        own_idf = max(math.log((total - count + 0.5) / (count + 0.5)), 0.0) or _LEAST_IDF
-        numbers.append(rows["number"])
-        scores.append(rows["score"] * (-idf / own_idf))
+        if count:
+            rows = lexicon.scores(connection, term)
+            own_idf = max(math.log((total - count + 0.5) / (count + 0.5)), 0.0) or _LEAST_IDF
+            numbers.append(rows["number"])
+            scores.append(rows["score"] * (-idf / own_idf))
     if not numbers:
         return LexicalScores(np.zeros(0, dtype=np.int64), np.zeros(0), idf_sum)
-    found, inverse = np.unique(np.concatenate(numbers), return_inverse=True)
-    summed = np.bincount(inverse, weights=np.concatenate(scores)) / (idf_sum * (_K1 + 1))
+    every = np.concatenate(numbers)
+    order = every.argsort(kind="stable")  # of runs in order: quick
+    every = every[order]
+    first = np.flatnonzero(np.concatenate(([True], every[1:] != every[:-1])))
+    found, summed = every[first], np.add.reduceat(np.concatenate(scores)[order], first) / (idf_sum * (_K1 + 1))
     if allowed is not None:
         kept = np.isin(found, allowed)
         found, summed = found[kept], summed[kept]
     return LexicalScores(found, summed, idf_sum)
-
-
-def _count_terms(connection: sqlite3.Connection, terms: Sequence[str], total: int) -> list[tuple[str, int]]:
-    """Return the terms that count, each with the number of passages that have it."""
-    query = "SELECT count(*) FROM words WHERE words MATCH ?"
-    counted = [(term, int(connection.execute(query, (_quote(term),)).fetchone()[0])) for term in terms]
-    if total < _MANY_PASSAGES:
-        return counted
-    rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
-    return rare if any(count for _, count in rare) else counted
 
 
 def _quote(term: str) -> str:
@@ -275,16 +329,23 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for.
+    """What is searched for, and what was found at first.
 
     Without a vector, as for a text without any meaning, words decide alone. ``filter`` is what the store applies, and
-    ``allowed`` are the passages that pass, where they must be known here.
+    ``allowed`` are the passages that pass, where they must be known here. ``nearest`` are the best by their vectors.
     """
 
     text: str
     vector: Vectors | None
     filter: Filter | None
     allowed: npt.NDArray[np.int64] | None
+    words: LexicalScores
+    nearest: Sequence[VectorMatch]
+
+
+def first_depth(count: int, weights: Weights | None) -> int:
+    """Return how many of the best by each half are compared at first; words alone need no more than are asked for."""
+    return count if weights is not None and not weights.vector else max(_FIRST_DEPTH, 2 * count)
 
 
 async def rank_here(
@@ -296,19 +357,18 @@ async def rank_here(
     the weighed sum of both lists' last scores, and once ``count`` candidates reach that, they are the best of
     all (Fagin's threshold algorithm). The lists stop growing at 6,400.
     """
-    words = await in_thread(score_words, connection, query_terms(asked.text), asked.allowed)
+    words, nearest = asked.words, asked.nearest
+    depth = first_depth(count, weights)
     weights = weights or weights_for(words.idf)
-    depth = max(_FIRST_DEPTH, 2 * count)
     while True:
         best = words.best(depth)
-        found, cosine_floor = await _cosines(connection, mirror, asked, words.numbers[best].tolist(), depth)
-        numbers = np.array(list(found), dtype=np.int64)
-        cosines = np.array(list(found.values()), dtype=np.float64)
+        numbers, cosines = await _cosines(connection, mirror, asked, nearest, words.numbers[best])
         lexical = words.of(numbers)
         fused = weights.fuse(lexical, cosines)
         order = np.lexsort((numbers, -fused))[:count]
         order = order[fused[order] > 0.0]
         lexical_floor = words.scores[best[-1]] if len(best) == depth else 0.0
+        cosine_floor = max(0.0, nearest[-1].score) if len(nearest) >= depth else 0.0
         floor = weights.lexical * lexical_floor + weights.vector * cosine_floor
         if floor <= 0.0 or depth >= _LAST_DEPTH or (len(order) == count and fused[order[-1]] >= floor):
             return [
@@ -316,30 +376,37 @@ async def rank_here(
                 for row in order.tolist()
             ]
         depth *= 4
+        if asked.vector is not None:
+            [nearest] = await mirror.store.search(mirror.namespace, asked.vector, top=depth, filter=asked.filter)
 
 
 async def _cosines(
-    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, best_by_words: list[int], depth: int
-) -> tuple[dict[int, float], float]:
-    """Return the best of both halves by number with their cosines, and the cosine that no other passage exceeds."""
-    cosines: dict[str, float] = {}
-    floor = 0.0
-    if asked.vector is not None:
-        [found] = await mirror.store.search(mirror.namespace, asked.vector, top=depth, filter=asked.filter)
-        cosines = {match.id: match.score for match in found}
-        floor = max(0.0, found[-1].score) if len(found) >= depth else 0.0
-    numbers = await in_thread(look_up_numbers, connection, "id", list(cosines))
-    if asked.allowed is not None:
-        inside = set(asked.allowed.tolist())
-        numbers = {id: number for id, number in numbers.items() if number in inside}
-    others = sorted(set(best_by_words) - set(numbers.values()))
-    of_words = await in_thread(look_up_numbers, connection, "number", others)
+    connection: sqlite3.Connection,
+    mirror: VectorMirror,
+    asked: Question,
+    nearest: Sequence[VectorMatch],
+    best_by_words: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the numbers of the best of both halves, with their cosines."""
+    cosines = {match.id: match.score for match in nearest}
+
+    def look_up() -> tuple[dict[str, int], dict[str, int]]:
+        numbers = look_up_numbers(connection, "id", list(cosines))
+        if asked.allowed is not None:
+            inside = set(asked.allowed.tolist())
+            numbers = {id: number for id, number in numbers.items() if number in inside}
+        others = sorted(set(best_by_words.tolist()) - set(numbers.values()))
+        return numbers, look_up_numbers(connection, "number", others)
+
+    numbers, of_words = await in_thread(look_up)
     if asked.vector is not None and of_words:
         records, vectors = await mirror.store.get(mirror.namespace, list(of_words))
         if vectors is not None:
             products = as_rows(vectors) @ as_rows(asked.vector)[0]
             cosines.update(zip((record.id for record in records), products.tolist(), strict=True))
-    return {number: round(cosines.get(id, 0.0), _DIGITS) for id, number in (numbers | of_words).items()}, floor
+    found = numbers | of_words
+    every = [round(cosines.get(id, 0.0), _DIGITS) for id in found]
+    return np.array(list(found.values()), dtype=np.int64), np.array(every, dtype=np.float64)
 
 
 _MORE = 16
@@ -406,11 +473,23 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
     index: FolderIndex
 
     def __init__(self, settings: DocumentsSettings, services: Services) -> None:
-        self._place = Place.of(settings)
-        self._services = services
-        self._words_in_store = settings.lexical == "store"
-        self._opened: VectorMirror | None = None
-        self.index = FolderIndex(settings, self._place, self._mirror, self._queue)
+        self._place = place = Place.of(settings)
+
+        # Functions without this object: where it is dropped, the connections for reading are closed at once.
+        @cache
+        def mirror() -> VectorMirror:
+            embeddings, store = services.get(EmbeddingGenerator), services.get(VectorStore)
+            words = settings.lexical == "store"
+            if words:
+                hybrid_of(store)
+            return VectorMirror(store, embeddings, place.namespace(embeddings.model), words=words)
+
+        def queue() -> JobQueue | None:
+            return services.get(Runner).jobs if services.names(Runner) else None
+
+        self._mirror = mirror
+        self._lexicon: Lexicon | None = None
+        self.index = FolderIndex(settings, place, mirror, queue)
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[DocumentHit]:
         """Rank the passages and leave out the first ``skip``."""
@@ -435,35 +514,31 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
         """
         await self.index.prepare()
         mirror = self._mirror()
-        [question] = as_rows(await mirror.embeddings.embed([query], purpose="query"))
-        vector = Vectors(question, 1, len(question)) if question.any() else None
         accepted = _filter_for_store(filter, mirror.store)
-        ranking = rank_in_store if mirror.words else rank_here
-        connection = await in_thread(catalogue.connect, self._place.catalogue)
-        try:
-            with catalogue.store_errors(self._place.catalogue):
-                await in_thread(connection.execute, "BEGIN")
-                allowed = None
-                if filter is not None and (accepted is None or not mirror.words):
-                    allowed = await in_thread(find_allowed, connection, filter)
-                asked = Question(query, vector, accepted, allowed)
-                ranked = await ranking(connection, mirror, asked, count, weights)
-                return await in_thread(load_hits, connection, self._place, ranked)
-        finally:
-            await in_thread(connection.close)
 
-    def _queue(self) -> JobQueue | None:
-        return self._services.get(Runner).jobs if self._services.names(Runner) else None
+        def read(opened: ExitStack) -> tuple[sqlite3.Connection, npt.NDArray[np.int64] | None, LexicalScores]:
+            connection = opened.enter_context(self.index.readers.lend())
+            allowed = None
+            if filter is not None and (accepted is None or not mirror.words):
+                allowed = find_allowed(connection, filter)
+            self._lexicon = lexicon = Lexicon.of(connection, self._lexicon)
+            terms = [] if mirror.words else query_terms(query)
+            return connection, allowed, score_words(connection, terms, allowed, lexicon)
 
-    def _mirror(self) -> VectorMirror:
-        if self._opened is None:
-            embeddings = self._services.get(EmbeddingGenerator)
-            store = self._services.get(VectorStore)
-            if self._words_in_store:
-                hybrid_of(store)
-            namespace = self._place.namespace(embeddings.model)
-            self._opened = VectorMirror(store, embeddings, namespace, words=self._words_in_store)
-        return self._opened
+        async def find() -> tuple[Vectors | None, list[VectorMatch]]:
+            [question] = as_rows(await mirror.embeddings.embed([query], purpose="query"))
+            vector = Vectors(question, 1, len(question)) if question.any() else None
+            if vector is None or mirror.words or (weights is not None and not weights.vector):
+                return vector, []
+            depth = first_depth(count, weights)
+            [nearest] = await mirror.store.search(mirror.namespace, vector, top=depth, filter=accepted)
+            return vector, nearest
+
+        with ExitStack() as opened:
+            (connection, allowed, words), (vector, nearest) = await together(in_thread(read, opened), find())
+            asked = Question(query, vector, accepted, allowed, words, nearest)
+            ranked = await (rank_in_store if mirror.words else rank_here)(connection, mirror, asked, count, weights)
+            return await in_thread(load_hits, connection, self._place, ranked)
 
 
 def _filter_for_store(filter: Filter | None, store: VectorStore) -> Filter | None:
