@@ -24,6 +24,7 @@ _VERSION = 2
 # `path` is the name's bytes, `shown` its text: a name need not be UTF-8. `run` is the update that added the file.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('made', hex(randomblob(8)));
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, shown TEXT NOT NULL, type TEXT NOT NULL, hash BLOB NOT NULL,
     size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, cut TEXT NOT NULL, skipped TEXT, run INTEGER NOT NULL

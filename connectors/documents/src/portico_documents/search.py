@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -31,11 +29,11 @@ from portico.search import (
     VectorMatch,
     Vectors,
 )
-from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, in_thread, together
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
+from portico_documents.lexicon import LexicalScores, Lexicon, score_words
 from portico_documents.quotes import line_now
 from portico_documents.scan import COLUMNS, is_whole
 from portico_documents.terms import query_terms
@@ -188,137 +186,6 @@ def weights_for(idf: float) -> Weights:
     """
     lexical = _BALANCE * idf
     return Weights(lexical / (lexical + 1), 1 / (lexical + 1))
-
-
-# FTS5's own constants, which it does not let one choose; its k1 bounds what one term can reach.
-_K1 = 1.2
-_LEAST_IDF = 1e-6
-_MANY_PASSAGES = 5_000
-_COMMON_SHARE = 0.3
-
-_ROW = np.dtype([("number", np.int64), ("score", np.float64)])
-_COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
-_SCORES = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?"
-_MOST_COUNTS = 10_000
-_MOST_SCORES = 250_000
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalScores:
-    """Passages in the order of their numbers, with scores in 0 to 1; ``idf`` is the sum over the query's terms."""
-
-    numbers: npt.NDArray[np.int64]
-    scores: npt.NDArray[np.float64]
-    idf: float
-
-    def best(self, count: int) -> npt.NDArray[np.int64]:
-        """Return where the ``count`` best are, the best first."""
-        rows = np.arange(len(self.scores))
-        if count < len(rows):
-            rows = np.flatnonzero(self.scores >= np.partition(self.scores, -count)[-count])
-        return rows[np.lexsort((self.numbers[rows], -self.scores[rows]))][:count]
-
-    def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return the scores of these passages, 0 for one that has none of the words."""
-        if not len(self.numbers):
-            return np.zeros(len(numbers))
-        rows = np.searchsorted(self.numbers, numbers).clip(max=len(self.numbers) - 1)
-        return np.where(self.numbers[rows] == numbers, self.scores[rows], 0.0)
-
-
-class Lexicon:
-    """What searches found out of terms, for one revision of the catalogue: who asks again need not ask FTS5.
-
-    Threads may share one. It keeps a bounded number of scores, those of the terms that were asked for last.
-    """
-
-    def __init__(self, revision: int, passages: int) -> None:
-        self.revision = revision
-        self.passages = passages
-        self._counts: dict[str, int] = {}
-        self._scores: dict[str, npt.NDArray[np.void]] = {}
-        self._lock = threading.Lock()
-
-    @classmethod
-    def of(cls, connection: sqlite3.Connection, known: Lexicon | None = None) -> Lexicon:
-        """Return ``known`` where it is of the state that a connection reads, or a new one."""
-        revision = catalogue.revision(connection)
-        if known is not None and known.revision == revision:
-            return known
-        return cls(revision, catalogue.count_passages(connection))
-
-    def count(self, connection: sqlite3.Connection, term: str) -> int:
-        """Return how many passages have a term."""
-        count = self._counts.get(term)
-        if count is None:
-            count = int(connection.execute(_COUNT, (_quote(term),)).fetchone()[0])
-            if len(self._counts) >= _MOST_COUNTS:
-                self._counts = {}
-            self._counts[term] = count
-        return count
-
-    def scores(self, connection: sqlite3.Connection, term: str) -> npt.NDArray[np.void]:
-        """Return the passages that have a term, with their scores by it, in the order of their numbers."""
-        with self._lock:
-            rows = self._scores.pop(term, None)
-        if rows is None:
-            rows = np.fromiter(connection.execute(_SCORES, (_quote(term),)), dtype=_ROW)
-        with self._lock:
-            self._scores[term] = rows
-            while sum(map(len, self._scores.values())) > _MOST_SCORES:
-                del self._scores[next(iter(self._scores))]
-        return rows
-
-
-def score_words(
-    connection: sqlite3.Connection,
-    terms: Sequence[str],
-    allowed: npt.NDArray[np.int64] | None,
-    lexicon: Lexicon | None = None,
-) -> LexicalScores:
-    """Score every passage that has one of the terms, divided by what a perfect passage would reach.
-
-    BM25 (Robertson and Zaragoza 2009) sums, over the query's terms, the term's rarity (idf) times how much the
-    passage is about it, which k1 + 1 bounds. Divided by the sum of all the query's idf times k1 + 1, a score says
-    which part of the query a passage answers, and so compares with a cosine. FTS5 does the second factor in C,
-    one term at a time; the idf is Lucene's ln(1 + (N - n + 0.5) / (n + 0.5)), since FTS5's own is nothing for a
-    term in half of the passages, which in a folder of three is every term.
-
-    Terms are bound as quoted strings: nothing in a query is read as FTS5's query language. In large indexes a term
-    in more than 30% of the passages is left out when there are others. The connection must be in a transaction.
-    """
-    lexicon = lexicon or Lexicon.of(connection)
-    total = lexicon.passages
-    counted = [(term, lexicon.count(connection, term)) for term in terms]
-    if total >= _MANY_PASSAGES:
-        rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
-        counted = rare if any(count for _, count in rare) else counted
-    numbers: list[npt.NDArray[np.int64]] = []
-    scores: list[npt.NDArray[np.float64]] = []
-    idf_sum = 0.0
-    for term, count in counted:
-        idf = math.log1p((total - count + 0.5) / (count + 0.5))
-        idf_sum += idf
-        if count:
-            rows = lexicon.scores(connection, term)
-            own_idf = max(math.log((total - count + 0.5) / (count + 0.5)), 0.0) or _LEAST_IDF
-            numbers.append(rows["number"])
-            scores.append(rows["score"] * (-idf / own_idf))
-    if not numbers:
-        return LexicalScores(np.zeros(0, dtype=np.int64), np.zeros(0), idf_sum)
-    every = np.concatenate(numbers)
-    order = every.argsort(kind="stable")  # of runs in order: quick
-    every = every[order]
-    first = np.flatnonzero(np.concatenate(([True], every[1:] != every[:-1])))
-    found, summed = every[first], np.add.reduceat(np.concatenate(scores)[order], first) / (idf_sum * (_K1 + 1))
-    if allowed is not None:
-        kept = np.isin(found, allowed)
-        found, summed = found[kept], summed[kept]
-    return LexicalScores(found, summed, idf_sum)
-
-
-def _quote(term: str) -> str:
-    return '"' + term.replace('"', '""') + '"'
 
 
 _FIRST_DEPTH = 100
