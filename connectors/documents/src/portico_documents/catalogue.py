@@ -271,9 +271,22 @@ def write(
 
     ``words`` says whether the catalogue finds passages by their words, and must be the same each time.
     """
+    gone: set[str] = set()
+    added: list[bool] = []
+    rows: list[tuple[object, ...]] = []
     with Sqlite.transaction(connection):
-        gone: set[str] = set()
-        added = [_write_file(connection, entry, run, words, gone) for entry in entries]
+        for entry in entries:
+            known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
+            if known is not None:
+                gone |= _delete_passages(connection, known[0], words)
+            added.append(known is None)
+            rows += _write_file(connection, entry, *(known or (None, run)))
+        last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
+        numbered = [(number, *row) for number, row in enumerate(rows, connection.execute(last).fetchone()[0] + 1)]
+        connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", numbered)
+        if words:
+            found_by = ((row[0], *row[5:8]) for row in numbered)
+            connection.executemany("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)", found_by)
         bump_revision(connection)
     gone -= {passage.id for entry in entries for passage in entry.passages}
     return added, sorted(gone)
@@ -306,29 +319,22 @@ def ids_by_hash(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> dict
     return found
 
 
-def _write_file(connection: sqlite3.Connection, entry: FileEntry, run: int, words: bool, gone: set[str]) -> bool:
-    known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
-    if known is not None:
-        gone |= _delete_passages(connection, known[0], words)
-    number, run = known or (None, run)
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one anew each time
+
+
+def _write_file(
+    connection: sqlite3.Connection, entry: FileEntry, number: int | None, run: int
+) -> Iterator[tuple[object, ...]]:
+    """Write a file without its passages, and yield them as rows without their numbers."""
     state = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped, run)
     file = connection.execute(
         "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (number, entry.path, entry.shown, entry.type, *state),
     ).lastrowid
-    last = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'").fetchone()[0]
     for ordinal, passage in enumerate(entry.passages):
-        number = last + 1 + ordinal
-        headings = json.dumps(passage.headings, ensure_ascii=False)
-        found_by = (passage.text, passage.trail, passage.parts)
+        found_by = (passage.text, passage.trail, passage.parts, _encode(passage.headings))
         place = (passage.line, passage.end_line, passage.page)
-        connection.execute(
-            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, passage.id, file, ordinal, passage.hash, *found_by, headings, *place),
-        )
-        if words:
-            connection.execute("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)", (number, *found_by))
-    return known is None
+        yield (passage.id, file, ordinal, passage.hash, *found_by, *place)
 
 
 def _delete_passages(connection: sqlite3.Connection, file: int, words: bool) -> set[str]:
