@@ -22,14 +22,14 @@ import asyncio
 import importlib.util
 import json
 import random
-import resource
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import AsyncIterator, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ class Fts5:
 
 
 class Portico:
-    """The index of `documents`; without ``embedded``, every text has the same vector of four numbers."""
+    """The index of `documents`; without ``embedded`` every text has the same vector, and no store keeps it."""
 
     def __init__(self, base: Path, *, embedded: bool) -> None:
         from portico.ports import EmbeddingGenerator, VectorStore
@@ -103,15 +103,30 @@ class Portico:
         from portico_faiss.store import FaissVectorStore
         from portico_wordllama.embeddings import WordllamaEmbeddings
 
+        index = base / ("embedded" if embedded else "words")
+
         class Same:
             model = "same"
 
             async def embed(self, texts: Any, *, purpose: str = "document") -> Vectors:
-                return Vectors.from_rows([[1.0, 0.0, 0.0, 0.0]] * len(texts))
+                return Vectors(array("f", [1.0] * len(texts)), len(texts), 1)
 
-        self.store = FaissVectorStore(
-            FaissSettings(path=base / "vectors") if embedded else FaissSettings(index="exact")
-        )
+        class Nowhere(FaissVectorStore):
+            persistent, kept = True, 0
+
+            async def upsert(self, namespace: str, records: Any, vectors: Vectors) -> None:
+                self.kept += len(records)
+
+            async def count(self, namespace: str) -> int:
+                return self.kept
+
+            async def ids(self, namespace: str) -> AsyncIterator[str]:
+                connection = sqlite3.connect(next(index.glob("*/catalogue.sqlite")))
+                for (id,) in connection.execute("SELECT id FROM passages"):
+                    yield id
+                connection.close()
+
+        self.store = FaissVectorStore(FaissSettings(path=base / "vectors")) if embedded else Nowhere()
         chosen: Any = {EmbeddingGenerator: WordllamaEmbeddings() if embedded else Same(), VectorStore: self.store}
 
         class Services:
@@ -121,7 +136,6 @@ class Portico:
             def names(self, port: Any) -> tuple[str, ...]:
                 return ()
 
-        index = base / ("embedded" if embedded else "words")
         settings = DocumentsSettings(path=base / "documents", index=index, include=("*.md",))
         self._search, self._lexical = DocumentsSearch(settings, Services()), LEXICAL
 
@@ -175,8 +189,8 @@ class Tantivy:
 
 
 def peak() -> float:
-    """Return the most memory that this process has had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+    """Return the most memory that this process has had, in MB; `ru_maxrss` begins with that of the parent."""
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
 
 async def alone(side: str, base: Path) -> dict[str, Any]:

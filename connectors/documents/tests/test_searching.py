@@ -125,11 +125,28 @@ async def test_an_empty_folder_finds_nothing(make_search, folder) -> None:
     assert await make_search().rank("anything", 5) == []
 
 
-def test_a_long_query_trusts_its_words_more() -> None:
-    shares = [weights_for(idf).lexical for idf in (0.0, 5.0, 20.0, 100.0)]
+@pytest.mark.parametrize(
+    "known",
+    [
+        [(0.0, 0.5, 0.0), (5.0, 0.5, 0.0), (20.0, 0.5, 0.0), (100.0, 0.5, 0.0)],
+        [(20.0, 0.0, 0.0), (20.0, 0.1, 0.0), (20.0, 0.5, 0.0), (20.0, 1.0, 0.0)],
+        [(20.0, 0.5, -0.1), (20.0, 0.5, 0.1), (20.0, 0.5, 0.5), (20.0, 0.5, 1.0)],
+    ],
+    ids=["words that weigh more", "words that stand together", "vectors that tell less apart"],
+)
+def test_words_count_more_with(known: list[tuple[float, float, float]]) -> None:
+    shares = [weights_for(*each).lexical for each in known]
     assert shares == sorted(shares)
-    assert shares[0] == 0
-    assert shares[-1] < 1
+    assert 0 <= shares[0] < shares[-1] < 1
+
+
+def test_a_term_is_scored_as_fts5_scores_it(words: sqlite3.Connection) -> None:
+    for term in ("red", "door", "wall", "cafe", "near and"):
+        scores = score_words(words, [term], None)
+        rows = words.execute("SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", (f'"{term}"',)).fetchall()
+        assert scores.numbers.tolist() == [number for number, _ in rows]
+        ratios = [score / -own for score, (_, own) in zip(scores.scores, rows, strict=True)]
+        assert ratios == pytest.approx([ratios[0]] * len(ratios)), term
 
 
 @pytest.fixture(scope="module")

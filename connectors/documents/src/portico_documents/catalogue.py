@@ -151,6 +151,11 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if create:
+                # Ids are hashes: the passages of a batch lie anywhere in the tables of ids. With SQLite's own 2 MB and
+                # 4 MB such a page is read and written many times over.
+                connection.execute("PRAGMA cache_size = -8000")
+                connection.execute("PRAGMA wal_autocheckpoint = 8000")
             if version == 0 and create:
                 connection.execute("PRAGMA journal_mode = WAL")
                 with Sqlite.transaction(connection):

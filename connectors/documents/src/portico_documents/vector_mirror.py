@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ Rows = npt.NDArray[np.float32]
 
 _PAGE = 512
 _PAGE_OF_IDS = 8_192
+_SAMPLE = 256
 
 
 @dataclass(slots=True)
@@ -37,6 +38,18 @@ class VectorMirror:
     embeddings: EmbeddingGenerator
     namespace: str
     words: bool = False
+    _mean: tuple[int, Rows | None] = field(default=(-1, None), init=False)
+
+    async def mean(self, connection: sqlite3.Connection) -> Rows | None:
+        """Return the mean of some passages' vectors; None where there are none. It is kept for the revision.
+
+        The product with a query is its mean cosine with them. Ids are hashes: the first ones are taken at random.
+        """
+        revision = await in_thread(catalogue.revision, connection)
+        if self._mean[0] != revision:
+            vectors = (await self.store.get(self.namespace, await in_thread(_first_ids, connection)))[1]
+            self._mean = revision, None if vectors is None else as_rows(vectors).mean(axis=0)
+        return self._mean[1]
 
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.
@@ -156,6 +169,10 @@ def _batch(
 def _words(trail: str, text: str, parts: str) -> str:
     """Return what a passage is found by in a store that finds by words: the same as in the catalogue."""
     return "\n".join(filter(None, (trail, text, parts)))
+
+
+def _first_ids(connection: sqlite3.Connection) -> list[str]:
+    return [id for (id,) in connection.execute("SELECT id FROM passages ORDER BY id LIMIT ?", (_SAMPLE,))]
 
 
 def _sum_of_ids(connection: sqlite3.Connection) -> int:
