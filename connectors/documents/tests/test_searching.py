@@ -131,10 +131,11 @@ async def test_an_empty_folder_finds_nothing(make_search, folder) -> None:
         [(0.0, 0.5, 0.0), (5.0, 0.5, 0.0), (20.0, 0.5, 0.0), (100.0, 0.5, 0.0)],
         [(20.0, 0.0, 0.0), (20.0, 0.1, 0.0), (20.0, 0.5, 0.0), (20.0, 1.0, 0.0)],
         [(20.0, 0.5, -0.1), (20.0, 0.5, 0.1), (20.0, 0.5, 0.5), (20.0, 0.5, 1.0)],
+        [(20.0, 0.5, 0.1, 3.0), (20.0, 0.5, 0.1, 0.5), (20.0, 0.5, 0.1, 0.1), (20.0, 0.5, 0.1, -9.0)],
     ],
-    ids=["words that weigh more", "words that stand together", "vectors that tell less apart"],
+    ids=["words that weigh more", "words that stand together", "texts that are all alike", "vectors that disagree"],
 )
-def test_words_count_more_with(known: list[tuple[float, float, float]]) -> None:
+def test_words_count_more_with(known: list[tuple[float, ...]]) -> None:
     shares = [weights_for(*each).lexical for each in known]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < shares[-1] < 1

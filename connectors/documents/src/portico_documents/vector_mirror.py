@@ -21,6 +21,7 @@ from portico_documents.conditions import metadata_of
 from portico_documents.scan import embedded_text
 
 Rows = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.int64]
 
 _PAGE = 512
 _PAGE_OF_IDS = 8_192
@@ -38,18 +39,19 @@ class VectorMirror:
     embeddings: EmbeddingGenerator
     namespace: str
     words: bool = False
-    _mean: tuple[int, Rows | None] = field(default=(-1, None), init=False)
+    _sample: tuple[int, Numbers, Rows] | None = field(default=None, init=False)
 
-    async def mean(self, connection: sqlite3.Connection) -> Rows | None:
-        """Return the mean of some passages' vectors; None where there are none. It is kept for the revision.
+    async def sample(self, connection: sqlite3.Connection) -> tuple[Numbers, Rows]:
+        """Return some passages' numbers and vectors, which are kept for the revision.
 
-        The product with a query is its mean cosine with them. Ids are hashes: the first ones are taken at random.
+        Ids are hashes: those that come first are taken at random.
         """
-        revision = await in_thread(catalogue.revision, connection)
-        if self._mean[0] != revision:
-            vectors = (await self.store.get(self.namespace, await in_thread(_first_ids, connection)))[1]
-            self._mean = revision, None if vectors is None else as_rows(vectors).mean(axis=0)
-        return self._mean[1]
+        revision, numbers = await in_thread(_first_ids, connection)
+        if self._sample is None or self._sample[0] != revision:
+            records, vectors = await self.store.get(self.namespace, list(numbers))
+            rows = np.zeros((0, 1), dtype=np.float32) if vectors is None else as_rows(vectors)
+            self._sample = revision, np.array([numbers[record.id] for record in records], dtype=np.int64), rows
+        return self._sample[1:]
 
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.
@@ -171,8 +173,10 @@ def _words(trail: str, text: str, parts: str) -> str:
     return "\n".join(filter(None, (trail, text, parts)))
 
 
-def _first_ids(connection: sqlite3.Connection) -> list[str]:
-    return [id for (id,) in connection.execute("SELECT id FROM passages ORDER BY id LIMIT ?", (_SAMPLE,))]
+def _first_ids(connection: sqlite3.Connection) -> tuple[int, dict[str, int]]:
+    """Return the revision, and the numbers of the passages whose ids come first."""
+    rows = connection.execute("SELECT id, number FROM passages ORDER BY id LIMIT ?", (_SAMPLE,))
+    return catalogue.revision(connection), dict(rows)
 
 
 def _sum_of_ids(connection: sqlite3.Connection) -> int:
