@@ -172,6 +172,9 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
         return connection
 
 
+_MOST_IDLE = 4
+
+
 class Readers:
     """Connections of searches, kept open: opening one takes as long as many searches. Each serves one at a time."""
 
@@ -195,8 +198,10 @@ class Readers:
             except BaseException:
                 connection.close()
                 raise
-            if identity:
+            if identity and len(self._idle) < _MOST_IDLE:
                 self._idle.append(reader)
+            else:
+                connection.close()
 
     def close(self) -> None:
         """Close those that no search has."""

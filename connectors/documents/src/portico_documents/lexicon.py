@@ -28,6 +28,7 @@ _TOOLS = (
 )
 _MOST_TERMS = 10_000
 _MOST_ROWS = 250_000
+_READ_AT_ONCE = 10_000
 
 Numbers = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
@@ -142,15 +143,13 @@ class Lexicon:
             self._asked += len(numbers)
             if 16 * self._asked < self.passages - len(known):
                 return None
-            ids: list[int] = []
-            sizes = bytearray()
-            for id, size in connection.execute("SELECT id, sz FROM words_docsize WHERE id > ? ORDER BY id", (last,)):
-                ids.append(id)
-                sizes += size
-            if not ids:
+            reading = connection.execute("SELECT id, sz FROM words_docsize WHERE id > ? ORDER BY id", (last,))
+            while read := reading.fetchmany(_READ_AT_ONCE):
+                counts = _varints(b"".join(size for _, size in read)).reshape(len(read), -1).sum(axis=1)
+                known = np.concatenate((known, np.array([id for id, _ in read], dtype=np.int64)))
+                lengths = np.concatenate((lengths, counts))
+            if not len(known):
                 return None
-            known = np.concatenate((known, np.array(ids, dtype=np.int64)))
-            lengths = np.concatenate((lengths, _varints(sizes).reshape(len(ids), -1).sum(axis=1)))
             self.lengths = known, lengths
         found = np.searchsorted(known, numbers).clip(max=len(known) - 1)
         return lengths[found] if np.array_equal(known[found], numbers) else None
@@ -165,7 +164,7 @@ def _first(values: Numbers) -> Numbers:
     return np.flatnonzero(np.concatenate((values[:1] >= values[:1], values[1:] != values[:-1])))
 
 
-def _varints(data: bytes | bytearray) -> Numbers:
+def _varints(data: bytes) -> Numbers:
     """Return numbers as SQLite writes them: seven bits to a byte, the highest first, all but the last one marked."""
     if not data:
         return np.zeros(0, dtype=np.int64)
