@@ -101,6 +101,31 @@ async def test_the_result_does_not_depend_on_how_many_are_asked_for(make_search,
         assert await search.rank("number of walls in text 7", count) == every[:count]
 
 
+async def test_a_search_goes_on_where_its_index_was_made_anew(make_search, filled) -> None:
+    search = make_search()
+    assert [hit.path for hit in await search.rank("bricks and mortar", 1)] == ["walls.md"]
+    catalogue.remove(search._place.catalogue)
+    (filled / "walls.md").rename(filled / "stones.md")
+    await make_search().index.update()
+    assert [hit.path for hit in await search.rank("bricks and mortar", 1)] == ["stones.md"]
+
+
+async def test_searches_at_once_find_what_each_finds_alone(make_search, filled) -> None:
+    search = make_search()
+    queries = [f"number of walls in text {number}" for number in range(20)]
+    alone = [await search.rank(query, 5) for query in queries]
+    assert await asyncio.gather(*(search.rank(query, 5) for query in queries)) == alone
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="others drop objects later")
+async def test_a_search_that_is_dropped_leaves_no_log_beside_its_index(make_search, filled) -> None:
+    search = make_search()
+    await search.rank("bricks and mortar", 1)
+    folder = search._place.folder
+    del search
+    assert not list(folder.glob("*-wal"))
+
+
 async def test_each_half_alone_orders_by_its_own_score(make_search, filled) -> None:
     search = make_search()
     lexical = await search.rank("walls text", 22, weights=LEXICAL)

@@ -26,11 +26,11 @@ _TOOLS = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.query USING fts5(text, tokenize='porter unicode61')",
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.tokens USING fts5vocab(temp, query, instance)",
 )
-_MOST_TERMS = 10_000
 _MOST_ROWS = 250_000
 _READ_AT_ONCE = 10_000
 
 Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.void]
 
 
@@ -39,7 +39,7 @@ class LexicalScores:
     """Passages in the order of their numbers, with scores in 0 to 1; ``idf`` is the sum over the query's terms."""
 
     numbers: Numbers
-    scores: npt.NDArray[np.float64]
+    scores: Scores
     idf: float
 
     def best(self, count: int) -> Numbers:
@@ -49,7 +49,7 @@ class LexicalScores:
             rows = np.flatnonzero(self.scores >= np.partition(self.scores, -count)[-count])
         return rows[np.lexsort((self.numbers[rows], -self.scores[rows]))][:count]
 
-    def of(self, numbers: Numbers) -> npt.NDArray[np.float64]:
+    def of(self, numbers: Numbers) -> Scores:
         """Return the scores of these passages, 0 for one that has none of the words."""
         if not len(self.numbers):
             return np.zeros(len(numbers))
@@ -67,7 +67,6 @@ class Lexicon:
 
     def __init__(self, connection: sqlite3.Connection, known: Lexicon | None) -> None:
         self.state = _state(connection)
-        self._counts: dict[str, int] = {}
         self._rows: dict[str, Rows] = {}
         self._lock = threading.Lock()
         # The number of a passage is never given again in one database.
@@ -89,15 +88,10 @@ class Lexicon:
 
     def count(self, connection: sqlite3.Connection, term: str) -> int:
         """Return how many passages have a term."""
-        count = self._counts.get(term)
-        if count is None:
-            count = int(
-                connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (_quote(term),)).fetchone()[0]
-            )
-            if len(self._counts) >= _MOST_TERMS:
-                self._counts = {}
-            self._counts[term] = count
-        return count
+        if (rows := self._rows.get(term)) is not None:
+            return len(rows)
+        counting = connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (_quote(term),))
+        return int(counting.fetchone()[0])
 
     def rows(self, connection: sqlite3.Connection, term: str) -> Rows:
         """Return the passages that have a term by their numbers, and how much each is about it: up to k1 + 1."""
@@ -196,7 +190,7 @@ def score_words(
         rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
         counted = rare if any(count for _, count in rare) else counted
     numbers: list[Numbers] = []
-    scores: list[npt.NDArray[np.float64]] = []
+    scores: list[Scores] = []
     idf_sum = 0.0
     for term, count in counted:
         idf = math.log1p((total - count + 0.5) / (count + 0.5))

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from urllib.parse import quote_from_bytes
 
 import numpy as np
-import numpy.typing as npt
 
 from portico.errors import ConfigurationError, UnsupportedOption
 from portico.plugins import Services
@@ -33,7 +32,7 @@ from portico_documents.catalogue import CatalogueDamaged, in_thread, together
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
-from portico_documents.lexicon import LexicalScores, Lexicon, score_words
+from portico_documents.lexicon import LexicalScores, Lexicon, Numbers, Scores, score_words
 from portico_documents.quotes import line_now
 from portico_documents.scan import COLUMNS, is_whole
 from portico_documents.terms import query_terms
@@ -96,7 +95,7 @@ class Ranked(NamedTuple):
     vector: float
 
 
-def find_allowed(connection: sqlite3.Connection, filter: Filter) -> npt.NDArray[np.int64]:
+def find_allowed(connection: sqlite3.Connection, filter: Filter) -> Numbers:
     """Return the numbers of all passages that pass a filter."""
     condition, values = to_sql(filter)
     rows = connection.execute(
@@ -141,8 +140,6 @@ def load_hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ran
         found.append(DocumentHit(text, shown, under, now, end_line, page, score, lexical, vector, link, changed))
     return found
 
-
-Scores = npt.NDArray[np.float64]
 
 _BALANCE = 0.4
 _ALL_ALIKE = 0.9
@@ -213,7 +210,7 @@ class Question:
     text: str
     vector: Vectors | None
     filter: Filter | None
-    allowed: npt.NDArray[np.int64] | None
+    allowed: Numbers | None
     words: LexicalScores
     nearest: Sequence[VectorMatch]
 
@@ -257,11 +254,7 @@ async def rank_here(
 
 
 async def _weigh(
-    connection: sqlite3.Connection,
-    mirror: VectorMirror,
-    asked: Question,
-    numbers: npt.NDArray[np.int64],
-    cosines: npt.NDArray[np.float64],
+    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, numbers: Numbers, cosines: Scores
 ) -> Weights:
     """Return the weights for a question; the passages by ``numbers``, with their cosines, have the best by words."""
     words = asked.words
@@ -279,12 +272,8 @@ async def _weigh(
 
 
 async def _cosines(
-    connection: sqlite3.Connection,
-    mirror: VectorMirror,
-    asked: Question,
-    nearest: Sequence[VectorMatch],
-    best_by_words: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, nearest: Sequence[VectorMatch], best: Numbers
+) -> tuple[Numbers, Scores]:
     """Return the numbers of the best of both halves, with their cosines."""
     cosines = {match.id: match.score for match in nearest}
 
@@ -293,7 +282,7 @@ async def _cosines(
         if asked.allowed is not None:
             inside = set(asked.allowed.tolist())
             numbers = {id: number for id, number in numbers.items() if number in inside}
-        others = sorted(set(best_by_words.tolist()) - set(numbers.values()))
+        others = sorted(set(best.tolist()) - set(numbers.values()))
         return numbers, look_up_numbers(connection, "number", others)
 
     numbers, of_words = await in_thread(look_up)
@@ -414,7 +403,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
         mirror = self._mirror()
         accepted = _filter_for_store(filter, mirror.store)
 
-        def read(opened: ExitStack) -> tuple[sqlite3.Connection, npt.NDArray[np.int64] | None, LexicalScores]:
+        def read(opened: ExitStack) -> tuple[sqlite3.Connection, Numbers | None, LexicalScores]:
             connection = opened.enter_context(self.index.readers.lend())
             allowed = None
             if filter is not None and (accepted is None or not mirror.words):
