@@ -110,8 +110,9 @@ class Lexicon:
         connection.execute("INSERT INTO temp.query VALUES (?)", (term,))
         tokens = connection.execute("SELECT term FROM temp.tokens").fetchall()
         if len(tokens) == 1:
-            found = connection.execute("SELECT doc FROM temp.instances WHERE term = ?", tokens[0])
-            places = np.fromiter((number for (number,) in found), dtype=np.int64)
+            # As one text, since other threads take turns with each row that Python is given.
+            found = connection.execute("SELECT group_concat(doc, ' ') FROM temp.instances WHERE term = ?", tokens[0])
+            places = np.fromstring(found.fetchone()[0] or "", dtype=np.int64, sep=" ")
             first = _first(places)
             numbers, times = places[first], np.diff(first, append=len(places))
             lengths = self._lengths_of(connection, numbers)

@@ -193,7 +193,7 @@ def weights_for(idf: float, best: float, background: float = 0.0, agreement: flo
     return Weights(lexical / (lexical + 1), 1 / (lexical + 1))
 
 
-_FIRST_DEPTH = 100
+_FIRST_DEPTH = 50
 _LAST_DEPTH = 6_400
 # Stores add up a product in different orders: the last digits must not decide between passages of one text.
 _DIGITS = 6

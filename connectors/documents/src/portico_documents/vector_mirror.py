@@ -46,8 +46,9 @@ class VectorMirror:
 
         Ids are hashes: those that come first are taken at random.
         """
-        revision, numbers = await in_thread(_first_ids, connection)
+        revision = catalogue.revision(connection)
         if self._sample is None or self._sample[0] != revision:
+            numbers = await in_thread(_first_ids, connection)
             records, vectors = await self.store.get(self.namespace, list(numbers))
             rows = np.zeros((0, 1), dtype=np.float32) if vectors is None else as_rows(vectors)
             self._sample = revision, np.array([numbers[record.id] for record in records], dtype=np.int64), rows
@@ -173,10 +174,8 @@ def _words(trail: str, text: str, parts: str) -> str:
     return "\n".join(filter(None, (trail, text, parts)))
 
 
-def _first_ids(connection: sqlite3.Connection) -> tuple[int, dict[str, int]]:
-    """Return the revision, and the numbers of the passages whose ids come first."""
-    rows = connection.execute("SELECT id, number FROM passages ORDER BY id LIMIT ?", (_SAMPLE,))
-    return catalogue.revision(connection), dict(rows)
+def _first_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    return dict(connection.execute("SELECT id, number FROM passages ORDER BY id LIMIT ?", (_SAMPLE,)))
 
 
 def _sum_of_ids(connection: sqlite3.Connection) -> int:
