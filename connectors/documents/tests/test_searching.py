@@ -101,6 +101,35 @@ async def test_the_result_does_not_depend_on_how_many_are_asked_for(make_search,
         assert await search.rank("number of walls in text 7", count) == every[:count]
 
 
+async def test_a_search_goes_on_where_its_index_was_made_anew(make_search, filled) -> None:
+    search = make_search()
+    assert [hit.path for hit in await search.rank("bricks and mortar", 1)] == ["walls.md"]
+    catalogue.remove(search._place.catalogue)
+    (filled / "walls.md").rename(filled / "stones.md")
+    await make_search().index.update()
+    assert [hit.path for hit in await search.rank("bricks and mortar", 1)] == ["stones.md"]
+
+
+async def test_searches_at_once_find_what_each_finds_alone(make_search, filled) -> None:
+    search = make_search()
+    queries = [f"number of walls in text {number}" for number in range(20)]
+    alone = [await search.rank(query, 5) for query in queries]
+    assert await asyncio.gather(*(search.rank(query, 5) for query in queries)) == alone
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="others drop objects later")
+async def test_a_search_that_is_dropped_leaves_no_log_beside_its_index(make_search, filled) -> None:
+    search = make_search()
+    await search.rank("bricks and mortar", 1)
+    folder = search._place.folder
+    del search
+    for _ in range(500):  # a thread of the pool may hold its last call a moment longer
+        if not list(folder.glob("*-wal")):
+            break
+        await asyncio.sleep(0.01)
+    assert not list(folder.glob("*-wal"))
+
+
 async def test_each_half_alone_orders_by_its_own_score(make_search, filled) -> None:
     search = make_search()
     lexical = await search.rank("walls text", 22, weights=LEXICAL)
@@ -125,11 +154,29 @@ async def test_an_empty_folder_finds_nothing(make_search, folder) -> None:
     assert await make_search().rank("anything", 5) == []
 
 
-def test_a_long_query_trusts_its_words_more() -> None:
-    shares = [weights_for(idf).lexical for idf in (0.0, 5.0, 20.0, 100.0)]
+@pytest.mark.parametrize(
+    "known",
+    [
+        [(0.0, 0.5, 0.0), (5.0, 0.5, 0.0), (20.0, 0.5, 0.0), (100.0, 0.5, 0.0)],
+        [(20.0, 0.0, 0.0), (20.0, 0.1, 0.0), (20.0, 0.5, 0.0), (20.0, 1.0, 0.0)],
+        [(20.0, 0.5, -0.1), (20.0, 0.5, 0.1), (20.0, 0.5, 0.5), (20.0, 0.5, 1.0)],
+        [(20.0, 0.5, 0.1, 3.0), (20.0, 0.5, 0.1, 0.5), (20.0, 0.5, 0.1, 0.1), (20.0, 0.5, 0.1, -9.0)],
+    ],
+    ids=["words that weigh more", "words that stand together", "texts that are all alike", "vectors that disagree"],
+)
+def test_words_count_more_with(known: list[tuple[float, ...]]) -> None:
+    shares = [weights_for(*each).lexical for each in known]
     assert shares == sorted(shares)
-    assert shares[0] == 0
-    assert shares[-1] < 1
+    assert 0 <= shares[0] < shares[-1] < 1
+
+
+def test_a_term_is_scored_as_fts5_scores_it(words: sqlite3.Connection) -> None:
+    for term in ("red", "door", "wall", "cafe", "near and"):
+        scores = score_words(words, [term], None)
+        rows = words.execute("SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", (f'"{term}"',)).fetchall()
+        assert scores.numbers.tolist() == [number for number, _ in rows]
+        ratios = [score / -own for score, (_, own) in zip(scores.scores, rows, strict=True)]
+        assert ratios == pytest.approx([ratios[0]] * len(ratios)), term
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,7 @@ _LOADED_TEXT = 8_000_000
 _LOOK_EVERY = 1.0
 """Seconds between two checks of whether the folder was replaced. Commits are seen at once."""
 _ATTEMPTS = 10
+_READ_AT_ONCE = 500
 _SECONDS_A_PART_MAY_TAKE = 86_400
 
 
@@ -269,14 +270,14 @@ class FolderNamespace:
             if snapshot is None:
                 return [], None
             view, connection = snapshot
-            slots: list[int] = []
-            records: list[VectorRecord] = []
-            for id in ids:
-                row = connection.execute("SELECT slot, metadata FROM records WHERE id = ?", (encode_id(id),)).fetchone()
-                if row is not None:
-                    slots.append(row[0])
-                    records.append(VectorRecord(id, decode(row[1], self._folder)))
-            return (records, view.rows[slots]) if slots else ([], None)
+            found: dict[str, tuple[int, str]] = {}
+            for start in range(0, len(ids), _READ_AT_ONCE):
+                keys = [encode_id(id) for id in ids[start : start + _READ_AT_ONCE]]
+                query = f"SELECT id, slot, metadata FROM records WHERE id IN ({', '.join('?' * len(keys))})"
+                found.update((decode_id(id), (slot, text)) for id, slot, text in connection.execute(query, keys))
+            known = [id for id in ids if id in found]
+            records = [VectorRecord(id, decode(found[id][1], self._folder)) for id in known]
+            return (records, view.rows[[found[id][0] for id in known]]) if known else ([], None)
 
     def count(self) -> int:
         with self._snapshot() as snapshot:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Sqlite
@@ -23,6 +24,7 @@ _VERSION = 2
 # `path` is the name's bytes, `shown` its text: a name need not be UTF-8. `run` is the update that added the file.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('made', hex(randomblob(8)));
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, shown TEXT NOT NULL, type TEXT NOT NULL, hash BLOB NOT NULL,
     size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, cut TEXT NOT NULL, skipped TEXT, run INTEGER NOT NULL
@@ -44,6 +46,7 @@ CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -62,6 +65,16 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         if not task.cancelled():
             task.exception()  # so that it counts as seen
         raise
+
+
+async def together(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Await both at once; when one fails, or all is cancelled, cancel the other one and wait for it."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = group.create_task(first), group.create_task(second)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return tasks[0].result(), tasks[1].result()
 
 
 class CatalogueDamaged(StoreDamaged):
@@ -138,6 +151,11 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if create:
+                # Ids are hashes: the passages of a batch lie anywhere in the tables of ids. With SQLite's own 2 MB and
+                # 4 MB such a page is read and written many times over.
+                connection.execute("PRAGMA cache_size = -8000")
+                connection.execute("PRAGMA wal_autocheckpoint = 8000")
             if version == 0 and create:
                 connection.execute("PRAGMA journal_mode = WAL")
                 with Sqlite.transaction(connection):
@@ -152,6 +170,69 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+_MOST_IDLE = 4
+
+
+class Readers:
+    """Connections of searches, kept open: opening one takes as long as many searches. Each serves one at a time."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._idle: list[_Reader] = []
+        weakref.finalize(self, _close_all, self._idle)
+
+    @contextmanager
+    def lend(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection in a transaction, which reads one state of the database; map its errors to ours.
+
+        Blocks, and raises what `connect` raises. One whose file was replaced or written is not given again.
+        """
+        with store_errors(self._file):
+            identity, connection = reader = self._take()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+            if identity and len(self._idle) < _MOST_IDLE:
+                self._idle.append(reader)
+            else:
+                connection.close()
+
+    def close(self) -> None:
+        """Close those that no search has."""
+        _close_all(self._idle)
+
+    def _take(self) -> _Reader:
+        identity = _identity(self._file)
+        with suppress(IndexError):
+            while True:
+                known, connection = self._idle.pop()
+                if known == identity:
+                    return known, connection
+                connection.close()
+        return identity, connect(self._file)
+
+
+_Reader: TypeAlias = tuple[tuple[int, ...], sqlite3.Connection]
+
+
+def _close_all(idle: list[_Reader]) -> None:
+    while idle:
+        idle.pop()[1].close()
+
+
+def _identity(file: Path) -> tuple[int, ...]:
+    """Return what changes when a file is replaced or written; nothing where there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def is_sealed(file: Path) -> bool:
@@ -200,9 +281,22 @@ def write(
 
     ``words`` says whether the catalogue finds passages by their words, and must be the same each time.
     """
+    gone: set[str] = set()
+    added: list[bool] = []
+    rows: list[tuple[object, ...]] = []
     with Sqlite.transaction(connection):
-        gone: set[str] = set()
-        added = [_write_file(connection, entry, run, words, gone) for entry in entries]
+        for entry in entries:
+            known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
+            if known is not None:
+                gone |= _delete_passages(connection, known[0], words)
+            added.append(known is None)
+            rows += _write_file(connection, entry, *(known or (None, run)))
+        last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
+        numbered = [(number, *row) for number, row in enumerate(rows, connection.execute(last).fetchone()[0] + 1)]
+        connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", numbered)
+        if words:
+            found_by = ((row[0], *row[5:8]) for row in numbered)
+            connection.executemany("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)", found_by)
         bump_revision(connection)
     gone -= {passage.id for entry in entries for passage in entry.passages}
     return added, sorted(gone)
@@ -235,29 +329,22 @@ def ids_by_hash(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> dict
     return found
 
 
-def _write_file(connection: sqlite3.Connection, entry: FileEntry, run: int, words: bool, gone: set[str]) -> bool:
-    known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
-    if known is not None:
-        gone |= _delete_passages(connection, known[0], words)
-    number, run = known or (None, run)
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one anew each time
+
+
+def _write_file(
+    connection: sqlite3.Connection, entry: FileEntry, number: int | None, run: int
+) -> Iterator[tuple[object, ...]]:
+    """Write a file without its passages, and yield them as rows without their numbers."""
     state = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped, run)
     file = connection.execute(
         "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (number, entry.path, entry.shown, entry.type, *state),
     ).lastrowid
-    last = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'").fetchone()[0]
     for ordinal, passage in enumerate(entry.passages):
-        number = last + 1 + ordinal
-        headings = json.dumps(passage.headings, ensure_ascii=False)
-        found_by = (passage.text, passage.trail, passage.parts)
+        found_by = (passage.text, passage.trail, passage.parts, _encode(passage.headings))
         place = (passage.line, passage.end_line, passage.page)
-        connection.execute(
-            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, passage.id, file, ordinal, passage.hash, *found_by, headings, *place),
-        )
-        if words:
-            connection.execute("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)", (number, *found_by))
-    return known is None
+        yield (passage.id, file, ordinal, passage.hash, *found_by, *place)
 
 
 def _delete_passages(connection: sqlite3.Connection, file: int, words: bool) -> set[str]:

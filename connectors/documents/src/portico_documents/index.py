@@ -46,6 +46,7 @@ class FolderIndex:
         self._place = place
         self._mirror = mirror
         self._queue = queue
+        self.readers = catalogue.Readers(place.catalogue)
         self._preparing = asyncio.Lock()
         self._synchronised: int | None = None
 
@@ -60,6 +61,7 @@ class FolderIndex:
                 try:
                     return replace(await self._update(reporter), repaired=tuple(repaired))
                 except CatalogueDamaged as error:
+                    self.readers.close()
                     await in_thread(catalogue.remove, self._place.catalogue)
                     why = "was of another version" if isinstance(error, CatalogueOutdated) else "was damaged"
                     repaired.append(f"The index in {folder} {why}: it is made anew.")
@@ -72,34 +74,34 @@ class FolderIndex:
     async def prepare(self) -> None:
         """Make sure that there is something to search: build what was never built, refill an emptied store."""
         async with self._preparing:
-            state = await self._state()
-            if state is None:
+            revision = await in_thread(self._revision)
+            if revision is None:
                 await self.update()
                 return
-            revision, passages = state
-            mirror = self._mirror()
             if self._synchronised == revision:
                 return
+            mirror = self._mirror()
             if not mirror.store.persistent:
                 await self._synchronise(mirror, remove=False)
-            elif await mirror.store.count(mirror.namespace) < passages:
-                # Another process may be at work: what it has done so far can be searched.
-                with suppress(_Busy):
-                    async with self._lock_at_once():
-                        await self._synchronise(mirror, remove=True)
+            else:
+                async with self._connection() as connection:
+                    passages = await in_thread(catalogue.count_passages, connection)
+                if await mirror.store.count(mirror.namespace) < passages:
+                    # Another process may be at work: what it has done so far can be searched.
+                    with suppress(_Busy):
+                        async with self._lock_at_once():
+                            await self._synchronise(mirror, remove=True)
             self._synchronised = revision
 
-    async def _state(self) -> tuple[int, int] | None:
-        """Return the catalogue's revision and size; None when this version never built it to the end."""
-        await in_thread(catalogue.is_sealed, self._place.catalogue)
+    def _revision(self) -> int | None:
+        """Return the catalogue's revision; None when this version never built it to the end."""
+        catalogue.is_sealed(self._place.catalogue)
         if not self._place.catalogue.exists():
             return None
         try:
-            async with self._connection() as connection:
-                if await in_thread(catalogue.get_meta, connection, "complete") is None:
-                    return None
-                passages = await in_thread(catalogue.count_passages, connection)
-                return await in_thread(catalogue.revision, connection), passages
+            with self.readers.lend() as connection:
+                built = catalogue.get_meta(connection, "complete") is not None
+                return catalogue.revision(connection) if built else None
         except CatalogueOutdated:
             return None
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -21,9 +21,11 @@ from portico_documents.conditions import metadata_of
 from portico_documents.scan import embedded_text
 
 Rows = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.int64]
 
 _PAGE = 512
 _PAGE_OF_IDS = 8_192
+_SAMPLE = 256
 
 
 @dataclass(slots=True)
@@ -37,6 +39,20 @@ class VectorMirror:
     embeddings: EmbeddingGenerator
     namespace: str
     words: bool = False
+    _sample: tuple[int, Numbers, Rows] | None = field(default=None, init=False)
+
+    async def sample(self, connection: sqlite3.Connection) -> tuple[Numbers, Rows]:
+        """Return some passages' numbers and vectors, which are kept for the revision.
+
+        Ids are hashes: those that come first are taken at random.
+        """
+        revision = catalogue.revision(connection)
+        if self._sample is None or self._sample[0] != revision:
+            numbers = await in_thread(_first_ids, connection)
+            records, vectors = await self.store.get(self.namespace, list(numbers))
+            rows = np.zeros((0, 1), dtype=np.float32) if vectors is None else as_rows(vectors)
+            self._sample = revision, np.array([numbers[record.id] for record in records], dtype=np.int64), rows
+        return self._sample[1:]
 
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.
@@ -156,6 +172,10 @@ def _batch(
 def _words(trail: str, text: str, parts: str) -> str:
     """Return what a passage is found by in a store that finds by words: the same as in the catalogue."""
     return "\n".join(filter(None, (trail, text, parts)))
+
+
+def _first_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    return dict(connection.execute("SELECT id, number FROM passages ORDER BY id LIMIT ?", (_SAMPLE,)))
 
 
 def _sum_of_ids(connection: sqlite3.Connection) -> int:
