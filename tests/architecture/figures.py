@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FRONTS = ("__init__", "errors", "plans", "plugins", "ports", "search")
 """The public modules of core, below `portico`."""
 LIMITS = {
-    "source lines": 85_200,
+    "source lines": 85_500,
     "core lines": 26_600,
     "testkit lines, with its tests": 12_240,
     "public names of core": 231,
