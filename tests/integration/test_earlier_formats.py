@@ -1,17 +1,19 @@
-"""Files that an earlier commit wrote stay readable: plans, journals, threads, saved plans, vectors, chats, traces.
+"""Files that an earlier commit wrote stay readable: plans, journals, threads, vectors, chats, traces, reports.
 
-`formats` holds them as they were written on 2026-11-23, conversations and traces on 2026-11-30. They are never written
-again. Indexes and embeddings are caches: those of another version are made anew.
+`formats` holds them as they were written on 2026-11-23; conversations, traces and reports on 2026-11-30. They are never
+written again. Indexes and embeddings are caches: those of another version are made anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from tests.support.command_line import run_command
 
 from portico import (
     From,
@@ -132,6 +134,19 @@ async def test_a_conversation_of_the_page_is_shown_and_continued(formats: Path) 
 def test_a_file_of_traces_is_shown(formats: Path) -> None:
     spans = spans_of_file(formats / "trace.jsonl", "20261130-120003-65ae87d2ae54")
     assert "invoke_workflow" in " ".join(each["name"] for each in spans)
+
+
+def test_an_evaluation_is_compared_with_an_earlier_report(formats: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "kettle.md").write_text("# Kettle\n\nDescale the kettle with vinegar once a month.\n")
+    case = json.loads((formats / "report.json").read_text("utf-8"))["cases"][0]
+    asked = {"id": case["id"], "question": case["question"], "facts": ["twice a month"]}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(asked) + "\n")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    words = ("eval", "cases.jsonl", "--docs", "docs", "--against", str(formats / "report.json"), "--json")
+    code, output, said = run_command(*words, cwd=tmp_path, env=environment)
+    assert code == 1, said
+    assert json.loads(output)["against"]["worse"] == ["kettle"]
 
 
 @pytest.mark.parametrize(("run", "state"), [("done", "done"), ("held", "held"), ("failed", "failed")])
