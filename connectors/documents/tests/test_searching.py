@@ -117,6 +117,37 @@ async def test_searches_at_once_find_what_each_finds_alone(make_search, filled) 
     assert await asyncio.gather(*(search.rank(query, 5) for query in queries)) == alone
 
 
+async def test_words_find_while_another_process_fills_a_store_that_lost_its_vectors(make_search, filled, store) -> None:
+    writer, search = make_search(), make_search()
+    await writer.index.update()
+    before = await make_search().rank("text of number 7", 5)
+    await store.drop(writer._mirror().namespace)
+    async with writer.index._lock_at_once():
+        assert (await search.rank("text of number 7", 5))[0].lexical > 0
+    await writer.index.update()
+    assert await search.rank("text of number 7", 5) == before
+
+
+async def test_the_error_of_one_half_keeps_its_cause_and_ends_the_other_half() -> None:
+    ended: list[str] = []
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError("this half") from ValueError("why")
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("other half")
+
+    for halves in ((fail(), work()), (work(), fail())):
+        with pytest.raises(LookupError) as caught:
+            await catalogue.together(*halves)
+        assert isinstance(caught.value.__cause__, ValueError)
+    assert ended == ["other half"] * 2
+
+
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="others drop objects later")
 async def test_a_search_that_is_dropped_leaves_no_log_beside_its_index(make_search, filled) -> None:
     search = make_search()
