@@ -14,8 +14,10 @@ from hypothesis import given, settings, strategies as st
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, TextSearchOptions
 from portico_documents import catalogue
+from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.conditions import metadata_of, to_sql
 from portico_documents.config import DocumentsSettings
+from portico_documents.lexicon import Lexicon
 from portico_documents.search import LEXICAL, VECTOR, DocumentsSearch, score_words, weights_for
 from portico_documents.terms import query_terms
 
@@ -126,6 +128,20 @@ async def test_words_find_while_another_process_fills_a_store_that_lost_its_vect
         assert (await search.rank("text of number 7", 5))[0].lexical > 0
     await writer.index.update()
     assert await search.rank("text of number 7", 5) == before
+
+
+def test_what_searches_keep_of_the_words_does_not_grow_with_updates(tmp_path: Path) -> None:
+    writer = catalogue.connect(tmp_path / "catalogue.db", create=True)
+    lexicon: Lexicon | None = None
+    for run in range(10):
+        passages = tuple(
+            PassageEntry(f"{run} {n}", bytes([run, n]), "red door", (), "", "", 1, 1, None) for n in range(20)
+        )
+        catalogue.write(writer, [FileEntry(b"a", "a", "text", bytes([run]), 1, run, "", None, passages)], run)
+        lexicon = Lexicon.of(writer, lexicon)
+        assert len(score_words(writer, ["red"], None, lexicon).numbers) == 20
+        assert len(lexicon.lengths[0]) <= 60
+    writer.close()
 
 
 async def test_the_error_of_one_half_keeps_its_cause_and_ends_the_other_half() -> None:

@@ -76,10 +76,7 @@ async def together(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]
         error = errors.exceptions[0]
     else:
         return tasks[0].result(), tasks[1].result()
-    try:
-        raise error  # outside of the group's `except`: with the cause that it has
-    finally:
-        del error  # which holds this frame
+    raise error  # outside of the group's `except`: with the cause that it has
 
 
 class CatalogueDamaged(StoreDamaged):
