@@ -14,8 +14,10 @@ from hypothesis import given, settings, strategies as st
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, TextSearchOptions
 from portico_documents import catalogue
+from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.conditions import metadata_of, to_sql
 from portico_documents.config import DocumentsSettings
+from portico_documents.lexicon import Lexicon
 from portico_documents.search import LEXICAL, VECTOR, DocumentsSearch, score_words, weights_for
 from portico_documents.terms import query_terms
 
@@ -115,6 +117,51 @@ async def test_searches_at_once_find_what_each_finds_alone(make_search, filled) 
     queries = [f"number of walls in text {number}" for number in range(20)]
     alone = [await search.rank(query, 5) for query in queries]
     assert await asyncio.gather(*(search.rank(query, 5) for query in queries)) == alone
+
+
+async def test_words_find_while_another_process_fills_a_store_that_lost_its_vectors(make_search, filled, store) -> None:
+    writer, search = make_search(), make_search()
+    await writer.index.update()
+    before = await make_search().rank("text of number 7", 5)
+    await store.drop(writer._mirror().namespace)
+    async with writer.index._lock_at_once():
+        assert (await search.rank("text of number 7", 5))[0].lexical > 0
+    await writer.index.update()
+    assert await search.rank("text of number 7", 5) == before
+
+
+def test_what_searches_keep_of_the_words_does_not_grow_with_updates(tmp_path: Path) -> None:
+    writer = catalogue.connect(tmp_path / "catalogue.db", create=True)
+    lexicon: Lexicon | None = None
+    for run in range(10):
+        passages = tuple(
+            PassageEntry(f"{run} {n}", bytes([run, n]), "red door", (), "", "", 1, 1, None) for n in range(20)
+        )
+        catalogue.write(writer, [FileEntry(b"a", "a", "text", bytes([run]), 1, run, "", None, passages)], run)
+        lexicon = Lexicon.of(writer, lexicon)
+        assert len(score_words(writer, ["red"], None, lexicon).numbers) == 20
+        assert len(lexicon.lengths[0]) <= 60
+    writer.close()
+
+
+async def test_the_error_of_one_half_keeps_its_cause_and_ends_the_other_half() -> None:
+    ended: list[str] = []
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError("this half") from ValueError("why")
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("other half")
+
+    for halves in ((fail(), work()), (work(), fail())):
+        with pytest.raises(LookupError) as caught:
+            await catalogue.together(*halves)
+        assert isinstance(caught.value.__cause__, ValueError)
+    assert ended == ["other half"] * 2
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="others drop objects later")

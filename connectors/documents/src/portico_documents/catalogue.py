@@ -73,8 +73,10 @@ async def together(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]
         async with asyncio.TaskGroup() as group:
             tasks = group.create_task(first), group.create_task(second)
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return tasks[0].result(), tasks[1].result()
+        error = errors.exceptions[0]
+    else:
+        return tasks[0].result(), tasks[1].result()
+    raise error  # outside of the group's `except`: with the cause that it has
 
 
 class CatalogueDamaged(StoreDamaged):

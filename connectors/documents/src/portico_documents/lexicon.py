@@ -69,15 +69,15 @@ class Lexicon:
         self.state = _state(connection)
         self._rows: dict[str, Rows] = {}
         self._lock = threading.Lock()
-        # The number of a passage is never given again in one database.
-        same = known is not None and known.state[0] == self.state[0]
-        nothing = np.zeros(0, dtype=np.int64)
-        self.lengths: tuple[Numbers, Numbers] = known.lengths if known is not None and same else (nothing, nothing)
         self._asked = 0
         (block,) = connection.execute("SELECT block FROM words_data WHERE id = 1").fetchone() or (b"",)
         passages, *tokens = _varints(block).tolist() or [0]
         self.passages: int = passages
         self._mean = max(1.0, sum(tokens)) / max(1, self.passages)
+        self.lengths: tuple[Numbers, Numbers] = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        # The number of a passage is never given again in one database; those of passages that are gone pile up.
+        if known is not None and known.state[0] == self.state[0] and len(known.lengths[0]) <= 2 * self.passages:
+            self.lengths = known.lengths
 
     @classmethod
     def of(cls, connection: sqlite3.Connection, known: Lexicon | None = None) -> Lexicon:

@@ -263,9 +263,10 @@ async def _weigh(
     if asked.vector is None or not len(best):
         return weights_for(*known)
     some, rows = await mirror.sample(connection)
-    background = rows[~np.isin(some, best)] @ as_rows(asked.vector)[0]
-    if len(background) < _BEST:  # too few to tell
+    others = rows[~np.isin(some, best)]
+    if len(others) < _BEST:  # too few to tell
         return weights_for(*known)
+    background = others @ as_rows(asked.vector)[0]
     mean, deviation = float(background.mean()), float(background.std())
     above = float(cosines[np.isin(numbers, best)].mean()) - mean
     return weights_for(*known, mean, above / deviation if deviation else 1.0)

@@ -42,17 +42,18 @@ class VectorMirror:
     _sample: tuple[int, Numbers, Rows] | None = field(default=None, init=False)
 
     async def sample(self, connection: sqlite3.Connection) -> tuple[Numbers, Rows]:
-        """Return some passages' numbers and vectors, which are kept for the revision.
+        """Return some passages' numbers and vectors, which are kept for the revision once the store has them all.
 
         Ids are hashes: those that come first are taken at random.
         """
         revision = catalogue.revision(connection)
-        if self._sample is None or self._sample[0] != revision:
+        if (sample := self._sample) is None or sample[0] != revision:
             numbers = await in_thread(_first_ids, connection)
             records, vectors = await self.store.get(self.namespace, list(numbers))
             rows = np.zeros((0, 1), dtype=np.float32) if vectors is None else as_rows(vectors)
-            self._sample = revision, np.array([numbers[record.id] for record in records], dtype=np.int64), rows
-        return self._sample[1:]
+            sample = revision, np.array([numbers[record.id] for record in records], dtype=np.int64), rows
+            self._sample = sample if len(records) == len(numbers) else None
+        return sample[1:]
 
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.
