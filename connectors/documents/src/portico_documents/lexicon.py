@@ -124,7 +124,7 @@ class Lexicon:
         # What is more than one word is looked for by FTS5 itself; its idf is taken out again.
         found = connection.execute("SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", (_quote(term),))
         rows = np.fromiter(found, dtype=_ROW)
-        rows["about"] /= -(max(math.log((self.passages - len(rows) + 0.5) / (len(rows) + 0.5)), 0.0) or _LEAST_IDF)
+        rows["about"] /= -(max(math.log((max(self.passages - len(rows), 0) + 0.5) / (len(rows) + 0.5)), 0.0) or _LEAST_IDF)
         return rows
 
     def _lengths_of(self, connection: sqlite3.Connection, numbers: Numbers) -> Numbers | None:
@@ -140,7 +140,10 @@ class Lexicon:
                 return None
             reading = connection.execute("SELECT id, sz FROM words_docsize WHERE id > ? ORDER BY id", (last,))
             while read := reading.fetchmany(_READ_AT_ONCE):
-                counts = _varints(b"".join(size for _, size in read)).reshape(len(read), -1).sum(axis=1)
+                counts = _varints(b"".join(size for _, size in read if isinstance(size, bytes)))
+                if not len(counts) or len(counts) % len(read):
+                    return None  # damaged: what FTS5 says then counts
+                counts = counts.reshape(len(read), -1).sum(axis=1)
                 known = np.concatenate((known, np.array([id for id, _ in read], dtype=np.int64)))
                 lengths = np.concatenate((lengths, counts))
             if not len(known):
@@ -161,7 +164,7 @@ def _first(values: Numbers) -> Numbers:
 
 def _varints(data: bytes) -> Numbers:
     """Return numbers as SQLite writes them: seven bits to a byte, the highest first, all but the last one marked."""
-    if not data:
+    if not data or data[-1] >= 128:
         return np.zeros(0, dtype=np.int64)
     codes = np.frombuffer(data, dtype=np.uint8).astype(np.int64)
     ends = np.flatnonzero(codes < 128)
@@ -194,7 +197,7 @@ def score_words(
     scores: list[Scores] = []
     idf_sum = 0.0
     for term, count in counted:
-        idf = math.log1p((total - count + 0.5) / (count + 0.5))
+        idf = math.log1p((max(total - count, 0) + 0.5) / (count + 0.5))
         idf_sum += idf
         if count:
             rows = lexicon.rows(connection, term)
