@@ -124,7 +124,8 @@ class Lexicon:
         # What is more than one word is looked for by FTS5 itself; its idf is taken out again.
         found = connection.execute("SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", (_quote(term),))
         rows = np.fromiter(found, dtype=_ROW)
-        rows["about"] /= -(max(math.log((max(self.passages - len(rows), 0) + 0.5) / (len(rows) + 0.5)), 0.0) or _LEAST_IDF)
+        others = max(self.passages - len(rows), 0)
+        rows["about"] /= -(max(math.log((others + 0.5) / (len(rows) + 0.5)), 0.0) or _LEAST_IDF)
         return rows
 
     def _lengths_of(self, connection: sqlite3.Connection, numbers: Numbers) -> Numbers | None:
