@@ -75,8 +75,11 @@ class Evaluation:
                 async with asyncio.TaskGroup() as group:
                     for _ in range(min(self.jobs, len(waiting))):
                         group.create_task(work())
-            except BaseExceptionGroup as group_error:
-                raise group_error.exceptions[0] from None
+            except BaseExceptionGroup as failures:
+                failed = failures.exceptions[0]
+            else:
+                return
+            raise failed  # outside of the handler, so that it keeps its cause and context
 
     def _runs(self) -> Iterator[tuple[Case, int, str]]:
         for repeat in range(self.repeats):
