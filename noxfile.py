@@ -344,7 +344,7 @@ def site(session: nox.Session) -> None:
 
 
 def requirements(leaf: Path) -> set[str]:
-    """Return what the tests of a leaf need: its dependencies, and those of a dependency group `test` of its own."""
+    """Return what the tests of a leaf need: its dependencies, and those of its dependency group `test`."""
     project = tomllib.loads((ROOT / leaf / "pyproject.toml").read_text("utf-8"))
     return {*project["project"]["dependencies"], *project.get("dependency-groups", {}).get("test", ())}
 

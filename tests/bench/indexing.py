@@ -1,6 +1,6 @@
 """Indexing a folder: peak memory and speed for 2,000 and 20,000 documents, with the embedded default.
 
-Each size is indexed by a process of its own: `python -m tests.bench.indexing [SIZE...]`. The vectors lie in a file
+Each size is indexed by a separate process: `python -m tests.bench.indexing [SIZE...]`. The vectors lie in a file
 and count to the peak as far as the system holds them. Ends with one JSON object on a line; fails when the largest
 size takes more than 1.3 times the memory of the smallest.
 """
@@ -40,7 +40,7 @@ def write_documents(folder: Path, count: int) -> None:
 
 
 async def index(folder: Path, base: Path) -> dict[str, Any]:
-    """Index the folder and return what it took; runs in a process of its own."""
+    """Index the folder and return what it took; runs in a separate process."""
     from portico.ports import EmbeddingGenerator, VectorStore
     from portico_documents.config import DocumentsSettings
     from portico_documents.search import DocumentsSearch

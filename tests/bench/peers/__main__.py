@@ -1,4 +1,4 @@
-"""Portico beside its peers, each in an environment of its own: `nox -s bench -- --peers [NAME...] [ROW...] [--newest]`.
+"""Portico beside its peers, each in a separate environment: `nox -s bench -- --peers [NAME...] [ROW...] [--newest]`.
 
 Environments are made by uv in `.nox/peers` and kept; Portico's gets this checkout each time. Names are those of the
 files `peer_NAME.py`, rows are those of `work.ROWS`; without any, all are measured. `--newest` takes the newest versions
