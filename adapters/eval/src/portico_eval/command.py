@@ -18,6 +18,7 @@ from portico_cli.invocation import (
     chat_option,
     common_options,
     docs_option,
+    file_option,
     json_option,
     overrides_of,
     pass_invocation,
@@ -34,7 +35,6 @@ from portico_cli.terminal.progress import update_sources
 if TYPE_CHECKING:
     from portico import Kernel, PlanReview
 
-_file_option = partial(click.option, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 _count_option = partial(click.option, metavar="N", type=click.IntRange(1), show_default=True)
 
 
@@ -48,14 +48,14 @@ _count_option = partial(click.option, metavar="N", type=click.IntRange(1), show_
 @_count_option("--repeat", "repeats", default=1, help="Run each case N times, for means with a standard deviation.")
 @click.option("--judge", "judged", is_flag=True, help="Let a model judge whether answers state the facts.")
 @click.option("--judge-chat", metavar="NAME", help="Let this chat service judge, instead of the one that answers.")
-@_file_option("--against", help="Compare with this earlier report; a case that failed there may fail.")
+@file_option("--against", help="Compare with this earlier report; a case that failed there may fail.")
 @click.option(
     "--tolerance", metavar="SHARE", type=click.FloatRange(0, 1), help="With --against: let no share fall by more."
 )
-@_file_option("--save", help="Write the report to this file, and each result beside it.")
+@file_option("--save", help="Write the report to this file, and each result beside it.")
 @click.option("--resume", is_flag=True, help="With --save: keep results of cases and settings that have not changed.")
-@_file_option("--junit", help="Write the report to this file as JUnit's XML.")
-@_file_option("--plot", help="Draw the figures into this file, as SVG.")
+@file_option("--junit", help="Write the report to this file as JUnit's XML.")
+@file_option("--plot", help="Draw the figures into this file, as SVG.")
 @click.option("--yes", is_flag=True, help="Let plans with effects run; otherwise they wait, and count as a question.")
 @trace_option
 @json_option
