@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from tests.bench.indexing import invented
 from tests.support.postgres_server import postgres_server
 
 LIMIT = 2.5
@@ -47,9 +48,7 @@ SECONDS_TO_START = 60
 def write_documents(folder: Path, passages: int) -> None:
     """Write Markdown files of sections, each of which is one passage of about 800 characters, no two alike."""
     chance = random.Random(7)
-    vocabulary = ["".join(chance.choices("aeioubcdfglmnprst", k=chance.randint(3, 9))) for _ in range(20_000)]
-    weights = [1 / rank for rank in range(1, len(vocabulary) + 1)]
-    words = chance.choices(vocabulary, weights, k=WORDS_IN_A_PASSAGE * 4_000)
+    words = invented(chance, WORDS_IN_A_PASSAGE * 4_000)
     for number in range(0, passages, PASSAGES_IN_A_FILE):
         sections = []
         for place in range(number, min(number + PASSAGES_IN_A_FILE, passages)):

@@ -23,12 +23,16 @@ LIMIT = 1.3
 WORDS_IN_A_DOCUMENT = 250
 
 
-def write_documents(folder: Path, count: int) -> None:
-    """Write Markdown files of words of an invented vocabulary, common ones more often, in two sections."""
-    chance = random.Random(7)
+def invented(chance: random.Random, count: int) -> list[str]:
+    """Return words of an invented vocabulary, common ones more often."""
     vocabulary = ["".join(chance.choices("aeioubcdfglmnprst", k=chance.randint(3, 9))) for _ in range(20_000)]
-    weights = [1 / rank for rank in range(1, len(vocabulary) + 1)]
-    words = chance.choices(vocabulary, weights, k=WORDS_IN_A_DOCUMENT * 1_000)
+    return chance.choices(vocabulary, [1 / rank for rank in range(1, len(vocabulary) + 1)], k=count)
+
+
+def write_documents(folder: Path, count: int) -> None:
+    """Write Markdown files of invented words, in two sections."""
+    chance = random.Random(7)
+    words = invented(chance, WORDS_IN_A_DOCUMENT * 1_000)
     for number in range(count):
         start = chance.randrange(len(words) - WORDS_IN_A_DOCUMENT)
         chosen = words[start : start + WORDS_IN_A_DOCUMENT]

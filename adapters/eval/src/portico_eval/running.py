@@ -69,7 +69,6 @@ class Evaluation:
         waiting = [each for each in self._runs() if each[2] not in known]
         left, total = iter(waiting), self.repeats * len(self.cases)
         progress = Progress("Running the cases", bar=True)
-        progress.say("Running the cases", len(self.results), total)
         with progress:
 
             async def work() -> None:
