@@ -267,7 +267,7 @@ def mutation(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure against the raw floor: every file of tests/bench, or those given; `-- --peers` other frameworks too.
 
-    These get environments of their own in `.nox/peers`, and the figures go to `docs/explanation/performance.md`.
+    These get separate environments in `.nox/peers`, and the figures go to `docs/explanation/performance.md`.
     """
     if "--peers" in session.posargs:
         run_in_workspace(session, "python", "-m", "tests.bench.peers", *session.posargs)
