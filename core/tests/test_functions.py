@@ -204,6 +204,32 @@ async def test_whatever_can_be_called_is_a_function(
         await kernel.invoke_json(made, {key: [None] for key in arguments} or {"unknown": 1})
 
 
+async def three(first: int, second: int = 2, third: int = 3) -> list[int]:
+    return [first, second, third]
+
+
+async def last_by_name(first: int, *, third: int = 3, second: int = 2) -> list[int]:
+    return [first, second, third]
+
+
+@functools.wraps(three)
+async def turned(third: int, second: int, first: int) -> list[int]:
+    return [first, second, third]
+
+
+class Three:
+    async def __call__(self, third: int, first: int, second: int) -> list[int]:
+        return [first, second, third]
+
+
+@pytest.mark.parametrize("callable", [three, last_by_name, turned, Three(), Three().__call__, functools.partial(three)])
+async def test_each_argument_goes_to_the_parameter_of_its_name(callable: Callable[..., Any]) -> None:
+    made, given, kernel = Function.of(callable), {"second": 5, "third": 6, "first": 4}, Kernel()
+    assert await kernel.invoke(made, **given) == await kernel.invoke_json(made, given) == [4, 5, 6]
+    made.callable = turned
+    assert await kernel.invoke(made, **given) == [4, 5, 6]
+
+
 def only_by_position(number: int, /) -> None: ...
 def any_number(*numbers: int) -> None: ...
 def any_name(**names: int) -> None: ...

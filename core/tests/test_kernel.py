@@ -167,6 +167,16 @@ async def test_invoke_takes_python_values_and_gives_what_the_function_does(kerne
         await kernel.invoke("Sums-divide", left=1)
 
 
+@pytest.mark.parametrize("given", [{}, {"left": 1, "rigth": 2}, {"left": 1, "right": 2, "more": 3}])
+@pytest.mark.parametrize("name", ["Sums-divide", "divided"])
+async def test_what_is_wrong_with_a_call_is_raised_when_it_is_awaited(
+    kernel: Kernel, name: str, given: dict[str, int]
+) -> None:
+    calling = kernel.invoke(name, **given)
+    with pytest.raises(TypeError if name == "Sums-divide" else FunctionNotFound):
+        await calling
+
+
 async def test_a_threaded_function_leaves_the_event_loop_alone(kernel: Kernel) -> None:
     assert await kernel.invoke("Sums-thread") != threading.get_ident()
     kernel.middleware.function.append(lambda context, proceed: proceed())

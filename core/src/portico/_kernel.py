@@ -8,11 +8,12 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
-from portico._functions.middleware import Middleware, call_function, call_with_middleware, run_to_end
+from portico._functions.middleware import FunctionInvocation, Middleware, call_function, run_middleware, run_to_end
+from portico._types.compiling import same
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
 
     from portico._chat.messages import ChatRequest, ToolCall, ToolResult
     from portico._flows.check import DecideFlow
@@ -170,27 +171,29 @@ class Kernel:
             )
         return self.services.get(port, name)
 
-    async def invoke(self, function: str | Function, /, **arguments: Any) -> Any:
+    def invoke(self, function: str | Function, /, **arguments: Any) -> Coroutine[Any, Any, Any]:
         """Call a function with Python values and return its result.
 
-        Raises ``FunctionNotFound``, and what the function raises, unchanged.
+        Raises ``FunctionNotFound``, and what the function raises, unchanged, when it is awaited.
         """
-        if function.__class__ is not Function:
-            try:
+        try:
+            if function.__class__ is not Function:
                 function = self._functions[function]  # type: ignore[index]
-            except KeyError:
-                function = self.function(function)  # type: ignore[arg-type]
-        if function.is_async and not self.middleware.function:
-            return await function.callable(**arguments)
-        return await self._invoke_otherwise(function, arguments)
+            start = function.start
+            if start is not None and not self.middleware.function:
+                return start(function.callable, arguments)
+        except (KeyError, TypeError):
+            pass  # Another spelling, or what is raised when it is awaited.
+        return self._invoke(function, arguments)
 
-    def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
-        middleware = self.middleware
-        return (
-            call_with_middleware(middleware, function, arguments)
-            if middleware.function
-            else call_function(function, arguments)
-        )
+    async def _invoke(self, function: str | Function, arguments: dict[str, Any]) -> Any:
+        if function.__class__ is not Function:
+            function = self.function(function)  # type: ignore[arg-type]
+        around = self.middleware.function
+        if not around:
+            return await call_function(function, arguments)
+        given = FunctionInvocation(function, arguments)
+        return await run_middleware(around, given, lambda: call_function(given.function, given.arguments))
 
     async def invoke_json(
         self, function: str | Function, arguments: Mapping[str, Any], *, lenient: bool = False
@@ -200,15 +203,14 @@ class Kernel:
         ``lenient`` is for arguments of a model; see `Function.structure_arguments`. Raises ``ArgumentsInvalid`` with
         every fault, ``FunctionFailed`` from what the function raises, and a ``PorticoError`` unchanged.
         """
-        if isinstance(function, str):
-            function = self._functions.get(function) or self.function(function)
+        if function.__class__ is not Function:
+            function = self._functions.get(function) or self.function(function)  # type: ignore[arg-type]
         values = function.structure_arguments(arguments, lenient=lenient)
+        start = None if self.middleware.function else function.start
         try:
-            if function.is_async and not self.middleware.function:
-                result = await function.callable(**values)
-            else:
-                result = await self._invoke_otherwise(function, values)
-            return function.returns.unstructure(result)
+            result = await (self._invoke(function, values) if start is None else start(function.callable, values))
+            write = function.returns.unstructure
+            return result if write is same else write(result)
         except PorticoError:
             raise
         except asyncio.CancelledError as error:

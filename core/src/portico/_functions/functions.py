@@ -7,11 +7,11 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar, final, overload
 from weakref import WeakValueDictionary
 
@@ -22,7 +22,7 @@ from portico._schema.definitions import hoist, shorten, with_definitions
 from portico._schema.strict import StrictForm
 from portico._types.classes import note, resolve_hints
 from portico._types.compiled import Compiled, Mismatch
-from portico._types.compiling import compile_type
+from portico._types.compiling import KEPT, compile_type
 from portico._types.docstrings import describe
 from portico.errors import ArgumentsInvalid, FunctionNotFound, SchemaUnsupported
 
@@ -39,8 +39,7 @@ RESULTS_TAG = "results"
 ANSWER_TAG = "answer"
 """The tag of a function that answers a ``question`` in words from ``sources``, passages that searches found."""
 _SEPARATORS = re.compile(r"[-._:/ ]+")
-
-
+_ABSENT: Any = object()
 _WIRE_LENGTH = 64
 _LONGEST_OUTPUT = 4_000
 
@@ -316,21 +315,22 @@ class Function:
         self._bind = bind
         # By identity of the kernel. Kernels hold the values, because a function may outlive its kernels.
         self._bound: WeakValueDictionary[int, Function] | None = None if bind is None else WeakValueDictionary()
-        self.is_async = _is_async(callable)
         self.description = description
         self.parameters = tuple(parameters)
+        names = [each.name for each in self.parameters]
+        self.is_async = _is_async(callable)
+        self.start: Callable[..., Coroutine[Any, Any, Any]] | None = _starter(callable, names)
         self.returns = returns
         self.blocking = blocking
         self.effects = effects
         self.tags = tags
         self.labels = labels
         for word in labels.parameters() if labels is not None else ():
-            if word not in (names := [parameter.name for parameter in self.parameters]):
+            if word not in names:
                 raise ValueError(f"takes of {self.full_name} names {word!r}; it has the parameters {', '.join(names)}")
         self._manual: FunctionSpec | None = None
-        self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
-        self._reading_leniently = tuple(
-            (each.name, partial(structure_leniently, each.compiled), each.required) for each in self.parameters
+        self._reading = tuple(
+            (each.name, KEPT.get(id(each.compiled.structure)), each.compiled, each.required) for each in self.parameters
         )
 
     @classmethod
@@ -399,7 +399,7 @@ class Function:
             else:
                 found = copy(self)
                 found.callable = made
-                found.is_async = _is_async(made)
+                found.is_async, found.start = _is_async(made), _starter(made, [each.name for each in self.parameters])
             self._bound[id(kernel)] = found
         return found
 
@@ -432,10 +432,13 @@ class Function:
         """
         values: dict[str, Any] = {}
         faults: tuple[str, ...] = ()
-        for name, structure, required in self._reading_leniently if lenient else self._reading:
-            if name in arguments:
+        for name, kind, compiled, required in self._reading:
+            value = arguments.get(name, _ABSENT)
+            if type(value) is kind:
+                values[name] = value
+            elif value is not _ABSENT:
                 try:
-                    values[name] = structure(arguments[name])
+                    values[name] = structure_leniently(compiled, value) if lenient else compiled.structure(value)
                 except Mismatch as error:
                     faults += tuple(f"{name}{str(fault).removeprefix('$')}" for fault in error.faults)
                 except RecursionError:
@@ -518,6 +521,23 @@ class FunctionPlugin:
 
 def _is_async(callable: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(callable) or inspect.iscoroutinefunction(type(callable).__call__)
+
+
+def _starter(own: Callable[..., Any], names: list[str]) -> Any:
+    """Return what calls it with a mapping, or None where that might run something before it is awaited."""
+    routine = own if isinstance(own, FunctionType | MethodType) else type(own).__call__
+    code, bound = getattr(routine, "__code__", None), not isinstance(own, FunctionType)
+    if code is None or not code.co_flags & inspect.CO_COROUTINE:
+        return None
+    # Where its code takes just these, they are given by position: ``**`` takes longer than all else of a call.
+    match names if [*code.co_varnames[bound : code.co_argcount]] == names else []:
+        case [a]:
+            return lambda call, got: call(got[a]) if call is own and len(got) == 1 else call(**got)
+        case [a, b]:
+            return lambda call, got: call(got[a], got[b]) if call is own and len(got) == 2 else call(**got)
+        case [a, b, c]:
+            return lambda call, got: call(got[a], got[b], got[c]) if call is own and len(got) == 3 else call(**got)
+    return lambda call, got: call(**got)
 
 
 def _hints(callable: Callable[..., Any]) -> dict[str, Any]:

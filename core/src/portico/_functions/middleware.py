@@ -240,16 +240,6 @@ class Middleware:
         return made
 
 
-async def call_with_middleware(middleware: Middleware, function: Function, arguments: dict[str, Any]) -> Any:
-    """Call a function with Python values inside the function middleware, which may change both."""
-    context = FunctionInvocation(function, arguments)
-
-    async def final() -> Any:
-        return await call_function(context.function, context.arguments)
-
-    return await run_middleware(middleware.function, context, final)
-
-
 async def run_middleware(
     middleware: Sequence[_Around[Context, Result]], context: Context, final: Callable[[], Awaitable[Result]]
 ) -> Result:

@@ -106,13 +106,9 @@ def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
 def fingerprints_of(kernel: KernelLike, steps: Iterable[Step]) -> dict[str, str]:
     """Return the fingerprints of the functions that steps use, by name."""
     specs, known = kernel.specs, kernel.fingerprints
-    prints: dict[str, str] = {}
-    for name in sorted({*calls_of(steps, kernel)}):
-        if name in specs:
-            if name not in known:
-                known[name] = fingerprint(specs[name])
-            prints[name] = known[name]
-    return prints
+    names = [name for name in sorted({*calls_of(steps, kernel)}) if name in specs]
+    known.update((name, fingerprint(specs[name])) for name in names if name not in known)
+    return {name: known[name] for name in names}
 
 
 def require_valid(

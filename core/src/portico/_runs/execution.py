@@ -113,7 +113,7 @@ class Execution:
         if type(expression) is Value:
             return expression.value
         if type(expression) is From:
-            return evaluate(expression, results)
+            return put_together(expression, results)[0]
         self.spent.spend(0)  # Steps side by side are refused before they take memory.
         value, size = put_together(expression, results)
         self.spent.spend(size)

@@ -120,10 +120,8 @@ class Loop:
 
     def run(self, first: Plan | None = None, *, approved: bool = False) -> Awaitable[Run]:
         """Run to the outcome and write it down; ``first`` is a plan to run before the planner is asked."""
-        recording = self.execution.recording
-        if recording is None:
-            return self._to_outcome(first, approved)
-        return recording.run(partial(self._to_outcome, first, approved))
+        work, recording = partial(self._to_outcome, first, approved), self.execution.recording
+        return work() if recording is None else recording.run(work)
 
     async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
         execution, self.outer = self.execution, Event.of_run()

@@ -137,7 +137,7 @@ async def run_goal(
     loop.name = _name_of(kernel, given.get("planner"), planner)
     loop.functions, loop.exclude = given.get("functions"), given.get("exclude", ())
     loop.catalogue()  # a wrong name is an error before the run is written down
-    return await _begin(loop, None, budget, origin, named=run is not None)
+    return await _surround(loop, partial(_start, loop, None, budget, origin, run is not None), None, origin)
 
 
 async def propose(
@@ -180,7 +180,7 @@ async def run_plan(
     input = execution.results.get(INPUT)
     execution.warnings += require_valid(kernel, plan, input=input)
     loop = Loop(execution, plan.goal, None, execution.budget, None, input, plans=[plan])
-    return await _begin(loop, plan, budget, named=run is not None)
+    return await _surround(loop, partial(_start, loop, plan, budget, None, run is not None), plan, None)
 
 
 async def resume(
@@ -277,19 +277,8 @@ async def _surround(
     return await run_middleware(around, context, work)
 
 
-async def _begin(
-    loop: Loop,
-    plan: Plan | None,
-    budget: Budget | None,
-    origin: Mapping[str, Any] | None = None,
-    *,
-    named: bool = False,
-) -> Run:
-    return await _surround(loop, partial(_start, loop, plan, budget, origin, named=named), plan, origin)
-
-
 async def _start(
-    loop: Loop, plan: Plan | None, budget: Budget | None, origin: Mapping[str, Any] | None, *, named: bool
+    loop: Loop, plan: Plan | None, budget: Budget | None, origin: Mapping[str, Any] | None, named: bool
 ) -> Run:
     execution = loop.execution
     name = loop.name

@@ -85,7 +85,7 @@ def _read(text: str, kinds: set[str]) -> Any:
         return _MISSING
     if isinstance(value, dict | list):
         return value if kind_of(value) in kinds else _MISSING
-    exact = text in (json.dumps(value), repr(value))
+    exact = text == repr(value) or text == json.dumps(value)
     return value if exact and any(_is_of(value, kind) for kind in kinds) else _MISSING
 
 

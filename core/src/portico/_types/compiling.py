@@ -82,6 +82,9 @@ def _null(value: Any) -> None:
         Mismatch.refuse("null", value)
 
 
+KEPT = {id(_text): str, id(_integer): int, id(_boolean): bool}  # whose values stay as they are, by what reads them
+
+
 def _make_parser(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
     def structure(value: Any) -> Any:
         if type(value) is not str:
@@ -106,12 +109,13 @@ def _textual(name: str, format: str, expected: str, parse: str = "", show: str =
     return build
 
 
-def _same(value: Any) -> Any:
+def same(value: Any) -> Any:
+    """Write a value that is one of JSON."""
     return value
 
 
 def _plain(kind: str, structure: Callable[[Any], Any]) -> Callable[[], Compiled]:
-    return lambda: Compiled({"type": kind}, structure, _same)
+    return lambda: Compiled({"type": kind}, structure, same)
 
 
 # By name, so that types which a program never uses are never imported.

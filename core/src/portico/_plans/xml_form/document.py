@@ -160,6 +160,7 @@ class _Parser:
         except UnicodeEncodeError as error:
             start = len(f"{_OPEN}{text}"[: error.start].encode("utf-8", "surrogatepass"))
             raise self.document.error_at(start, "half of a surrogate pair") from error
+        del self.expat  # it holds this by its handlers
         if not self.found:
             raise self.document.error_at(len(self.document.written), "there is no <plan>", parsed=False)
         return self.calls, "".join(self.goal).strip()
