@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Try the properties of parsers again and again for as many minutes of processor time as `nox -s fuzz` is given."""
+    minutes = OUTER_ENVIRONMENT.get("PORTICO_FUZZ_MINUTES")
+    if not minutes or pyfuncitem.get_closest_marker("fuzz") is None:
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    until = time.process_time() + 60 * float(minutes)
+    while time.process_time() < until:
+        pyfuncitem.obj(**given)
+    return True
 
 
 class NetworkRefused(Exception):
