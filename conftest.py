@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import ipaddress
 import logging
 import os
@@ -85,7 +86,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     minutes = OUTER_ENVIRONMENT.get("PORTICO_FUZZ_MINUTES")
     if not minutes or pyfuncitem.get_closest_marker("fuzz") is None:
         return None
-    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
     until = time.process_time() + 60 * float(minutes)
     while time.process_time() < until:
         pyfuncitem.obj(**given)
