@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from portico.errors import ConfigurationError
-from portico_documents.catalogue import CatalogueDamaged, FileEntry, PassageEntry
+from portico_documents.catalogue import CatalogueDamaged, FileEntry, PassageEntry, ids_of_texts
 from portico_documents.chunking import Passage, cut
 from portico_documents.conditions import metadata_of
 from portico_documents.config import DocumentsSettings, Place
@@ -177,9 +177,13 @@ _UNTRUSTED = -1
 
 @dataclass(slots=True)
 class Batch:
-    """What a stretch of the walk found: files to write anew, and counts of the rest."""
+    """What a stretch of the walk found: files to write anew, and counts of the rest.
+
+    ``same`` are ids of passages that the catalogue has, one for each text that it has already.
+    """
 
     entries: list[FileEntry] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
     touched: list[tuple[int, int, bytes]] = field(default_factory=list)
     looked: int = 0
     unchanged: int = 0
@@ -230,6 +234,8 @@ class Scan:
             if full or time.monotonic() > until:
                 batch.last = False
                 break
+        texts = dict.fromkeys(hash_of_text(passage.id) for entry in batch.entries for passage in entry.passages)
+        batch.same = ids_of_texts(self._connection, list(texts))
         return batch
 
     def count_renamed(self, run: int) -> int:
@@ -371,16 +377,16 @@ class Scan:
             batch.problems.append(problem)
 
 
-COLUMNS = "path, shown, passages.id, ordinal, passages.hash, headings, text"
+COLUMNS = "path, shown, passages.id, ordinal, headings, text"
 """What `is_whole` looks at, of ``passages JOIN files``."""
 
 
 def is_whole(row: Sequence[Any]) -> bool:
     """Tell whether a passage and its document's name are as `Scan` made them, whose hashes are in the id."""
     try:
-        path, shown, id, ordinal, hash, headings, text = row
-        made = show_path(os.fsdecode(path)), _hash(tuple(json.loads(headings)), text), _identity(hash, ordinal, path)
-        return made == (shown, hash, id)
+        path, shown, id, ordinal, headings, text = row
+        whole = embedded_text(tuple(json.loads(headings)), text)
+        return (show_path(os.fsdecode(path)), _identity(whole, ordinal, path)) == (shown, id)
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -400,20 +406,22 @@ def embedded_text(headings: tuple[str, ...], text: str) -> str:
 
 def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> PassageEntry:
     text = _storable(passage.text)
-    headings = tuple(_storable(heading) for heading in passage.headings[:_DEEPEST_HEADINGS])
-    hash = _hash(headings, text)
+    headings = tuple(map(_storable, passage.headings[:_DEEPEST_HEADINGS]))
+    id = _identity(embedded_text(headings, text), ordinal, path)
     trail = " ".join((shown_path, *headings))
     parts = identifier_parts(f"{trail} {text}")
     place = (passage.line, passage.end_line, passage.page)
-    return PassageEntry(_identity(hash, ordinal, path), hash, text, headings, trail, parts, *place)
+    return PassageEntry(id, text, headings, trail, parts, *place)
 
 
-def _hash(headings: tuple[str, ...], text: str) -> bytes:
-    return blake2b(embedded_text(headings, text).encode(), digest_size=16).digest()
+def hash_of_text(id: str) -> str:
+    """Return the part of a passage's id that those of other passages with the same text have too."""
+    return id[:16]
 
 
-def _identity(hash: bytes, ordinal: int, path: bytes) -> str:
-    return blake2b(hash + ordinal.to_bytes(4, "big") + path, digest_size=16).hexdigest()
+def _identity(text: str, ordinal: int, path: bytes) -> str:
+    place = blake2b(ordinal.to_bytes(4, "big") + path, digest_size=8).hexdigest()
+    return blake2b(text.encode(), digest_size=8).hexdigest() + place
 
 
 def _storable(text: str) -> str:
