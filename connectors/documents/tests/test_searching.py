@@ -135,7 +135,7 @@ def test_what_searches_keep_of_the_words_does_not_grow_with_updates(tmp_path: Pa
     lexicon: Lexicon | None = None
     for run in range(10):
         passages = tuple(
-            PassageEntry(f"{run} {n}", bytes([run, n]), "red door", (), "", "", 1, 1, None) for n in range(20)
+            PassageEntry(f"{run} {n}", "red door", (), "", "", 1, 1, None) for n in range(20)
         )
         catalogue.write(writer, [FileEntry(b"a", "a", "text", bytes([run]), 1, run, "", None, passages)], run)
         lexicon = Lexicon.of(writer, lexicon)
@@ -234,7 +234,7 @@ def words() -> sqlite3.Connection:
         connection.execute(statement)
     for number, text in enumerate(["red door", "blue door door", "a red wall", "NEAR AND OR NOT", "naïve café"], 1):
         connection.execute(
-            "INSERT INTO passages VALUES (?, ?, 1, 1, '', ?, '', '', '[]', 1, 1, NULL)", (number, str(number), text)
+            "INSERT INTO passages VALUES (?, ?, 1, 1, ?, '[]', '', '', 1, 1, NULL)", (number, str(number), text)
         )
         connection.execute("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, '', '')", (number, text))
     yield connection

@@ -43,7 +43,7 @@ def contents(search: DocumentsSearch) -> list[tuple]:
     connection = catalogue.connect(search._place.catalogue)
     try:
         return connection.execute(
-            "SELECT path, ordinal, passages.id, passages.hash, text, trail, parts, headings, line, end_line, page,"
+            "SELECT path, ordinal, passages.id, text, trail, parts, headings, line, end_line, page,"
             " files.hash, type, skipped FROM files LEFT JOIN passages ON file = files.id ORDER BY path, ordinal"
         ).fetchall()
     finally:
