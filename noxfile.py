@@ -267,7 +267,7 @@ def mutation(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure against the raw floor: every file of tests/bench, or those given; `-- --peers` other frameworks too.
 
-    These get environments of their own in `.nox/peers`, and the figures go to `docs/explanation/performance.md`.
+    These get separate environments in `.nox/peers`, and the figures go to `docs/explanation/performance.md`.
     """
     if "--peers" in session.posargs:
         run_in_workspace(session, "python", "-m", "tests.bench.peers", *session.posargs)
@@ -344,7 +344,7 @@ def site(session: nox.Session) -> None:
 
 
 def requirements(leaf: Path) -> set[str]:
-    """Return what the tests of a leaf need: its dependencies, and those of a dependency group `test` of its own."""
+    """Return what the tests of a leaf need: its dependencies, and those of its dependency group `test`."""
     project = tomllib.loads((ROOT / leaf / "pyproject.toml").read_text("utf-8"))
     return {*project["project"]["dependencies"], *project.get("dependency-groups", {}).get("test", ())}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.support.command_line import run_command
+from tests.support.packages import write_metadata
 
 from portico import From, Kernel, Plan, Step, Value, plan_to_json
 from portico.errors import PlanInvalid
@@ -90,10 +91,7 @@ WRONG = Plan(PLAN.goal, (PLAN.steps[0], Step("s2", "weather-forecast", {"date": 
 def site(tmp_path: Path) -> Path:
     """Give a folder of packages, with the functions of the example in it."""
     site = tmp_path / "site"
-    info = site / "portico_days-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-days\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[portico]\ndays = portico_days\n")
+    write_metadata(site, "portico-days", {"portico": {"days": "portico_days"}})
     (site / "portico_days.py").write_text(FUNCTIONS)
     return site
 

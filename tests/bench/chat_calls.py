@@ -1,6 +1,6 @@
 """What a chat call costs, against the raw OpenAI client doing the same: `python -m tests.bench.chat_calls`.
 
-Both sides talk to one server on loopback, a process of its own that answers every request with bytes made beforehand:
+Both sides talk to one server on loopback, a separate process that answers every request with bytes made beforehand:
 what is measured is the client. The sides take turns in short rounds, and the ratio is the median over the rounds, so
 that a slow moment of the machine falls on both alike. It is held to its limit by the clock, as a user waits; beside it
 stands the ratio by processor time, which other work on the machine does not move. The raw side is

@@ -3,8 +3,8 @@
 The floor is a workflow of DBOS that calls `DBOS.run_step_async` as its documentation says, in DBOS's event loop, on the
 same database and the same connections. Ours is `execute` within `durable.run`, from an application's event loop.
 Both give the same JSON. The two take turns in short batches, and the ratio is the median over the rounds, so that a
-slow moment of the machine, or of its disk, falls on both alike. All is measured three times, each in a workflow of its
-own, and the middle one counts; the least and the greatest are shown. Shown beside it: ten steps side by side, and a
+slow moment of the machine, or of its disk, falls on both alike. All is measured three times, each in a separate
+workflow, and the middle one counts; the least and the greatest are shown. Beside it stand ten steps side by side, and a
 step that is recorded already.
 """
 

@@ -1,6 +1,6 @@
 """Indexing a folder: peak memory and speed for 2,000 and 20,000 documents, with the embedded default.
 
-Each size is indexed by a process of its own: `python -m tests.bench.indexing [SIZE...]`. The vectors lie in a file
+Each size is indexed by a separate process: `python -m tests.bench.indexing [SIZE...]`. The vectors lie in a file
 and count to the peak as far as the system holds them. Ends with one JSON object on a line; fails when the largest
 size takes more than 1.3 times the memory of the smallest.
 """
@@ -23,12 +23,16 @@ LIMIT = 1.3
 WORDS_IN_A_DOCUMENT = 250
 
 
-def write_documents(folder: Path, count: int) -> None:
-    """Write Markdown files of words of an invented vocabulary, common ones more often, in two sections."""
-    chance = random.Random(7)
+def invented(chance: random.Random, count: int) -> list[str]:
+    """Return words of an invented vocabulary, common ones more often."""
     vocabulary = ["".join(chance.choices("aeioubcdfglmnprst", k=chance.randint(3, 9))) for _ in range(20_000)]
-    weights = [1 / rank for rank in range(1, len(vocabulary) + 1)]
-    words = chance.choices(vocabulary, weights, k=WORDS_IN_A_DOCUMENT * 1_000)
+    return chance.choices(vocabulary, [1 / rank for rank in range(1, len(vocabulary) + 1)], k=count)
+
+
+def write_documents(folder: Path, count: int) -> None:
+    """Write Markdown files of invented words, in two sections."""
+    chance = random.Random(7)
+    words = invented(chance, WORDS_IN_A_DOCUMENT * 1_000)
     for number in range(count):
         start = chance.randrange(len(words) - WORDS_IN_A_DOCUMENT)
         chosen = words[start : start + WORDS_IN_A_DOCUMENT]
@@ -40,7 +44,7 @@ def write_documents(folder: Path, count: int) -> None:
 
 
 async def index(folder: Path, base: Path) -> dict[str, Any]:
-    """Index the folder and return what it took; runs in a process of its own."""
+    """Index the folder and return what it took; runs in a separate process."""
     from portico.ports import EmbeddingGenerator, VectorStore
     from portico_documents.config import DocumentsSettings
     from portico_documents.search import DocumentsSearch

@@ -196,7 +196,7 @@ def peak() -> float:
 
 
 async def alone(side: str, base: Path) -> dict[str, Any]:
-    """Index and search with one side and return its words a second and its memory; a process of its own does it."""
+    """Index and search with one side and return its words a second and its memory; a separate process does it."""
     made: Any
     if side in ("words", "embedded"):
         made = Portico(base, embedded=side == "embedded")

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
+from tests.bench.peers.work import VARIABLES
+
 from portico import Kernel, function
 from portico.plugins import FunctionCall, SemanticKernelTemplates
 
@@ -31,13 +33,6 @@ LIMITS = {OURS: 1.0, BY_KERNEL: 1.0}
 ROUNDS = 41
 RENDERINGS = 2_000
 
-VARIABLES = {
-    "name": "Ada",
-    "role": "a librarian",
-    "question": "Who wrote the first program?",
-    "language": "English",
-    "tone": "friendly",
-}
 PROMPT = (
     "You are {{$name}}, {{$role}}. Answer in {{$language}} and in a {{$tone}} tone.\n\n"
     "What is known:\n{{lookup query=$question}}\n\nQuestion: {{$question}}\nAnswer:"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -18,9 +17,10 @@ from typing import Any
 
 import pytest
 from tests.browser.plans import recorded
+from tests.support.packages import install_package
 from tests.support.processes import PATIENCE, killed_at_the_end
 
-LIBRARY = Path(__file__).parent / "library"
+HARBOUR = Path(__file__).parent / "library" / "portico_harbour"
 FERRIES = """# Ferries
 
 The ferry to Oslo leaves pier 4 at nine in the morning and at half past one in the afternoon.
@@ -110,11 +110,7 @@ class Server:
 def install(folder: Path, *, chat: str = "", documents: dict[str, str] | None = None) -> None:
     """Put everything into a folder: documents, configuration, and the package of the application."""
     library = folder / "library"
-    shutil.copytree(LIBRARY, library, ignore=shutil.ignore_patterns("__pycache__"))
-    about = library / "portico_harbour-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-harbour\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[portico]\nharbour = portico_harbour._plugin\n")
+    install_package(library, HARBOUR)
     (folder / "docs").mkdir()
     for name, text in {"ferries.md": FERRIES, "weather.md": WEATHER, **(documents or {})}.items():
         (folder / "docs" / name).write_text(text, "utf-8")

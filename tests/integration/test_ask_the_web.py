@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import Done
 from tests.support.processes import started
 
 from portico_cli.main import main
@@ -35,19 +36,6 @@ class Web:
 
     def asked(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a run of the command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from tests.integration.ten_steps import PAID
+from tests.support.packages import write_metadata
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.tcp_proxy import TcpProxy
 
@@ -53,11 +54,8 @@ class Hall:
 
     def __post_init__(self) -> None:
         library = self.folder / "library"
-        about = library / "portico_ten_steps-0.1.dist-info"
-        about.mkdir(parents=True)
+        write_metadata(library, "portico-ten-steps", {"portico": {"ten-steps": "ten_steps"}})
         shutil.copy(PLUGIN, library)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-ten-steps\nVersion: 0.1\n")
-        (about / "entry_points.txt").write_text("[portico]\nten-steps = ten_steps\n")
         (self.folder / "log").mkdir()
         self.configure("portico.toml", self.uri)
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.support import processes
 from tests.support.command_line import run_command
+from tests.support.packages import write_metadata
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
 
@@ -35,11 +36,8 @@ class Workshop:
 
     def __post_init__(self) -> None:
         library = self.folder / "library"
-        about = library / "portico_ten_steps-0.1.dist-info"
-        about.mkdir(parents=True)
+        write_metadata(library, "portico-ten-steps", {"portico": {"ten-steps": "ten_steps"}})
         shutil.copy(PLUGIN, library)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-ten-steps\nVersion: 0.1\n")
-        (about / "entry_points.txt").write_text("[portico]\nten-steps = ten_steps\n")
         (self.folder / "log").mkdir()
         self.environment = {**self.environment, "PYTHONPATH": str(library), "PYTHONWARNINGS": "error"}
         self.configure()

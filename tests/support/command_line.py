@@ -7,6 +7,7 @@ interpreter does with its variables start a new one.
 from __future__ import annotations
 
 import importlib
+import json
 import multiprocessing
 import os
 import pkgutil
@@ -16,9 +17,11 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Ended", "run_command"]
+__all__ = ["Done", "Ended", "run_command"]
 
 Ended = tuple[int, bytes, bytes]
 """The exit code, and what was written to standard output and standard error."""
@@ -27,6 +30,19 @@ IMPORTED = ("portico_cli", "portico_host", "portico_basics", "portico_documents"
 LATER = ("dbos", "numpy", "safetensors", "snowballstemmer", "sqlite3", "tokenizers")
 """What they import when it is wanted."""
 STREAMS = ("in", "out", "err")
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a run of the command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
 
 
 def run_command(

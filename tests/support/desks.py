@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,13 +18,13 @@ import httpx
 import pytest
 import uvicorn
 from starlette.applications import Starlette
+from tests.support.packages import WORKSHOP, install_package
 
 import portico_host
 from portico_serve._api.routes import routes
 from portico_serve._desk import Desk, open_desk as serve_desk
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ROOT / "adapters" / "serve" / "tests" / "packages"
 CONFIGURATION = """
 [planner]
 use = "obedient"
@@ -46,11 +45,7 @@ PATIENCE = 60.0
 def install_workshop(folder: Path) -> Path:
     """Put the package and a configuration into a folder; return where Python finds the package."""
     site = folder / "site"
-    shutil.copytree(PACKAGES, site, ignore=shutil.ignore_patterns("__pycache__"))
-    info = site / "portico_workshop-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-workshop\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[portico]\nworkshop = portico_workshop._plugin\n")
+    install_package(site, WORKSHOP)
     (folder / "portico.toml").write_text(CONFIGURATION)
     return site
 

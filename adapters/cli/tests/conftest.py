@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import processes
-from tests.support.command_line import run_command
+from tests.support.command_line import Done, run_command
+from tests.support.packages import forget, install_package, write_metadata
 from tests.support.terminal import Shown, at_terminal
 
-PACKAGES = Path(__file__).parent / "packages"
+SHELF = Path(__file__).parent / "packages" / "portico_shelf"
 ACME = Path(__file__).parent / "acme"
 SEARCHING = ACME / "portico_acme_search.py"
 
 
-@dataclass(frozen=True)
-class Done:
-    """How a run of the command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 Run = Callable[..., Done]
-
-
-def write_metadata(site: Path, name: str, entry_points: Mapping[str, Mapping[str, str]], version: str = "1.0") -> None:
-    """Make a folder look as if a distribution were installed in it."""
-    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    groups = (
-        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in points.items())
-        for group, points in entry_points.items()
-    )
-    (info / "entry_points.txt").write_text("\n".join(groups))
 
 
 @pytest.fixture
@@ -77,8 +50,7 @@ def folder(tmp_path: Path) -> Path:
 def site(tmp_path: Path) -> Path:
     """Give the folder of made-up distributions, with `portico-shelf` in it."""
     site = tmp_path / "site"
-    shutil.copytree(PACKAGES, site, ignore=shutil.ignore_patterns("__pycache__"))
-    write_metadata(site, "portico-shelf", {"portico": {"shelf": "portico_shelf._plugin"}})
+    install_package(site, SHELF)
     return site
 
 
@@ -168,8 +140,7 @@ def in_process(
         return Done(code, captured.out, captured.err)
 
     yield run
-    for name in [name for name in sys.modules if name.partition(".")[0] == "portico_shelf"]:
-        del sys.modules[name]
+    forget(site)
 
 
 @pytest.fixture
@@ -217,10 +188,3 @@ def doctor(
 
     yield run
     forget(site)
-
-
-def forget(site: Path) -> None:
-    """Forget the modules of the made-up packages, so that each run imports them."""
-    for name, module in list(sys.modules.items()):
-        if str(site) in str(getattr(module, "__file__", "")):
-            del sys.modules[name]

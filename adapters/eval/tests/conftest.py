@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import Done
+from tests.support.packages import WORKSHOP, forget, install_package
 
 from portico_cli.main import main
 
-PACKAGES = Path(__file__).parent / "packages"
+EXAMINEE = Path(__file__).parent / "packages" / "portico_examinee"
 HANDBOOK = {
     "orders.md": "# Orders\n\n## Cancelling\n\nAn order can be cancelled until it is packed.\n",
     "parcels.md": "# Parcels\n\n## Weight\n\nA parcel may weigh 30 kilograms at most.\n\n"
@@ -29,19 +28,6 @@ use = "shelf"
 [functions.tools]
 use = "tools"
 """
-
-
-@dataclass(frozen=True)
-class Done:
-    """How the command ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 Evaluate = Callable[..., Done]
@@ -84,13 +70,10 @@ def handbook(folder: Path) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Return where Python finds the package of these tests."""
+    """Return where Python finds the packages of these tests."""
     site = tmp_path / "site"
-    shutil.copytree(PACKAGES, site, ignore=shutil.ignore_patterns("__pycache__"))
-    info = site / "portico_examinee-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-examinee\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[portico]\nexaminee = portico_examinee._plugin\n")
+    install_package(site, EXAMINEE)
+    install_package(site, WORKSHOP)
     return site
 
 
@@ -101,5 +84,4 @@ def told(folder: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     file = folder / "portico.toml"
     file.write_text(TOLD, "utf-8")
     yield file
-    for name in [name for name in sys.modules if name.partition(".")[0] == "portico_examinee"]:
-        del sys.modules[name]
+    forget(site)

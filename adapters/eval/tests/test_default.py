@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from portico_cli.main import main
+
 CANCEL = {"id": "cancel", "question": "Until when can an order be cancelled?", "sources": ["orders.md"]}
 WEIGHT = {"id": "weight", "question": "How much may a parcel weigh?", "sources": ["handbook/parcels.md"]}
 CHESS = {"id": "chess", "question": "Who won the chess tournament in Oslo?", "refused": True}
@@ -77,6 +79,20 @@ def test_a_reference_plan_is_compared_with_what_ran(ask: Any) -> None:
     assert done.json["figures"]["plans_as_reference"] == 0.5
     assert [each["passed"] for each in done.json["cases"]] == [True, False]
     assert "count" in done.json["cases"][1]["runs"][0]["failures"][0]
+
+
+def test_a_result_holds_as_long_as_the_documents_are_the_same(ask: Any, handbook: str, capsys: Any) -> None:
+    def run(*options: str) -> str:
+        done = ask([CANCEL], "--save", "report.json", "--json", *options)
+        assert ("report.runs.jsonl" in done.err) is bool(options), "it says what it kept"
+        return str(done.json["cases"][0]["runs"][0]["run"])
+
+    first = run()
+    assert run("--resume") == first
+    Path(handbook, "orders.md").write_text("# Orders\n\nAn order can be cancelled until noon.\n")
+    assert main(["search", "orders", "--docs", handbook]) == 0, "the index is up to date again"
+    capsys.readouterr()
+    assert run("--resume") != first
 
 
 def test_a_pipe_gets_the_table_in_lines(ask: Any) -> None:

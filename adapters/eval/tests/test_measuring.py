@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from portico.plans import Answer
 from portico.search import TextSearchResult
 from portico_eval.measures import ndcg, recall
-from portico_eval.measuring import DEPTH, rank_sources
+from portico_eval.measuring import DEPTH, check_citations, rank_sources
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -64,9 +65,9 @@ def test_the_share_is_of_all_citations_and_all_quotations(evaluate: Any) -> None
     assert done.json["figures"]["citations_held"] == 0.5
 
 
-def test_a_link_that_a_passage_has_in_its_words_holds(evaluate: Any) -> None:
-    told = asking(plans=[SEARCH], answer="They are protocols [1]: https://ports.example/a.", cites=[PORTS])
-    assert evaluate([{"question": told}]).code == 0
+def test_a_link_that_a_passage_has_in_its_words_holds() -> None:
+    passage = TextSearchResult("Plans are data, see https://plans.example/a.", "plans.md", "file:///docs/plans.md#L1")
+    assert check_citations("Where?", Answer("It is https://plans.example/a."), [passage]) == (0, [])
 
 
 def test_a_price_that_is_no_number_is_not_known_and_the_report_stays_json(evaluate: Any) -> None:

@@ -16,9 +16,13 @@ import pytest
 from tests.support.processes import PATIENCE, started
 from tests.support.terminal import at_terminal
 
+from portico import Kernel
+from portico.errors import StoreError
+from portico_eval.cases import Case
 from portico_eval.command import command
 from portico_eval.measuring import Result
 from portico_eval.report import FIGURES, Comparison, Report, figures_of
+from portico_eval.running import Evaluation
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -164,6 +168,13 @@ def test_a_report_compared_with_itself_has_no_change(evaluate: Any) -> None:
     against = done.json["against"]
     assert not any(against[name] for name in ("worse", "better", "new", "gone"))
     assert {each["change"] for each in against["figures"].values()} <= {0.0, None}
+
+
+async def test_results_that_cannot_be_kept_end_the_evaluation_with_the_cause(folder: Path) -> None:
+    evaluation = Evaluation([Case("one", "Why?")], repeats=1, jobs=1, settings=None, file=folder)
+    with pytest.raises(StoreError) as caught:
+        await evaluation.run(Kernel(), None)
+    assert isinstance(caught.value.__cause__, OSError)
 
 
 @pytest.mark.process

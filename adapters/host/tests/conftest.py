@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.packages import forget
 
 
 class Site:
@@ -49,9 +49,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delenv("PORTICO_DISABLE", raising=False)
     yield Site(folder)
-    for name, module in list(sys.modules.items()):
-        if str(folder) in str(getattr(module, "__file__", "")):
-            del sys.modules[name]
+    forget(folder)
 
 
 @pytest.fixture

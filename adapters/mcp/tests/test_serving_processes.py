@@ -23,6 +23,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, ResourceLink
+from tests.support.packages import write_metadata
 from tests.support.processes import PATIENCE, started
 
 from portico_mcp.commands import command
@@ -102,10 +103,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (made / "docs").mkdir(parents=True)
     (made / "docs" / "otters.md").write_text("# Otters\n\nOtters swim in cold rivers.\n")
     (made / "portico.toml").write_text('[functions.noise]\nuse = "noisy"\n')
-    info = tmp_path / "site" / "portico_noisy-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-noisy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[portico]\nnoisy = portico_noisy\n")
+    write_metadata(tmp_path / "site", "portico-noisy", {"portico": {"noisy": "portico_noisy"}})
     (tmp_path / "site" / "portico_noisy.py").write_text(NOISY)
     for name, value in {"PYTHONPATH": str(tmp_path / "site"), "PYTHONDONTWRITEBYTECODE": "1"}.items():
         monkeypatch.setenv(name, value)

@@ -252,7 +252,7 @@ def test_another_address_is_served_and_its_cookie_is_for_https_alone(folder: Pat
 @pytest.mark.parametrize("options", [(), ("--no-browser",)])
 def test_at_a_terminal_the_browser_opens_once(folder: Path, options: tuple[str, ...]) -> None:
     browser = folder / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" >> "{folder}/opened"\necho OPENED\n')
+    browser.write_text(f'#!/bin/sh\ntrap : INT\necho "$1" >> "{folder}/opened"\necho OPENED\n')
     browser.chmod(0o755)
     env = {**environment_of(folder), "BROWSER": f"{browser} %s", "DISPLAY": ":none"}
     command = [sys.executable, "-m", "portico_cli", "serve", "--port", "0", *options]

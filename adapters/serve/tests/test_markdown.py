@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico_serve._pages.markdown import to_html
 
@@ -34,6 +34,7 @@ class Seen(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
+@example("[x]()")
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_no_text_becomes_more_than_words_and_links_to_the_web(text: str) -> None:
     for tag, attributes in Seen(to_html(text, [1, 2], "/passages/{}".format)).tags:

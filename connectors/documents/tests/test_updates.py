@@ -493,6 +493,7 @@ class Folder(RuleBasedStateMachine):
         self.store = DictVectorStore()
         self.store.persistent = True
         self.steady = False
+        self.held: dict[str, list[tuple]] = {}
 
     def teardown(self) -> None:
         if hasattr(self, "base"):
@@ -543,7 +544,9 @@ class Folder(RuleBasedStateMachine):
     def update(self, batch: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(scan, "_BATCH_FILES", batch)
-            asyncio.run(self.search().index.update())
+            report = asyncio.run(self.search().index.update())
+        held = contents(self.search())
+        assert self.held.setdefault(report.revision, held) == held, "a revision is that of one state"
         self.steady = True
 
     @invariant()

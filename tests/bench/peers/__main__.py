@@ -1,4 +1,4 @@
-"""Portico beside its peers, each in an environment of its own: `nox -s bench -- --peers [NAME...] [ROW...] [--newest]`.
+"""Portico beside its peers, each in a separate environment: `nox -s bench -- --peers [NAME...] [ROW...] [--newest]`.
 
 Environments are made by uv in `.nox/peers` and kept; Portico's gets this checkout each time. Names are those of the
 files `peer_NAME.py`, rows are those of `work.ROWS`; without any, all are measured. `--newest` takes the newest versions
@@ -8,7 +8,6 @@ cannot be installed or measured says so in the table.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import platform
@@ -28,6 +27,7 @@ from typing import Any
 from tests.bench.chat_calls import served
 from tests.bench.peers import page
 from tests.bench.peers.floor import FIRST as FLOOR_FIRST
+from tests.bench.peers.measure import peer_of
 from tests.bench.peers.work import FIRST, IMPORT, ROWS, Peer
 
 ROOT = Path(__file__).parents[3]
@@ -63,12 +63,6 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 class Unmeasured(Exception):
     """A peer, or a row of it, that has no figures, and why."""
-
-
-def peer_of(name: str) -> Peer:
-    """Return what a file says about its peer; it imports the framework only where its rows are asked for."""
-    peer: Peer = importlib.import_module(f"tests.bench.peers.peer_{name}").PEER
-    return peer
 
 
 def environment() -> dict[str, str]:

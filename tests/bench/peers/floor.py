@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.bench.chat_calls import PIECES, SOLUTION, Raw
 from tests.bench.peers import work
-from tests.bench.peers.work import Call, add, each, repeated, temperature, together
+from tests.bench.peers.work import Call, Once, Tools, add, each, repeated, temperature, together
 
 __all__ = ["FIRST", "floors", "vectors"]
 
@@ -60,7 +60,7 @@ async def floors(address: str, rows: set[str]) -> dict[str, Call]:
         "at_once": together(reply),
         "tool": each(loop(raw.one_call, raw.messages)),
         "three_tools": each(loop(raw.three_calls, raw.messages)),
-        "hundred_tools": each(loop(raw.one_call, raw.messages, further=99)),
+        "hundred_tools": each(loop(raw.one_call, raw.messages, work.further_tools())),
         "typed": each(typed),
         "plan": each(work.read_and_await),
     }
@@ -71,7 +71,7 @@ async def floors(address: str, rows: set[str]) -> dict[str, Call]:
     return {key: call for key, call in made.items() if key in rows}
 
 
-def loop(client: Any, question: list[Any], further: int = 0) -> Callable[[], Awaitable[object]]:
+def loop(client: Any, question: list[Any], further: Tools = ()) -> Once:
     """Return a turn with tools, as a page of the documentation writes it."""
     parameters = {
         "type": "object",
@@ -88,7 +88,7 @@ def loop(client: Any, question: list[Any], further: int = 0) -> Callable[[], Awa
                 "description": each.__doc__,
                 "parameters": {"type": "object", "properties": words, "required": ["query"]},
             }
-            for each in work.further_tools(further)
+            for each in further
         ),
     ]
     offered = [{"type": "function", "function": function} for function in functions]
@@ -118,7 +118,7 @@ def vectors() -> Any:
     return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
 
 
-def nearest(rows: Any, top: int = 5) -> Callable[[], Awaitable[object]]:
+def nearest(rows: Any, top: int = 5) -> Once:
     """Return a search for the last of these vectors among the others, which gives their numbers, nearest first."""
     import numpy as np
 
@@ -132,7 +132,7 @@ def nearest(rows: Any, top: int = 5) -> Callable[[], Awaitable[object]]:
     return search
 
 
-def selection() -> Callable[[], Awaitable[object]]:
+def selection() -> Once:
     """Return the choice of the five functions nearest to a sentence; whether the right one is among them."""
     import numpy as np
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
-import importlib.metadata
 import json
 import statistics
 import sys
@@ -32,6 +31,12 @@ class Figures(TypedDict):
     us: float
     floor_us: float
     rounds: int
+
+
+def peer_of(name: str) -> Peer:
+    """Return what a file says about its peer; it imports the framework only where its rows are asked for."""
+    peer: Peer = importlib.import_module(f"tests.bench.peers.peer_{name}").PEER
+    return peer
 
 
 async def timed(call: Call, count: int) -> tuple[float, float]:
@@ -101,9 +106,7 @@ async def measured(peer: Peer, address: str, wanted: set[str]) -> dict[str, Figu
 def main() -> None:
     """Measure the rows named, or all, of one peer."""
     name, address, *wanted = sys.argv[1:]
-    peer: Peer = importlib.import_module(f"tests.bench.peers.peer_{name}").PEER
-    rows = asyncio.run(measured(peer, address, set(wanted)))
-    print(json.dumps(rows))
+    print(json.dumps(asyncio.run(measured(peer_of(name), address, set(wanted)))))
 
 
 if __name__ == "__main__":

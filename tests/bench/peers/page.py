@@ -46,7 +46,7 @@ def short(number: float) -> str:
 
 
 def cell(key: str, row: Any, by: str = PROCESSOR) -> str:
-    """Write the figure of a row, or what there is instead."""
+    """Write the figure of a row: "failed" where it could not be measured, "—" where a framework does not have it."""
     number = value(key, row, by)
     if number is None:
         return "—" if row is None else "failed"

@@ -1,12 +1,13 @@
 """Agent Framework: its client for Chat Completions, `tool`, its store in memory."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
 
 from tests.bench.chat_calls import QUESTION
-from tests.bench.peers import floor, work
-from tests.bench.peers.work import Call, Peer, chat, each, repeated
+from tests.bench.peers import work
+from tests.bench.peers.peer_semantic_kernel import vectors
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, each, repeated
 
 IMPORTS = """
 from agent_framework import Agent, Message, tool
@@ -23,7 +24,8 @@ print(asyncio.run(client.get_response([Message("user", ["Hello?"])])).text)
 
 async def calls(address: str) -> Mapping[str, Call]:
     """Return the work of each row."""
-    from agent_framework import Message, tool
+    import agent_framework
+    from agent_framework import InMemoryStore, Message, tool
     from agent_framework.openai import OpenAIChatCompletionClient
 
     def client(path: str) -> Any:
@@ -43,9 +45,9 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(update.text)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
+    def turn(path: str, functions: Tools) -> Once:
         asking = client(path)
-        offered = [tool(function) for function in (work.temperature, *work.further_tools(further))]
+        offered = [tool(function) for function in functions]
 
         async def asked() -> object:
             return (await asking.get_response(question, options={"tools": offered})).text
@@ -59,32 +61,8 @@ async def calls(address: str) -> Mapping[str, Call]:
         "native": repeated('await add.invoke(arguments={"a": 1, "b": 2}, skip_parsing=True)', add=add),
         "json": repeated("await add.invoke(arguments=json.loads(text), skip_parsing=True)", add=add),
         **chat(reply, stream, turn, typed),
-        "vectors": each(await vectors()),
+        "vectors": each(await vectors(InMemoryStore(), agent_framework, itemgetter("record"), generate_vectors=False)),
     }
-
-
-async def vectors() -> Any:
-    """Return the search in its store in memory."""
-    from agent_framework import InMemoryStore, VectorStoreField, vectorstoremodel
-
-    @vectorstoremodel(collection_name="bench")
-    @dataclass
-    class Record:
-        id: Annotated[str, VectorStoreField("key")]
-        vector: Annotated[
-            list[float] | None, VectorStoreField("vector", dimensions=256, distance_function="dot_prod")
-        ] = None
-
-    rows = floor.vectors().tolist()
-    store = InMemoryStore().get_collection(Record)
-    await store.ensure_collection_exists()
-    await store.upsert([Record(str(number), row) for number, row in enumerate(rows[:-1])], generate_vectors=False)
-
-    async def nearest() -> object:
-        found = await store.search(vector=rows[-1], top=5)
-        return [result["record"].id async for result in found.results]
-
-    return nearest
 
 
 PEER = Peer(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import Call, Peer, chat, each, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, each, repeated
 
 IMPORTS = """
 from haystack.components.agents import Agent
@@ -60,8 +60,7 @@ async def calls(address: str) -> Mapping[str, Call]:
         await streaming.run_async(messages=question, streaming_callback=seen)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
-        functions = [work.temperature, *work.further_tools(further)]
+    def turn(path: str, functions: Tools) -> Once:
         tools = [create_tool_from_function(function) for function in functions]
         agent = Agent(chat_generator=model(path), tools=tools)
 

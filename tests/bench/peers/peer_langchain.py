@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import Call, Peer, chat, each, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, each, repeated
 
 IMPORTS = """
 from langchain.agents import create_agent
@@ -53,8 +53,7 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk.content)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
-        functions = [work.temperature, *work.further_tools(further)]
+    def turn(path: str, functions: Tools) -> Once:
         tools = [StructuredTool.from_function(coroutine=function) for function in functions]
         agent: Any = create_agent(model(path), tools=tools)
 

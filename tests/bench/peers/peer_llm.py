@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import Call, Peer, chat, each, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, each, repeated
 
 IMPORTS = "from llm import Template, Tool, get_model"
 FIRST = """
@@ -40,9 +40,9 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
+    def turn(path: str, functions: Tools) -> Once:
         asking = model(path)
-        tools: Any = [llm.Tool.function(function) for function in (work.temperature, *work.further_tools(further))]
+        tools: Any = [llm.Tool.function(function) for function in functions]
 
         async def asked() -> object:
             return await asking.chain(QUESTION, tools=tools, stream=False).text()

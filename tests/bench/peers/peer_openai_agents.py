@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import work
-from tests.bench.peers.work import Call, Peer, chat, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, repeated
 
 IMPORTS = "from agents import Agent, Runner, function_tool"
 FIRST = """
@@ -48,8 +48,7 @@ async def calls(address: str) -> Mapping[str, Call]:
                 pieces += bool(event.data.delta)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
-        functions = [work.temperature, *work.further_tools(further)]
+    def turn(path: str, functions: Tools) -> Once:
         asking = agent(path, tools=[function_tool(function) for function in functions])
 
         async def asked() -> object:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tests.bench.chat_calls import QUESTION, MathReasoning
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import Call, Peer, chat, each, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, each, repeated
 
 if TYPE_CHECKING:
     from portico.search import Vectors
@@ -81,8 +81,8 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(delta.text)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
-        offered = [each.__name__ for each in (work.temperature, *work.further_tools(further))]
+    def turn(path: str, functions: Tools) -> Once:
+        offered = [each.__name__ for each in functions]
 
         async def asked() -> object:
             return (await kernel.complete(QUESTION, functions=offered, chat=chats[path])).value

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import work
-from tests.bench.peers.work import Call, Peer, chat, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, repeated
 
 IMPORTS = "from pydantic_ai import Agent, ModelRequest, Tool"
 FIRST = """
@@ -54,8 +54,8 @@ async def calls(address: str) -> Mapping[str, Call]:
                     pieces += bool(event.part.content)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
-        agent = Agent(model(path), tools=[work.temperature, *work.further_tools(further)])
+    def turn(path: str, functions: Tools) -> Once:
+        agent = Agent(model(path), tools=functions)
 
         async def asked() -> object:
             return (await agent.run(QUESTION)).output

@@ -1,12 +1,13 @@
 """Semantic Kernel: `Kernel`, `OpenAIChatCompletion`, `FunctionChoiceBehavior`, its three template languages, FAISS."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any
 
 from tests.bench.chat_calls import QUESTION
 from tests.bench.peers import floor, work
-from tests.bench.peers.work import Call, Peer, chat, each, repeated
+from tests.bench.peers.work import Call, Once, Peer, Tools, chat, each, repeated
 
 IMPORTS = """
 from semantic_kernel import Kernel
@@ -33,7 +34,9 @@ async def calls(address: str) -> Mapping[str, Call]:
     from semantic_kernel import Kernel
     from semantic_kernel.connectors.ai import FunctionChoiceBehavior
     from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings
+    from semantic_kernel.connectors.faiss import FaissStore
     from semantic_kernel.contents import ChatHistory
+    from semantic_kernel.data import vector
     from semantic_kernel.functions import KernelArguments, KernelFunctionFromMethod, kernel_function
     from semantic_kernel.prompt_template import (
         HandlebarsPromptTemplate,
@@ -69,9 +72,9 @@ async def calls(address: str) -> Mapping[str, Call]:
             pieces += bool(chunk.content)
         return pieces
 
-    def turn(path: str, further: int) -> Callable[[], Awaitable[object]]:
+    def turn(path: str, functions: Tools) -> Once:
         asking, offered = service(path), Kernel()
-        for function in (work.temperature, *work.further_tools(further)):
+        for function in functions:
             offered.add_function("Weather", kernel_function(function))
         choosing = OpenAIChatPromptExecutionSettings(function_choice_behavior=FunctionChoiceBehavior.Auto())
 
@@ -99,31 +102,30 @@ async def calls(address: str) -> Mapping[str, Call]:
         "handlebars": prompt(HandlebarsPromptTemplate, work.DOUBLE, "handlebars"),
         "jinja2": prompt(Jinja2PromptTemplate, work.DOUBLE, "jinja2"),
         **chat(reply, stream, turn, typed, suffix="-of-weather"),
-        "vectors": each(await vectors()),
+        # Its FAISS store is faster than its plain one in memory.
+        "vectors": each(await vectors(FaissStore(), vector, attrgetter("record"))),
     }
 
 
-async def vectors() -> Any:
-    """Return the search in its FAISS store, which is faster than its plain one in memory."""
-    from semantic_kernel.connectors.faiss import FaissStore
-    from semantic_kernel.data.vector import VectorStoreField, vectorstoremodel
+async def vectors(store: Any, module: Any, record_of: Callable[[Any], Any], **options: Any) -> Any:
+    """Return the search in a store of Semantic Kernel, or of Agent Framework, whose stores come from it."""
 
-    @vectorstoremodel(collection_name="bench")
+    @module.vectorstoremodel(collection_name="bench")
     @dataclass
     class Record:
-        id: Annotated[str, VectorStoreField("key")]
+        id: Annotated[str, module.VectorStoreField("key")]
         vector: Annotated[
-            list[float] | None, VectorStoreField("vector", dimensions=256, distance_function="dot_prod")
+            list[float] | None, module.VectorStoreField("vector", dimensions=256, distance_function="dot_prod")
         ] = None
 
     rows = floor.vectors().tolist()
-    store = FaissStore().get_collection(Record)
-    await store.ensure_collection_exists()
-    await store.upsert([Record(str(number), row) for number, row in enumerate(rows[:-1])])
+    collection = store.get_collection(Record)
+    await collection.ensure_collection_exists()
+    await collection.upsert([Record(str(number), row) for number, row in enumerate(rows[:-1])], **options)
 
     async def nearest() -> object:
-        found = await store.search(vector=rows[-1], top=5)
-        return [result.record.id async for result in found.results]
+        found = await collection.search(vector=rows[-1], top=5)
+        return [record_of(result).id async for result in found.results]
 
     return nearest
 

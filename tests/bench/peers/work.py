@@ -6,7 +6,7 @@ Frameworks read the annotations of functions, some of which may not be strings: 
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
@@ -14,6 +14,10 @@ from xml.etree import ElementTree as ET
 
 from tests.bench.chat_calls import AT_ONCE, PIECES
 
+Once: TypeAlias = Callable[[], Awaitable[object]]
+"""Does something once."""
+Tools: TypeAlias = Sequence[Callable[..., Awaitable[object]]]
+"""Functions that are offered to a model."""
 Call: TypeAlias = Callable[[int], Awaitable[object]]
 """Does the work of a row so many times, and returns what the last one gave: all sides must give the same."""
 
@@ -71,7 +75,7 @@ class Peer:
     note: str = ""
 
 
-def each(once: Callable[[], Awaitable[object]]) -> Call:
+def each(once: Once) -> Call:
     """Do something one after the other."""
 
     async def calls(count: int) -> object:
@@ -83,7 +87,7 @@ def each(once: Callable[[], Awaitable[object]]) -> Call:
     return calls
 
 
-def together(once: Callable[[], Awaitable[object]]) -> Call:
+def together(once: Once) -> Call:
     """Do something `AT_ONCE` times side by side."""
 
     async def all_at_once() -> object:
@@ -93,20 +97,16 @@ def together(once: Callable[[], Awaitable[object]]) -> Call:
 
 
 def chat(
-    reply: Callable[[], Awaitable[object]],
-    stream: Callable[[], Awaitable[object]],
-    turn: Callable[[str, int], Callable[[], Awaitable[object]]],
-    typed: Callable[[], Awaitable[object]],
-    suffix: str = "",
+    reply: Once, stream: Once, turn: Callable[[str, Tools], Once], typed: Once, suffix: str = ""
 ) -> dict[str, Call]:
-    """Return the rows that ask a model; ``turn`` makes a turn at a path of the service, with so many more tools."""
+    """Return the rows that ask a model; ``turn`` makes a turn at a path of the service, with these tools."""
     return {
         "reply": each(reply),
         "stream": each(stream),
         "at_once": together(reply),
-        "tool": each(turn(f"one-call{suffix}", 0)),
-        "three_tools": each(turn(f"three-calls{suffix}", 0)),
-        "hundred_tools": each(turn(f"one-call{suffix}", 99)),
+        "tool": each(turn(f"one-call{suffix}", [temperature])),
+        "three_tools": each(turn(f"three-calls{suffix}", [temperature])),
+        "hundred_tools": each(turn(f"one-call{suffix}", [temperature, *further_tools()])),
         "typed": each(typed),
     }
 
@@ -145,7 +145,7 @@ async def temperature(city: Annotated[str, "The name of the city."], unit: str =
     return 21.5
 
 
-def further_tools(count: int = 99) -> list[Callable[..., Awaitable[str]]]:
+def further_tools() -> Tools:
     """Return functions that are offered beside `temperature`."""
 
     def make(number: int) -> Callable[..., Awaitable[str]]:
@@ -156,7 +156,7 @@ def further_tools(count: int = 99) -> list[Callable[..., Awaitable[str]]]:
         search.__doc__ = f"Search part {number} of the catalogue."
         return search
 
-    return [make(number) for number in range(count)]
+    return [make(number) for number in range(99)]
 
 
 def pydantic_form() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +94,9 @@ source_option = click.option(
 )
 planner_option = click.option("--planner", metavar="NAME", help="Use this planner.")
 chat_option = click.option("--chat", metavar="NAME", help="Use this chat service.")
-trace_option = click.option(
+file_option = partial(click.option, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+trace_option = file_option(
     "--trace",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
     help="Append what happens and how long it takes to this file, as OTLP in JSON lines (with portico-opentelemetry).",
 )
 input_option = click.option(

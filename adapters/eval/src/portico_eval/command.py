@@ -18,6 +18,7 @@ from portico_cli.invocation import (
     chat_option,
     common_options,
     docs_option,
+    file_option,
     json_option,
     overrides_of,
     pass_invocation,
@@ -34,7 +35,6 @@ from portico_cli.terminal.progress import update_sources
 if TYPE_CHECKING:
     from portico import Kernel, PlanReview
 
-_file_option = partial(click.option, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 _count_option = partial(click.option, metavar="N", type=click.IntRange(1), show_default=True)
 
 
@@ -48,14 +48,16 @@ _count_option = partial(click.option, metavar="N", type=click.IntRange(1), show_
 @_count_option("--repeat", "repeats", default=1, help="Run each case N times, for means with a standard deviation.")
 @click.option("--judge", "judged", is_flag=True, help="Let a model judge whether answers state the facts.")
 @click.option("--judge-chat", metavar="NAME", help="Let this chat service judge, instead of the one that answers.")
-@_file_option("--against", help="Compare with this earlier report; a case that failed there may fail.")
+@file_option("--against", help="Compare with this earlier report; a case that failed there may fail.")
 @click.option(
     "--tolerance", metavar="SHARE", type=click.FloatRange(0, 1), help="With --against: let no share fall by more."
 )
-@_file_option("--save", help="Write the report to this file, and each result beside it.")
-@click.option("--resume", is_flag=True, help="With --save: keep results of cases and settings that have not changed.")
-@_file_option("--junit", help="Write the report to this file as JUnit's XML.")
-@_file_option("--plot", help="Draw the figures into this file, as SVG.")
+@file_option("--save", help="Write the report to this file, and each result beside it.")
+@click.option(
+    "--resume", is_flag=True, help="With --save: keep results while case, documents and settings are the same."
+)
+@file_option("--junit", help="Write the report to this file as JUnit's XML.")
+@file_option("--plot", help="Draw the figures into this file, as SVG.")
 @click.option("--yes", is_flag=True, help="Let plans with effects run; otherwise they wait, and count as a question.")
 @trace_option
 @json_option
@@ -103,7 +105,8 @@ def command(
     if judged:
         require_extra()
     read = read_cases(cases)
-    for file in filter(None, (save, junit, plot)):
+    results = None if save is None else save.with_suffix(".runs.jsonl")
+    for file in filter(None, (save, results, junit, plot)):
         _refuse_file(file, Path(cases))
     earlier = None if against is None else read_report(against)
     chosen = choose_sources(invocation, docs, names, overrides_of(planner, chat, trace))
@@ -111,15 +114,16 @@ def command(
     refuse_nothing(chosen, "eval CASES")
     settings = [chosen.application.configuration.values, chosen.sources, yes, judged, judge_chat]
     evaluation = Evaluation(read, repeats, jobs, settings)
-    if save is not None:
-        evaluation.keep_in(save.with_suffix(".runs.jsonl"), resume=resume)
 
     async def work() -> None:
         async with chosen.application.kernel(chosen.sources) as kernel:
             assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
             kernel.origin = origin_of(docs, names, chat)
             judge = make_judge(kernel, judge_chat) if judged else None
-            await update_sources(invocation, kernel.services, chosen)
+            reports = await update_sources(invocation, kernel.services, chosen)
+            settings.append({name: report.revision for name, report in reports.items()})
+            if results is not None:
+                evaluation.keep_in(results, resume=resume)
             if not yes:
                 _hold_effects(kernel)
             await evaluation.run(kernel, judge)

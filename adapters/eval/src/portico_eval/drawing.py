@@ -62,10 +62,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f'{_bar(x, 17, 10, 10, colour)}<text x="{x + 15}" y="27">{words}</text>'
     for number, name in enumerate(rows):
         top = _TOP + _ROW * number
-        now, before = (
-            report["figures"][name] or 0.0,
-            against["figures"][name]["before"] if against is not None else None,
-        )
+        now = report["figures"][name] or 0.0
+        before = against["figures"][name]["before"] if against is not None else None
         yield f'<text x="{_LEFT - 10}" y="{top + 15}" text-anchor="end">{escape(FIGURES[name].words)}</text>'
         whole = (max(now, before or 0.0) or 1.0) if FIGURES[name].unit else 1.0
         if before is not None or not FIGURES[name].unit:

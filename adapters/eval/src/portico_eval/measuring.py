@@ -216,10 +216,8 @@ def _plan_made(case: Case, events: Sequence[RunEvent], run: Run | None) -> PlanM
     if case.plan is not None:
         executed = run.plan if run is not None and run.plan.steps else first.plan
         executed = executed if case.plan.result is not None else replace(executed, result=None)
-        found = plan_difference(_bare(case.plan), _bare(executed))
-        difference = (
-            [] if not (found.added or found.removed or found.changed or found.changes) else str(found).split("\n")
-        )
+        found = replace(plan_difference(_bare(case.plan), _bare(executed)), renamed=())  # ids do not matter
+        difference = [] if found.same else str(found).split("\n")
     valid = not any(each.severity == "error" for each in first.findings)
     return {"valid": valid, "findings": [str(each) for each in first.findings], "difference": difference}
 

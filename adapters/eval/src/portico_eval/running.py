@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from portico.errors import StoreError
 from portico_cli.arguments import read_text, write_text
+from portico_cli.failures import write_error
+from portico_cli.show.layout import count_words
+from portico_cli.show.output import plain
 from portico_cli.terminal.progress import Progress
 from portico_eval.cases import Case
 from portico_eval.measuring import Judge, Result, measure
@@ -41,7 +44,8 @@ class Evaluation:
     def keep_in(self, file: Path, *, resume: bool) -> None:
         """Write each result to a line of this file; with ``resume`` take those from it that still hold.
 
-        A run that failed runs again: its service may be there now. Raises ``StoreError`` if it cannot be written.
+        A run that failed runs again: its service may be there now. Says how many are kept. Raises ``StoreError`` if the
+        file cannot be written.
         """
         wanted = {key for _, _, key in self._runs()}
         lines = read_text(str(file), _MOST_BYTES, str(file)).splitlines() if resume and file.exists() else []
@@ -52,6 +56,10 @@ class Evaluation:
                 if whole and result["key"] in wanted and result["state"] != "failed":
                     wanted.remove(result["key"])
                     self.results.append(result)
+        if lines:
+            words = f"Kept {len(self.results):,} of {count_words(len(lines), 'result')} in {plain(str(file))}."
+            changed = " The others failed, or their case, documents, configuration or options have changed."
+            write_error(words + changed * (len(self.results) < len(lines)))
         write_text(file, "\n".join(map(json.dumps, self.results)))
         self.file = file
 
@@ -61,7 +69,6 @@ class Evaluation:
         waiting = [each for each in self._runs() if each[2] not in known]
         left, total = iter(waiting), self.repeats * len(self.cases)
         progress = Progress("Running the cases", bar=True)
-        progress.say("Running the cases", len(self.results), total)
         with progress:
 
             async def work() -> None:
@@ -75,8 +82,11 @@ class Evaluation:
                 async with asyncio.TaskGroup() as group:
                     for _ in range(min(self.jobs, len(waiting))):
                         group.create_task(work())
-            except BaseExceptionGroup as group_error:
-                raise group_error.exceptions[0] from None
+            except BaseExceptionGroup as failures:
+                failed = failures.exceptions[0]
+            else:
+                return
+            raise failed  # outside of the handler, so that it keeps its cause and context
 
     def _runs(self) -> Iterator[tuple[Case, int, str]]:
         for repeat in range(self.repeats):

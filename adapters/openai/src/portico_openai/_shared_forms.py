@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from portico import ChatRequest, Citation, File, Image, Message, Part, Text
+import msgspec
+
+from portico import ChatRequest, Citation, File, Image, Message, Part, Text, Usage
 from portico_openai.config import OpenAIChatSettings
 from portico_wire.requests import check_attached
 
@@ -32,6 +34,33 @@ EXTRAS = frozenset(
 """Options of OpenAI that both APIs have."""
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
+
+
+class InputDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+def usage_of(
+    taken: int | None,
+    given: int | None,
+    of_taken: InputDetails | None,
+    of_given: OutputDetails | None,
+    cost: float | None,
+) -> Usage:
+    """Return the usage of a reply from the numbers of tokens, what they are made of, and the cost."""
+    return Usage(
+        taken or 0,
+        given or 0,
+        (of_taken and of_taken.cached_tokens) or 0,
+        (of_given and of_given.reasoning_tokens) or 0,
+        (of_taken and of_taken.cache_write_tokens) or 0,
+        cost,
+    )
 
 
 def maker_of(settings: OpenAIChatSettings) -> str:

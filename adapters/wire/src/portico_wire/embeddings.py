@@ -186,10 +186,10 @@ class WireEmbeddings(ABC):
                 for _ in range(min(settings.concurrency, len(batches))):
                     group.create_task(work())
         except BaseExceptionGroup as failures:
-            # The first failure cancelled the others.
-            first = failures.exceptions[0]
-            raise first from first.__cause__
-        return np.concatenate([parts[batch.start] for batch in batches])
+            failed = failures.exceptions[0]  # it cancelled the others
+        else:
+            return np.concatenate([parts[batch.start] for batch in batches])
+        raise failed  # outside of the handler, so that it keeps its cause and context
 
     async def _ask(self, pieces: Sequence[str], purpose: Purpose) -> Rows:
         """Embed pieces; where the model finds them too long, by halves, and one piece as the mean of its halves."""

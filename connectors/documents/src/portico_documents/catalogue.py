@@ -274,6 +274,11 @@ def revision(connection: sqlite3.Connection) -> int:
     return int(get_meta(connection, "revision") or 0)
 
 
+def state(connection: sqlite3.Connection) -> tuple[str | None, int]:
+    """Return which database it is, and its revision."""
+    return get_meta(connection, "made"), revision(connection)
+
+
 def count_passages(connection: sqlite3.Connection) -> int:
     """Return how many passages there are."""
     return int(connection.execute("SELECT count(*) FROM passages").fetchone()[0])

@@ -249,6 +249,7 @@ class _Update:
             embedded=self.embedded,
             skipped=dict(sorted(self.skipped.items())),
             problems=tuple(self.problems),
+            revision="{}-{}".format(*await in_thread(catalogue.state, self.connection)),
         )
 
     async def _begin(self) -> None:

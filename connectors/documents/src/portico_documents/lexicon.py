@@ -66,7 +66,7 @@ class Lexicon:
     """
 
     def __init__(self, connection: sqlite3.Connection, known: Lexicon | None) -> None:
-        self.state = _state(connection)
+        self.state = catalogue.state(connection)
         self._rows: dict[str, Rows] = {}
         self._lock = threading.Lock()
         self._asked = 0
@@ -84,7 +84,7 @@ class Lexicon:
         """Return ``known`` where it is of the state that a connection reads, or a new one."""
         for tool in _TOOLS:
             connection.execute(tool)
-        return known if known is not None and known.state == _state(connection) else cls(connection, known)
+        return known if known is not None and known.state == catalogue.state(connection) else cls(connection, known)
 
     def count(self, connection: sqlite3.Connection, term: str) -> int:
         """Return how many passages have a term."""
@@ -152,10 +152,6 @@ class Lexicon:
             self.lengths = known, lengths
         found = np.searchsorted(known, numbers).clip(max=len(known) - 1)
         return lengths[found] if np.array_equal(known[found], numbers) else None
-
-
-def _state(connection: sqlite3.Connection) -> tuple[str | None, int]:
-    return catalogue.get_meta(connection, "made"), catalogue.revision(connection)
 
 
 def _first(values: Numbers) -> Numbers:

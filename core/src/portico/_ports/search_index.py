@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,7 @@ class IndexReport:
     """The result of an update, in documents; ``passages`` is how many the index has now.
 
     ``skipped`` maps a reason ("binary", "too large") to a count; ``problems`` and ``repaired`` are sentences.
+    ``revision`` is another one after every change of what is indexed; "" where that is not known.
     """
 
     added: int = 0
@@ -40,6 +39,7 @@ class IndexReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
+    revision: str = ""
 
     @property
     def documents(self) -> int:

@@ -222,6 +222,7 @@ class _Indexes:
             skipped=sum((Counter(report.skipped) for report in reports), Counter()),
             problems=tuple(problem for report in reports for problem in report.problems),
             repaired=tuple(sentence for report in reports for sentence in report.repaired),
+            revision="".join(report.revision for report in reports),
         )
 
 

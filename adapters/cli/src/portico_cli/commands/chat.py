@@ -16,6 +16,7 @@ from portico_cli.invocation import (
     chat_option,
     common_options,
     docs_option,
+    file_option,
     json_lines_option,
     overrides_of,
     pass_invocation,
@@ -37,13 +38,7 @@ _MAXIMUM_BYTES = 1_000_000
 @source_option
 @chat_option
 @click.option("--instructions", metavar="TEXT|@FILE", help="What the agent is and does, in words for the model.")
-@click.option(
-    "--thread",
-    "thread_file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Continue the conversation in this file, and keep it there.",
-)
+@file_option("--thread", "thread_file", help="Continue the conversation in this file, and keep it there.")
 @click.option(
     "--yes",
     is_flag=True,

@@ -18,6 +18,7 @@ from portico_cli.invocation import (
     chat_option,
     common_options,
     docs_option,
+    file_option,
     json_option,
     overrides_of,
     pass_invocation,
@@ -55,12 +56,7 @@ if TYPE_CHECKING:
 @planner_option
 @chat_option
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="How the plan is written; text by default.")
-@click.option(
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the plan to this file; as JSON, or as its ending .xml, .mmd or .txt says.",
-)
+@file_option("--output", help="Write the plan to this file; as JSON, or as its ending .xml, .mmd or .txt says.")
 @docs_option
 @source_option
 @json_option

@@ -9,11 +9,3 @@ def portico_planners() -> list[Registration]:
 
 def portico_chat_services() -> list[Registration]:
     return [Registration(name="grader", factory="portico_examinee.parts:Grader", summary="Judges by words.")]
-
-
-def portico_text_searches() -> list[Registration]:
-    return [Registration(name="shelf", factory="portico_examinee.parts:Shelf", summary="Three passages.")]
-
-
-def portico_function_plugins() -> list[Registration]:
-    return [Registration(name="tools", factory="portico_examinee.parts:Tools", summary="Functions for plans.")]

@@ -1,4 +1,4 @@
-"""A planner whose goal is JSON, a model that judges by words, a source with three passages, and functions."""
+"""A planner whose goal is JSON, and a model that judges by words."""
 
 from __future__ import annotations
 
@@ -9,29 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from portico import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Citation,
-    FunctionPlugin,
-    Message,
-    SearchConnector,
-    SearchResults,
-    TextSearchOptions,
-    TextSearchResult,
-    Usage,
-    function,
-)
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, Usage
 from portico.errors import ServiceUnavailable
 from portico.plans import Answer, Emit, Event, Infeasible, Task, plan_from_json
-
-PASSAGES = (
-    TextSearchResult("Ports are protocols. Adapters fill them.", "ports.md", "file:///docs/ports.md#L3"),
-    TextSearchResult("Plans are data, see https://ports.example/a.", "plans.md › Data", "file:///docs/plans.md#L1"),
-    TextSearchResult("Plans are checked first.", "plans.md › Checks", "file:///docs/plans.md#L9"),
-)
 
 
 class Told:
@@ -84,43 +64,3 @@ class Grader:
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
         yield ChatDelta(reply=await self.complete(request))
-
-
-class Shelf(SearchConnector[TextSearchResult]):
-    name = "shelf"
-
-    def __init__(self, settings: None, services: Any) -> None:
-        pass
-
-    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[TextSearchResult]:
-        return SearchResults(list(PASSAGES))
-
-    def to_text(self, record: TextSearchResult) -> str:
-        return record.value
-
-    def to_result(self, record: TextSearchResult) -> TextSearchResult:
-        return record
-
-
-class _Tools:
-    @function
-    def shout(self, text: str) -> str:
-        """Say it louder."""
-        return text.upper()
-
-    @function(effects=True)
-    def send(self, text: str) -> str:
-        """Send a text out into the world."""
-        with Path("sent.txt").open("a") as file:
-            file.write(f"{text}\n")
-        return f"sent {text}"
-
-
-class Tools:
-    name = "tools"
-
-    def __init__(self, settings: None, services: Any) -> None:
-        pass
-
-    async def load(self, name: str) -> FunctionPlugin:
-        return FunctionPlugin.of(_Tools(), name)

@@ -12,7 +12,7 @@ import msgspec
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
 from portico_openai._completions.requests import REASONING_FIELDS, THOUGHT_PARTS
-from portico_openai._shared_forms import citations_of
+from portico_openai._shared_forms import InputDetails, OutputDetails, citations_of, usage_of
 from portico_wire.answers import Answer, decode_answer
 from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid, reported_error
@@ -42,20 +42,11 @@ class _Logprobs(msgspec.Struct):
     content: list[Any] | None = None
 
 
-class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
+    prompt_tokens_details: InputDetails | None = None
+    completion_tokens_details: OutputDetails | None = None
     cost: float | None = None
 
 
@@ -294,14 +285,6 @@ def _join_pieces(pieces: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _read_usage(usage: _Usage | None) -> Usage:
-    if usage is None:
-        return Usage()
-    read, written = usage.prompt_tokens_details, usage.completion_tokens_details
-    return Usage(
-        usage.prompt_tokens or 0,
-        usage.completion_tokens or 0,
-        (read and read.cached_tokens) or 0,
-        (written and written.reasoning_tokens) or 0,
-        (read and read.cache_write_tokens) or 0,
-        usage.cost,
-    )
+    found = usage or _Usage()
+    details = found.prompt_tokens_details, found.completion_tokens_details
+    return usage_of(found.prompt_tokens, found.completion_tokens, *details, found.cost)

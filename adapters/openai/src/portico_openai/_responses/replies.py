@@ -10,26 +10,17 @@ import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentRefused, ServiceUnavailable
-from portico_openai._shared_forms import citations_of
+from portico_openai._shared_forms import InputDetails, OutputDetails, citations_of, usage_of
 from portico_wire.answers import Answer, decode_answer
 from portico_wire.chat import ReplyReader, unused_id, web_label
 from portico_wire.errors import Peer, invalid, reported_error
 
 
-class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
     cost: float | None = None
 
 
@@ -309,14 +300,6 @@ class ResponseReader(ReplyReader):
 
 
 def _read_usage(usage: _Usage | None) -> Usage:
-    if usage is None:
-        return Usage()
-    read, written = usage.input_tokens_details, usage.output_tokens_details
-    return Usage(
-        usage.input_tokens or 0,
-        usage.output_tokens or 0,
-        (read and read.cached_tokens) or 0,
-        (written and written.reasoning_tokens) or 0,
-        (read and read.cache_write_tokens) or 0,
-        usage.cost,
-    )
+    found = usage or _Usage()
+    details = found.input_tokens_details, found.output_tokens_details
+    return usage_of(found.input_tokens, found.output_tokens, *details, found.cost)

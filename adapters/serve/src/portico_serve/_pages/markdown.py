@@ -60,14 +60,13 @@ def _inline(tokens: Sequence[Token], numbers: frozenset[int], address: Callable[
     inside_link = False
     for token in _joined(tokens):
         if token.type == "link_open":
-            inside_link = True
+            inside_link = bool(token.attrs["href"])  # the parser lets `[x]()` through, which leads nowhere
             token.attrs |= {"rel": "noopener noreferrer", "target": "_blank"}
-        elif token.type == "link_close":
-            inside_link = False
         if token.type == "text" and not inside_link and numbers:
             yield from _with_marks(token, numbers, address)
-        else:
+        elif inside_link or token.type not in ("link_open", "link_close"):
             yield token
+        inside_link = inside_link and token.type != "link_close"
 
 
 def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
