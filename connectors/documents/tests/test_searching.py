@@ -134,9 +134,7 @@ def test_what_searches_keep_of_the_words_does_not_grow_with_updates(tmp_path: Pa
     writer = catalogue.connect(tmp_path / "catalogue.db", create=True)
     lexicon: Lexicon | None = None
     for run in range(10):
-        passages = tuple(
-            PassageEntry(f"{run} {n}", "red door", (), "", "", 1, 1, None) for n in range(20)
-        )
+        passages = tuple(PassageEntry(f"{run} {n}", "red door", (), "", "", 1, 1, None) for n in range(20))
         catalogue.write(writer, [FileEntry(b"a", "a", "text", bytes([run]), 1, run, "", None, passages)], run)
         lexicon = Lexicon.of(writer, lexicon)
         assert len(score_words(writer, ["red"], None, lexicon).numbers) == 20

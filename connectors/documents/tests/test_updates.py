@@ -273,6 +273,13 @@ async def test_vectors_that_nobody_knows_are_removed(make_search, folder, store)
     assert await vectors(search) == before
 
 
+async def test_a_text_that_many_documents_have_is_embedded_once(make_search, folder, monkeypatch) -> None:
+    monkeypatch.setattr(scan, "_BATCH_FILES", 1)
+    for number in range(20):
+        write(folder / f"{number:02}.md", "The very same text.\n")
+    assert (await make_search().index.update()).embedded == 1
+
+
 async def test_an_interrupted_run_continues(make_search, folder, embeddings, monkeypatch) -> None:
     monkeypatch.setattr(scan, "_BATCH_FILES", 5)
     for number in range(40):

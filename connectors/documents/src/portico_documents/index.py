@@ -295,7 +295,7 @@ class _Update:
                     reading = asyncio.ensure_future(in_thread(scan.next_batch))
                 if batch.entries or batch.touched:
                     await self._begin()
-                yield batch, await mirror.plan(batch.entries, batch.same, look=look)
+                yield batch, await mirror.plan(self.connection, batch.entries, look=look)
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from portico.errors import ConfigurationError
-from portico_documents.catalogue import CatalogueDamaged, FileEntry, PassageEntry, ids_of_texts
+from portico_documents.catalogue import CatalogueDamaged, FileEntry, PassageEntry
 from portico_documents.chunking import Passage, cut
 from portico_documents.conditions import metadata_of
 from portico_documents.config import DocumentsSettings, Place
@@ -177,13 +177,9 @@ _UNTRUSTED = -1
 
 @dataclass(slots=True)
 class Batch:
-    """What a stretch of the walk found: files to write anew, and counts of the rest.
-
-    ``same`` are ids of passages that the catalogue has, one for each text that it has already.
-    """
+    """What a stretch of the walk found: files to write anew, and counts of the rest."""
 
     entries: list[FileEntry] = field(default_factory=list)
-    same: list[str] = field(default_factory=list)
     touched: list[tuple[int, int, bytes]] = field(default_factory=list)
     looked: int = 0
     unchanged: int = 0
@@ -234,8 +230,6 @@ class Scan:
             if full or time.monotonic() > until:
                 batch.last = False
                 break
-        texts = dict.fromkeys(hash_of_text(passage.id) for entry in batch.entries for passage in entry.passages)
-        batch.same = ids_of_texts(self._connection, list(texts))
         return batch
 
     def count_renamed(self, run: int) -> int:

@@ -55,15 +55,16 @@ class VectorMirror:
             self._sample = sample if len(records) == len(numbers) else None
         return sample[1:]
 
-    async def plan(self, entries: Sequence[FileEntry], same: Sequence[str], *, look: bool) -> EmbeddingBatch:
+    async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.
 
-        The vector of a passage with the same text, of which ``same`` are ids, is copied at once, so that renamed, moved
-        and doubled text costs no embedding. With ``look`` the store is asked for the passages themselves: an update
-        that was stopped may have left them there, or another host with the same folder.
+        A vector that a passage of the same text has is copied at once, so that renamed, moved and doubled text costs
+        no embedding. With ``look`` the store is asked for the passages themselves: an update that was stopped may have
+        left them there, or another host with the same folder.
         """
-        own = [passage.id for entry in entries for passage in entry.passages] if look else []
-        vectors, present = await self._find_known([*same, *own])
+        own = [passage.id for entry in entries for passage in entry.passages]
+        same = await in_thread(catalogue.ids_of_texts, connection, list(dict.fromkeys(map(hash_of_text, own))))
+        vectors, present = await self._find_known(list(dict.fromkeys([*same, *own])) if look else same)
         copies: list[VectorRecord] = []
         rows: list[Rows] = []
         missing: list[VectorRecord] = []
