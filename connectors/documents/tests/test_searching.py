@@ -49,6 +49,16 @@ async def test_a_search_without_an_index_builds_it_once(make_search, filled, emb
     assert embeddings.embedded == 22 + 4
 
 
+async def test_what_a_search_compares_its_best_with_has_each_text_once(make_search, folder) -> None:
+    for number in range(330):
+        (folder / f"{number}.txt").write_text("The same.\n" if number >= 30 else f"Text {number}.\n")
+    search = make_search()
+    await search.index.update()
+    with search.index.readers.lend() as connection:
+        _, rows = await search._mirror().sample(connection)
+    assert len(rows) == len(np.unique(rows, axis=0)) == 31
+
+
 async def test_a_search_of_an_outdated_index_just_searches(make_search, filled, embeddings) -> None:
     await make_search().index.update()
     (filled / "new.md").write_text("A brick wall is new here.\n")

@@ -44,7 +44,8 @@ class VectorMirror:
     async def sample(self, connection: sqlite3.Connection) -> tuple[Numbers, Rows]:
         """Return some passages' numbers and vectors, which are kept for the revision once the store has them all.
 
-        Ids are hashes: those that come first are taken at random.
+        Ids begin with hashes of texts: those that come first are taken at random. Of a doubled text there is one, as
+        its passages lie together and could be all there is.
         """
         revision = catalogue.revision(connection)
         if (sample := self._sample) is None or sample[0] != revision:
@@ -164,7 +165,10 @@ def _words(trail: str, text: str, parts: str) -> str:
 
 
 def _first_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT id, number FROM passages ORDER BY id LIMIT ?", (_SAMPLE,)))
+    after = "SELECT min(id) FROM passages WHERE id > substr(firsts.id, 1, 16) || 'g'"
+    firsts = f"SELECT min(id) FROM passages UNION ALL SELECT ({after}) FROM firsts WHERE firsts.id IS NOT NULL LIMIT ?"
+    query = f"WITH RECURSIVE firsts (id) AS ({firsts}) SELECT id, number FROM passages WHERE id IN firsts ORDER BY id"
+    return dict(connection.execute(query, (_SAMPLE,)))
 
 
 def _sum_of_ids(connection: sqlite3.Connection) -> int:
