@@ -339,7 +339,7 @@ def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]
 
 def ids_of_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> list[str]:
     """Return, for each hash of a text that passages have, the id of one of them."""
-    first = "SELECT id FROM passages WHERE id >= hash AND id < hash || 'g' ORDER BY id LIMIT 1"
+    first = "SELECT id FROM passages WHERE id >= hash AND id < hash || '~' ORDER BY id LIMIT 1"
     query = f"WITH texts (hash) AS (VALUES {{}}) SELECT group_concat(({first})) FROM texts"
     return [id for (ids,) in _ask(connection, query, hashes) if ids for id in ids.split(",")]
 

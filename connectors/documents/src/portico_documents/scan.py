@@ -8,6 +8,7 @@ import re
 import sqlite3
 import stat
 import time
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -410,12 +411,16 @@ def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> Pass
 
 def hash_of_text(id: str) -> str:
     """Return the part of a passage's id that those of other passages with the same text have too."""
-    return id[:16]
+    return id[:20]
 
 
 def _identity(text: str, ordinal: int, path: bytes) -> str:
-    place = blake2b(ordinal.to_bytes(4, "big") + path, digest_size=8).hexdigest()
-    return blake2b(text.encode(), digest_size=8).hexdigest() + place
+    return _hash(text.encode()) + _hash(ordinal.to_bytes(4, "big") + path)
+
+
+def _hash(data: bytes) -> str:
+    # 120 bits in 20 characters: a document must not be able to have the id of another one.
+    return urlsafe_b64encode(blake2b(data, digest_size=15).digest()).decode()
 
 
 def _storable(text: str) -> str:

@@ -165,7 +165,7 @@ def _words(trail: str, text: str, parts: str) -> str:
 
 
 def _first_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    after = "SELECT min(id) FROM passages WHERE id > substr(firsts.id, 1, 16) || 'g'"
+    after = "SELECT min(id) FROM passages WHERE id > substr(firsts.id, 1, 20) || '~'"
     firsts = f"SELECT min(id) FROM passages UNION ALL SELECT ({after}) FROM firsts WHERE firsts.id IS NOT NULL LIMIT ?"
     query = f"WITH RECURSIVE firsts (id) AS ({firsts}) SELECT id, number FROM passages WHERE id IN firsts ORDER BY id"
     return dict(connection.execute(query, (_SAMPLE,)))
