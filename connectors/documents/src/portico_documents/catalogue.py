@@ -157,7 +157,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = NORMAL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if create:
-                # Ids are hashes: the passages of a batch lie anywhere in the tables of ids. With SQLite's own 2 MB and
+                # Ids are hashes: the passages of a batch lie anywhere in the index of ids. With SQLite's own 2 MB and
                 # 4 MB such a page is read and written many times over.
                 connection.execute("PRAGMA cache_size = -4000")
                 connection.execute("PRAGMA wal_autocheckpoint = 8000")
@@ -306,8 +306,8 @@ def write(
             name = (entry.path, entry.shown, entry.type)
             state = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped)
             files.append((file, *name, *state, added_by))
-            for ordinal, (id, text, headings, *place) in enumerate(entry.passages):
-                passages.append((None, id, file, ordinal, text, _json(headings), *place))
+            for ordinal, (id, text, headings, *rest) in enumerate(entry.passages):
+                passages.append((None, id, file, ordinal, text, _json(headings), *rest))
         last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
         (before,) = connection.execute(last).fetchone()
         _insert(connection, "INSERT OR REPLACE INTO files", files)
@@ -350,7 +350,7 @@ _MOST_VALUES = 4_000
 
 
 def _ask(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> Iterator[Sequence[Any]]:
-    """Yield what a query finds, which has ``{}`` where the values stand."""
+    """Yield what a query finds; ``{}`` in it stands for the values."""
     step = _most_values(connection)
     for start in range(0, len(values), step):
         some = values[start : start + step]

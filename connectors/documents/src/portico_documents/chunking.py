@@ -99,7 +99,7 @@ class _Unit:
 def _passages(run: list[Section], target: int, maximum: int) -> Iterator[Passage]:
     """Pack the units of one heading into passages."""
     if len(run) == 1 and len(run[0].text) <= target:
-        # Most sections of most documents: what follows would give the same in three times the time.
+        # Most sections of most documents: what follows would give the same, and take longer.
         blank = _LEADING_BLANK_LINES.match(run[0].text)
         start = blank.end() if blank else 0
         if run[0].text[start:].strip():
