@@ -49,6 +49,16 @@ async def test_a_search_without_an_index_builds_it_once(make_search, filled, emb
     assert embeddings.embedded == 22 + 4
 
 
+async def test_what_a_search_compares_its_best_with_has_each_text_once(make_search, folder) -> None:
+    for number in range(330):
+        (folder / f"{number}.txt").write_text("The same.\n" if number >= 30 else f"Text {number}.\n")
+    search = make_search()
+    await search.index.update()
+    with search.index.readers.lend() as connection:
+        _, rows = await search._mirror().sample(connection)
+    assert len(rows) == len(np.unique(rows, axis=0)) == 31
+
+
 async def test_a_search_of_an_outdated_index_just_searches(make_search, filled, embeddings) -> None:
     await make_search().index.update()
     (filled / "new.md").write_text("A brick wall is new here.\n")
@@ -134,9 +144,7 @@ def test_what_searches_keep_of_the_words_does_not_grow_with_updates(tmp_path: Pa
     writer = catalogue.connect(tmp_path / "catalogue.db", create=True)
     lexicon: Lexicon | None = None
     for run in range(10):
-        passages = tuple(
-            PassageEntry(f"{run} {n}", bytes([run, n]), "red door", (), "", "", 1, 1, None) for n in range(20)
-        )
+        passages = tuple(PassageEntry(f"{run} {n}", "red door", (), "", "", 1, 1, None) for n in range(20))
         catalogue.write(writer, [FileEntry(b"a", "a", "text", bytes([run]), 1, run, "", None, passages)], run)
         lexicon = Lexicon.of(writer, lexicon)
         assert len(score_words(writer, ["red"], None, lexicon).numbers) == 20
@@ -234,7 +242,7 @@ def words() -> sqlite3.Connection:
         connection.execute(statement)
     for number, text in enumerate(["red door", "blue door door", "a red wall", "NEAR AND OR NOT", "naïve café"], 1):
         connection.execute(
-            "INSERT INTO passages VALUES (?, ?, 1, 1, '', ?, '', '', '[]', 1, 1, NULL)", (number, str(number), text)
+            "INSERT INTO passages VALUES (?, ?, 1, 1, ?, '[]', '', '', 1, 1, NULL)", (number, str(number), text)
         )
         connection.execute("INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, '', '')", (number, text))
     yield connection

@@ -43,7 +43,7 @@ def contents(search: DocumentsSearch) -> list[tuple]:
     connection = catalogue.connect(search._place.catalogue)
     try:
         return connection.execute(
-            "SELECT path, ordinal, passages.id, passages.hash, text, trail, parts, headings, line, end_line, page,"
+            "SELECT path, ordinal, passages.id, text, trail, parts, headings, line, end_line, page,"
             " files.hash, type, skipped FROM files LEFT JOIN passages ON file = files.id ORDER BY path, ordinal"
         ).fetchall()
     finally:
@@ -271,6 +271,13 @@ async def test_vectors_that_nobody_knows_are_removed(make_search, folder, store)
     assert [hit.path for hit in await search.rank("alpha", 5)] == ["a.md"]
     await make_search().index.update()
     assert await vectors(search) == before
+
+
+async def test_a_text_that_many_documents_have_is_embedded_once(make_search, folder, monkeypatch) -> None:
+    monkeypatch.setattr(scan, "_BATCH_FILES", 1)
+    for number in range(20):
+        write(folder / f"{number:02}.md", "The very same text.\n")
+    assert (await make_search().index.update()).embedded == 1
 
 
 async def test_an_interrupted_run_continues(make_search, folder, embeddings, monkeypatch) -> None:

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import stat
 import time
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -371,16 +372,16 @@ class Scan:
             batch.problems.append(problem)
 
 
-COLUMNS = "path, shown, passages.id, ordinal, passages.hash, headings, text"
+COLUMNS = "path, shown, passages.id, ordinal, headings, text"
 """What `is_whole` looks at, of ``passages JOIN files``."""
 
 
 def is_whole(row: Sequence[Any]) -> bool:
     """Tell whether a passage and its document's name are as `Scan` made them, whose hashes are in the id."""
     try:
-        path, shown, id, ordinal, hash, headings, text = row
-        made = show_path(os.fsdecode(path)), _hash(tuple(json.loads(headings)), text), _identity(hash, ordinal, path)
-        return made == (shown, hash, id)
+        path, shown, id, ordinal, headings, text = row
+        whole = embedded_text(tuple(json.loads(headings)), text)
+        return (show_path(os.fsdecode(path)), _identity(whole, ordinal, path)) == (shown, id)
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -400,20 +401,26 @@ def embedded_text(headings: tuple[str, ...], text: str) -> str:
 
 def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> PassageEntry:
     text = _storable(passage.text)
-    headings = tuple(_storable(heading) for heading in passage.headings[:_DEEPEST_HEADINGS])
-    hash = _hash(headings, text)
+    headings = tuple(map(_storable, passage.headings[:_DEEPEST_HEADINGS]))
+    id = _identity(embedded_text(headings, text), ordinal, path)
     trail = " ".join((shown_path, *headings))
     parts = identifier_parts(f"{trail} {text}")
     place = (passage.line, passage.end_line, passage.page)
-    return PassageEntry(_identity(hash, ordinal, path), hash, text, headings, trail, parts, *place)
+    return PassageEntry(id, text, headings, trail, parts, *place)
 
 
-def _hash(headings: tuple[str, ...], text: str) -> bytes:
-    return blake2b(embedded_text(headings, text).encode(), digest_size=16).digest()
+def hash_of_text(id: str) -> str:
+    """Return the part of a passage's id that those of other passages with the same text have too."""
+    return id[:20]
 
 
-def _identity(hash: bytes, ordinal: int, path: bytes) -> str:
-    return blake2b(hash + ordinal.to_bytes(4, "big") + path, digest_size=16).hexdigest()
+def _identity(text: str, ordinal: int, path: bytes) -> str:
+    return _hash(text.encode()) + _hash(ordinal.to_bytes(4, "big") + path)
+
+
+def _hash(data: bytes) -> str:
+    # 120 bits in 20 characters: a document must not be able to have the id of another one.
+    return urlsafe_b64encode(blake2b(data, digest_size=15).digest()).decode()
 
 
 def _storable(text: str) -> str:

@@ -18,7 +18,7 @@ from portico.search import VectorRecord, Vectors
 from portico_documents import catalogue
 from portico_documents.catalogue import FileEntry, in_thread
 from portico_documents.conditions import metadata_of
-from portico_documents.scan import embedded_text
+from portico_documents.scan import embedded_text, hash_of_text
 
 Rows = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
@@ -44,7 +44,8 @@ class VectorMirror:
     async def sample(self, connection: sqlite3.Connection) -> tuple[Numbers, Rows]:
         """Return some passages' numbers and vectors, which are kept for the revision once the store has them all.
 
-        Ids are hashes: those that come first are taken at random.
+        Ids begin with hashes of texts: those that come first are taken at random. Of a doubled text there is one, as
+        its passages lie together and could be all there is.
         """
         revision = catalogue.revision(connection)
         if (sample := self._sample) is None or sample[0] != revision:
@@ -58,16 +59,17 @@ class VectorMirror:
     async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
         """Return what is to be embedded for the store to have these files.
 
-        A vector that any passage of the same text has is copied at once, so that renamed, moved and doubled text costs
+        A vector that a passage of the same text has is copied at once, so that renamed, moved and doubled text costs
         no embedding. With ``look`` the store is asked for the passages themselves: an update that was stopped may have
         left them there, or another host with the same folder.
         """
-        vectors, present = await self._find_known(connection, entries, look)
+        own = [passage.id for entry in entries for passage in entry.passages]
+        same = await in_thread(catalogue.ids_of_texts, connection, list(dict.fromkeys(map(hash_of_text, own))))
+        vectors, present = await self._find_known(list(dict.fromkeys([*same, *own])) if look else same)
         copies: list[VectorRecord] = []
         rows: list[Rows] = []
         missing: list[VectorRecord] = []
-        texts: dict[bytes, str] = {}
-        places: list[bytes] = []
+        texts: dict[str, str] = {}
         for entry in entries:
             metadata = metadata_of(entry.shown)
             for passage in entry.passages:
@@ -75,17 +77,16 @@ class VectorMirror:
                     continue
                 words = _words(passage.trail, passage.text, passage.parts) if self.words else None
                 record = VectorRecord(passage.id, metadata, words)
-                if passage.hash in vectors:
+                if (text := hash_of_text(passage.id)) in vectors:
                     copies.append(record)
-                    rows.append(vectors[passage.hash])
+                    rows.append(vectors[text])
                 else:
                     missing.append(record)
-                    places.append(passage.hash)
-                    texts[passage.hash] = embedded_text(passage.headings, passage.text)
+                    texts[text] = embedded_text(passage.headings, passage.text)
         if copies:
             block = np.stack(rows)
             await self.store.upsert(self.namespace, copies, Vectors(block, len(copies), block.shape[1]))
-        return _batch(self.namespace, missing, texts, places)
+        return _batch(self.namespace, missing, texts)
 
     async def synchronise(
         self,
@@ -128,34 +129,23 @@ class VectorMirror:
                     progress(done, total)
         return embedded
 
-    async def _find_known(
-        self, connection: sqlite3.Connection, entries: Sequence[FileEntry], look: bool
-    ) -> tuple[dict[bytes, Rows], set[str]]:
-        """Return the vectors that passages of these texts have, and the ids that they were found under."""
-        own = {passage.id: passage.hash for entry in entries for passage in entry.passages}
-        same = await in_thread(catalogue.ids_by_hash, connection, list(dict.fromkeys(own.values())))
-        hash_of = {id: hash for hash, ids in same.items() for id in ids}
-        if look:
-            hash_of |= own
-        if not hash_of:
+    async def _find_known(self, ids: Sequence[str]) -> tuple[dict[str, Rows], set[str]]:
+        """Return the vectors that the store has of these passages by the hashes of their texts, and which it has."""
+        if not ids:
             return {}, set()
-        records, vectors = await self.store.get(self.namespace, list(hash_of))
+        records, vectors = await self.store.get(self.namespace, ids)
         if vectors is None:
             return {}, set()
-        rows = as_rows(vectors)
-        return (
-            {hash_of[record.id]: rows[row] for row, record in enumerate(records)},
-            {record.id for record in records},
-        )
+        found = [record.id for record in records]
+        return dict(zip(map(hash_of_text, found), as_rows(vectors), strict=True)), set(found)
 
     async def _missing_batches(self, connection: sqlite3.Connection) -> AsyncIterator[tuple[int, EmbeddingBatch]]:
         """Yield, page by page, the passages that the store lacks, with their number."""
         after = 0
         while page := await in_thread(_load_missing, connection, after, self.words):
             after = page[-1][0]
-            texts = {hash: text for _, _, hash, text in page}
-            records = [record for _, record, _, _ in page]
-            yield len(page), _batch(self.namespace, records, texts, [hash for _, _, hash, _ in page])
+            texts = {hash_of_text(record.id): text for _, record, text in page}
+            yield len(page), _batch(self.namespace, [record for _, record, _ in page], texts)
 
 
 def as_rows(vectors: Vectors) -> Rows:
@@ -163,11 +153,10 @@ def as_rows(vectors: Vectors) -> Rows:
     return np.asarray(vectors.buffer, dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
 
 
-def _batch(
-    namespace: str, records: Sequence[VectorRecord], texts: dict[bytes, str], hashes: Sequence[bytes]
-) -> EmbeddingBatch:
+def _batch(namespace: str, records: Sequence[VectorRecord], texts: dict[str, str]) -> EmbeddingBatch:
     places = {hash: place for place, hash in enumerate(texts)}
-    return EmbeddingBatch(namespace, records, tuple(texts.values()), tuple(places[hash] for hash in hashes))
+    rows = tuple(places[hash_of_text(record.id)] for record in records)
+    return EmbeddingBatch(namespace, records, tuple(texts.values()), rows)
 
 
 def _words(trail: str, text: str, parts: str) -> str:
@@ -176,7 +165,10 @@ def _words(trail: str, text: str, parts: str) -> str:
 
 
 def _first_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT id, number FROM passages ORDER BY id LIMIT ?", (_SAMPLE,)))
+    after = "SELECT min(id) FROM passages WHERE id > substr(firsts.id, 1, 20) || '~'"
+    firsts = f"SELECT min(id) FROM passages UNION ALL SELECT ({after}) FROM firsts WHERE firsts.id IS NOT NULL LIMIT ?"
+    query = f"WITH RECURSIVE firsts (id) AS ({firsts}) SELECT id, number FROM passages WHERE id IN firsts ORDER BY id"
+    return dict(connection.execute(query, (_SAMPLE,)))
 
 
 def _sum_of_ids(connection: sqlite3.Connection) -> int:
@@ -196,18 +188,18 @@ def _extra_ids(connection: sqlite3.Connection) -> list[str]:
     return [id for (id,) in rows]
 
 
-_Missing: TypeAlias = tuple[int, VectorRecord, bytes, str]
-"""A passage's number, its record, and the hash and the text that is embedded."""
+_Missing: TypeAlias = tuple[int, VectorRecord, str]
+"""A passage's number, its record, and the text that is embedded."""
 
 
 def _load_missing(connection: sqlite3.Connection, after: int, words: bool) -> list[_Missing]:
     rows = connection.execute(
-        "SELECT number, passages.id, passages.hash, shown, headings, text, trail, parts FROM passages JOIN files"
+        "SELECT number, passages.id, shown, headings, text, trail, parts FROM passages JOIN files"
         " ON files.id = file WHERE number > ? AND passages.id NOT IN temp.stored ORDER BY number LIMIT ?",
         (after, _PAGE),
     )
     found: list[_Missing] = []
-    for number, id, hash, path, headings, text, trail, parts in rows:
+    for number, id, path, headings, text, trail, parts in rows:
         record = VectorRecord(id, metadata_of(path), _words(trail, text, parts) if words else None)
-        found.append((number, record, hash, embedded_text(tuple(json.loads(headings)), text)))
+        found.append((number, record, embedded_text(tuple(json.loads(headings)), text)))
     return found

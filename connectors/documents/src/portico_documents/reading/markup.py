@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from portico_documents.chunking import Section
 
@@ -99,7 +98,7 @@ class LineSections:
         if start < end:
             text = "\n".join(lines[start:end]) + ("\n" if end < len(lines) else "")
             if self._continues and not text.strip():
-                self.sections[-1] = replace(self.sections[-1], text=self.sections[-1].text + text)
+                self.sections[-1] = self.sections[-1]._replace(text=self.sections[-1].text + text)
             else:
                 self.sections.append(
                     Section(text, start + 1, self._outline.headings, code=self._code, continues=self._continues)
@@ -122,6 +121,7 @@ _ANCHOR = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
 _TITLE_LINE = re.compile(r"""title\s*[:=]\s*["']?(.*?)["']?\s*$""", re.IGNORECASE)
 _LONGEST_SETEXT = 3
 _NO_PARAGRAPH = frozenset("><|=")
+_MARKS = frozenset("#[{`*_")
 
 
 def read_markdown(text: str) -> list[Section]:
@@ -209,6 +209,8 @@ def _scan(lines: list[str], start: int, writer: LineSections) -> None:
 def _markdown_heading(text: str) -> str:
     """Take the marks off a heading: closing ``#``, links, emphasis, code, an anchor in braces."""
     text = text[:500].strip()
+    if _MARKS.isdisjoint(text):
+        return text
     text = re.sub(r"(?:^|[ \t])#+$", "", text)
     text = _ANCHOR.sub("", text)
     return _LINK.sub(r"\1", text).replace("`", "").replace("**", "").strip("*_ \t")
