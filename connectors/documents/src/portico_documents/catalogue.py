@@ -151,7 +151,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             timeout=30,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=16,
+            cached_statements=16,  # those that write many rows are large
         )
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -294,22 +294,21 @@ def write(
     gone: set[str] = set()
     with Sqlite.transaction(connection):
         query = "SELECT path, id, run FROM files WHERE path IN (VALUES {})"
-        known = {path: state for path, *state in _ask(connection, query, [entry.path for entry in entries])}
-        for number, _ in known.values():
-            gone |= _delete_passages(connection, number, words)
-        number = connection.execute("SELECT coalesce(max(id), 0) FROM files").fetchone()[0]
+        known = {path: kept for path, *kept in _ask(connection, query, [entry.path for entry in entries])}
+        for file, _ in known.values():
+            gone |= _delete_passages(connection, file, words)
+        last = connection.execute("SELECT coalesce(max(id), 0) FROM files").fetchone()[0]
         files: list[tuple[object, ...]] = []
         passages: list[tuple[object, ...]] = []
-        for entry in entries:
-            number += 1
+        for number, entry in enumerate(entries, last + 1):
             file, added_by = known.get(entry.path, (number, run))
             name = (entry.path, entry.shown, entry.type)
-            state = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped)
-            files.append((file, *name, *state, added_by))
+            content = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped)
+            files.append((file, *name, *content, added_by))
             for ordinal, (id, text, headings, *rest) in enumerate(entry.passages):
                 passages.append((None, id, file, ordinal, text, _json(headings), *rest))
-        last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
-        (before,) = connection.execute(last).fetchone()
+        sequence = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
+        (before,) = connection.execute(sequence).fetchone()
         _insert(connection, "INSERT OR REPLACE INTO files", files)
         _insert(connection, "INSERT INTO passages", passages)
         if words:

@@ -382,7 +382,7 @@ def is_whole(row: Sequence[Any]) -> bool:
         path, shown, id, ordinal, headings, text = row
         whole = embedded_text(tuple(json.loads(headings)), text)
         return (show_path(os.fsdecode(path)), _identity(whole, ordinal, path)) == (shown, id)
-    except (TypeError, ValueError, OverflowError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         return False
 
 
