@@ -103,6 +103,12 @@ async def test_identifiers_are_found_whole_and_by_their_parts(make_search, fille
     assert hit.name == "http.md › Server"
 
 
+async def test_a_whole_identifier_counts_more_than_its_parts_in_a_row(make_search, folder) -> None:
+    (folder / "a.txt").write_text("The main thread and further words.\n")
+    (folder / "b.txt").write_text("The main_thread and further words.\n")
+    assert [hit.path for hit in await make_search().rank("main_thread", 2, weights=LEXICAL)] == ["b.txt", "a.txt"]
+
+
 async def test_the_result_does_not_depend_on_how_many_are_asked_for(make_search, filled, monkeypatch) -> None:
     from portico_documents import search as module
 

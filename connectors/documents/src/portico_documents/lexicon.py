@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico_documents import catalogue
+from portico_documents.terms import written_words
 
 # FTS5's own constants, which it does not let one choose; k1 bounds what one term can reach.
 _K1 = 1.2
@@ -19,6 +21,7 @@ _B = 0.75
 _LEAST_IDF = 1e-6
 _MANY_PASSAGES = 5_000
 _COMMON_SHARE = 0.3
+_READ_AGAIN = 20
 
 _ROW = np.dtype([("number", np.int64), ("about", np.float64)])
 _TOOLS = (
@@ -73,7 +76,7 @@ class Lexicon:
         (block,) = connection.execute("SELECT block FROM words_data WHERE id = 1").fetchone() or (b"",)
         passages, *tokens = _varints(block).tolist() or [0]
         self.passages: int = passages
-        self._mean = max(1.0, sum(tokens)) / max(1, self.passages)
+        self.mean = max(1.0, sum(tokens)) / max(1, self.passages)
         self.lengths: tuple[Numbers, Numbers] = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         # The number of a passage is never given again in one database; those of passages that are gone pile up.
         if known is not None and known.state[0] == self.state[0] and len(known.lengths[0]) <= 2 * self.passages:
@@ -90,15 +93,15 @@ class Lexicon:
         """Return how many passages have a term."""
         if (rows := self._rows.get(term)) is not None:
             return len(rows)
-        counting = connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (_quote(term),))
-        return int(counting.fetchone()[0])
+        return int(connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (_quote(term),)).fetchone()[0])
 
     def rows(self, connection: sqlite3.Connection, term: str) -> Rows:
         """Return the passages that have a term by their numbers, and how much each is about it: up to k1 + 1."""
         with self._lock:
-            rows = self._rows.pop(term, None)
-        if rows is None:
-            rows = self._find(connection, term)
+            if (known := self._rows.pop(term, None)) is not None:
+                self._rows[term] = known
+                return known
+        rows = self._find(connection, term)
         with self._lock:
             self._rows[term] = rows
             while sum(map(len, self._rows.values())) > _MOST_ROWS:
@@ -119,7 +122,7 @@ class Lexicon:
             if lengths is not None:
                 rows = np.empty(len(numbers), dtype=_ROW)
                 rows["number"] = numbers
-                rows["about"] = times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * lengths / self._mean))
+                rows["about"] = times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * lengths / self.mean))
                 return rows
         # What is more than one word is looked for by FTS5 itself; its idf is taken out again.
         found = connection.execute("SELECT rowid, bm25(words) FROM words WHERE words MATCH ?", (_quote(term),))
@@ -179,7 +182,8 @@ def score_words(
     passage is about it, which k1 + 1 bounds. Divided by the sum of all the query's idf times k1 + 1, a score says
     which part of the query a passage answers, and so compares with a cosine. The second factor is FTS5's; the idf is
     Lucene's ln(1 + (N - n + 0.5) / (n + 0.5)), since FTS5's own is nothing for a term in half of the passages, which
-    in a folder of three is every term.
+    in a folder of three is every term. For an identifier with underscores the
+    best passages are read again: where it stands whole, it counts twice.
 
     Terms are bound as quoted strings: nothing in a query is read as FTS5's query language. In large indexes a term
     in more than 30% of the passages is left out when there are others. The connection must be in a transaction.
@@ -190,27 +194,46 @@ def score_words(
     if total >= _MANY_PASSAGES:
         rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
         counted = rare if any(count for _, count in rare) else counted
-    numbers: list[Numbers] = []
-    scores: list[Scores] = []
-    idf_sum = 0.0
+    reached: list[tuple[Numbers, Scores]] = []
+    forms: dict[bytes, float] = {}
+    idf_sum = most = 0.0
     for term, count in counted:
         idf = math.log1p((max(total - count, 0) + 0.5) / (count + 0.5))
         idf_sum += idf
+        most += idf * (_K1 + 1)
+        if "_" in term:  # FTS5 finds an identifier wherever its parts stand in a row
+            forms[term.encode()] = idf
+            most += idf * (_K1 + 1)
         if count:
-            rows = lexicon.rows(connection, term)
-            numbers.append(rows["number"])
-            scores.append(rows["about"] * idf)
-    if not numbers:
+            having = lexicon.rows(connection, term)
+            reached.append((having["number"], having["about"] * idf))
+    if not reached:
         return LexicalScores(np.zeros(0, dtype=np.int64), np.zeros(0), idf_sum)
-    every = np.concatenate(numbers)
+    every = np.concatenate([numbers for numbers, _ in reached])
     order = every.argsort(kind="stable")  # of runs in order: quick
     every = every[order]
     first = _first(every)
-    found, summed = every[first], np.add.reduceat(np.concatenate(scores)[order], first) / (idf_sum * (_K1 + 1))
+    scores = np.concatenate([scores for _, scores in reached])[order]
+    found, summed = every[first], np.add.reduceat(scores, first) / most
     if allowed is not None:
         kept = np.isin(found, allowed)
         found, summed = found[kept], summed[kept]
-    return LexicalScores(found, summed, idf_sum)
+    result = LexicalScores(found, summed, idf_sum)
+    if not forms:
+        return result
+    least = summed[result.best(_READ_AGAIN)].min(initial=1.0)
+    rows = np.flatnonzero(summed >= least)
+    if len(rows) > 2 * _READ_AGAIN:  # all that are alike or none: their numbers must not decide
+        rows = np.flatnonzero(summed > least)
+    reading = "SELECT trail || ' ' || text || ' ' || parts FROM passages WHERE number = ?"
+    for row in rows.tolist():
+        (text,) = connection.execute(reading, (int(found[row]),)).fetchone() or (None,)
+        words = written_words(text or "")
+        half = _K1 * (1 - _B + _B * len(words) / lexicon.mean)
+        times = Counter(filter(forms.__contains__, words)).items()
+        about = sum(forms[term] * count * (_K1 + 1) / (count + half) for term, count in times)
+        summed[row] += about / most
+    return result
 
 
 def _quote(term: str) -> str:
