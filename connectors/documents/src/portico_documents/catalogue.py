@@ -144,14 +144,10 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
     between threads but serves one at a time.
     """
     with store_errors(file):
-        mode = "rwc" if create else "rw"
+        address = f"{file.as_uri()}?mode={'rwc' if create else 'rw'}"
+        # Few statements are kept: those that write many rows are large.
         connection = sqlite3.connect(
-            f"{file.as_uri()}?mode={mode}",
-            uri=True,
-            timeout=30,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=16,  # those that write many rows are large
+            address, uri=True, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=16
         )
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -302,9 +298,8 @@ def write(
         passages: list[tuple[object, ...]] = []
         for number, entry in enumerate(entries, last + 1):
             file, added_by = known.get(entry.path, (number, run))
-            name = (entry.path, entry.shown, entry.type)
             content = (entry.hash, entry.size, entry.modified_ns, entry.cut, entry.skipped)
-            files.append((file, *name, *content, added_by))
+            files.append((file, entry.path, entry.shown, entry.type, *content, added_by))
             for ordinal, (id, text, headings, *rest) in enumerate(entry.passages):
                 passages.append((None, id, file, ordinal, text, _json(headings), *rest))
         sequence = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"

@@ -98,14 +98,6 @@ class _Unit:
 
 def _passages(run: list[Section], target: int, maximum: int) -> Iterator[Passage]:
     """Pack the units of one heading into passages."""
-    if len(run) == 1 and len(run[0].text) <= target:
-        # Most sections of most documents: what follows would give the same, and take longer.
-        blank = _LEADING_BLANK_LINES.match(run[0].text)
-        start = blank.end() if blank else 0
-        if run[0].text[start:].strip():
-            line = run[0].line + run[0].text.count("\n", 0, start)
-            yield _passage([_Unit(run[0].text[start:], line)], run[0])
-        return
     scrap = target // 4
     held: list[_Unit] = []
     held_size = 0

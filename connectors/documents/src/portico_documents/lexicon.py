@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico_documents import catalogue
-from portico_documents.terms import written_words
+from portico_documents.terms import WORD
 
 # FTS5's own constants, which it does not let one choose; k1 bounds what one term can reach.
 _K1 = 1.2
@@ -182,8 +182,8 @@ def score_words(
     passage is about it, which k1 + 1 bounds. Divided by the sum of all the query's idf times k1 + 1, a score says
     which part of the query a passage answers, and so compares with a cosine. The second factor is FTS5's; the idf is
     Lucene's ln(1 + (N - n + 0.5) / (n + 0.5)), since FTS5's own is nothing for a term in half of the passages, which
-    in a folder of three is every term. For an identifier with underscores the
-    best passages are read again: where it stands whole, it counts twice.
+    in a folder of three is every term. For an identifier with underscores the best passages are read again: where it
+    stands whole, it counts twice.
 
     Terms are bound as quoted strings: nothing in a query is read as FTS5's query language. In large indexes a term
     in more than 30% of the passages is left out when there are others. The connection must be in a transaction.
@@ -195,14 +195,14 @@ def score_words(
         rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
         counted = rare if any(count for _, count in rare) else counted
     reached: list[tuple[Numbers, Scores]] = []
-    forms: dict[bytes, float] = {}
+    forms: dict[str, float] = {}
     idf_sum = most = 0.0
     for term, count in counted:
         idf = math.log1p((max(total - count, 0) + 0.5) / (count + 0.5))
         idf_sum += idf
         most += idf * (_K1 + 1)
         if "_" in term:  # FTS5 finds an identifier wherever its parts stand in a row
-            forms[term.encode()] = idf
+            forms[term] = idf
             most += idf * (_K1 + 1)
         if count:
             having = lexicon.rows(connection, term)
@@ -228,7 +228,7 @@ def score_words(
     reading = "SELECT trail || ' ' || text || ' ' || parts FROM passages WHERE number = ?"
     for row in rows.tolist():
         (text,) = connection.execute(reading, (int(found[row]),)).fetchone() or (None,)
-        words = written_words(text or "")
+        words = WORD.findall((text or "").lower())
         half = _K1 * (1 - _B + _B * len(words) / lexicon.mean)
         times = Counter(filter(forms.__contains__, words)).items()
         about = sum(forms[term] * count * (_K1 + 1) / (count + half) for term, count in times)

@@ -6,13 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-_WORD = re.compile(r"\w+")
+WORD = re.compile(r"\w+")
 # aB, 1B, and the last capital of a run before a small letter (HTTPServer), as in PEP 8's mixedCase and CapWords.
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Says quickly that a text has no such place, which is so of most prose: it begins with a capital, and those are few.
 _ANY_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])", re.DOTALL)
 _MAXIMUM_TERMS = 64
-_LETTERS = bytes(code if code >= 128 or chr(code).isalnum() or code == ord("_") else ord(" ") for code in range(256))
 
 # English words that stand in questions and say nothing of the subject. They count when a query has no others.
 _FUNCTION_WORDS = """
@@ -32,7 +31,7 @@ def identifier_parts(text: str) -> str:
     if _ANY_HUMP.search(text) is None:
         return ""
     # Nine tenths of an index's time in Python would go into splitting words that have no parts.
-    words = (word for word in _WORD.findall(text) if not (word.islower() or word[1:].islower()))
+    words = (word for word in WORD.findall(text) if not (word.islower() or word[1:].islower()))
     return " ".join(dict.fromkeys(part for word in words for part in _humps(word)))
 
 
@@ -49,19 +48,10 @@ def query_terms(query: str) -> list[str]:
     >>> query_terms("What is it?")
     ['what', 'is', 'it']
     """
-    found = _WORD.findall(unicodedata.normalize("NFC", query))
+    found = WORD.findall(unicodedata.normalize("NFC", query))
     words = [term.lower() for word in found for term in _with_parts(word)]
     telling = [word for word in words if word not in _STOP_WORDS]
     return list(dict.fromkeys(telling or words))[:_MAXIMUM_TERMS]
-
-
-def written_words(text: str) -> list[bytes]:
-    """Return the words of a text in small letters, identifiers whole; a table takes a sixth of a pattern's time.
-
-    >>> written_words("Doors, or load_all.")
-    [b'doors', b'or', b'load_all']
-    """
-    return text.lower().encode().translate(_LETTERS).split()
 
 
 def _with_parts(word: str) -> Iterator[str]:
